@@ -1,7 +1,6 @@
 """The half of a transaction in memory that changes nothing."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import fields
 from uuid import UUID
 
 import numpy as np
@@ -11,9 +10,10 @@ from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.coding import coding_of
 from service.testing.tables import Dataset, chosen, first_of
 from service.workflows.model.amendments import Amendment, OwnPart
+from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
     Address,
     AnswerRecord,
@@ -28,8 +28,6 @@ from service.workflows.model.rows import (
     StoredPage,
 )
 from service.workflows.model.upload_records import UploadRecord
-
-_LISTED = tuple(each.name for each in fields(EntryRecord))
 
 
 class MemorySnapshot:
@@ -76,7 +74,7 @@ class MemorySnapshot:
         self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
     ) -> list[EntryRecord]:
         listed = self._listed(before, limit, bytes_max, only)
-        return [EntryRecord(**{name: getattr(entry, name) for name in _LISTED}) for entry in listed]
+        return [record_from([getattr(entry, each.name) for each in LISTED_FIELDS]) for entry in listed]
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
         earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.workflows.model.ledger_entry import LedgerEntry, replay
-from service.workflows.model.listing_rows import EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
+from service.workflows.model.listing_rows import OwnCharge
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
@@ -60,7 +60,8 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
 
 def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
     """The rows that a listing of all entries must give, newest first."""
-    return [EntryRecord(**{name: getattr(each, name) for name in EntryRecord.__dataclass_fields__}) for each in made]
+    names = EntryRecord.__dataclass_fields__.keys() - {"values"}
+    return [EntryRecord(**{name: getattr(each, name) for name in names}) for each in made]
 
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:

@@ -24,8 +24,7 @@ from service.workflows.model.entry_fields import (
     public_from,
     record_from,
 )
-from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
-from service.workflows.model.listing_rows import EntryRecord
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.workflows.model.pieces import WHOLE, Piece
 from service.workflows.model.rows import AnswerRecord, StoredPage
 

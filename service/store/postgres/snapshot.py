@@ -46,8 +46,8 @@ from service.store.postgres.rows import (
 )
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import TOUCHED, JournalAct
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.pieces import number_for
 from service.workflows.model.rows import (
     Address,

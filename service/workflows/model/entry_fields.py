@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
-from service.workflows.model.listing_rows import EntryRecord
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 
 __all__ = [
     "ENTRY_FIELDS",
@@ -80,14 +79,11 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
 """In the order of the columns of a row."""
 
 _PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
+_LISTED_NAMES: Final = frozenset(each.name for each in fields(EntryRecord)) - {"values"}
 PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
 """The fields of a `PublicEntry`, in the same order."""
-
-_BY_NAME: Final = {each.name: each for each in ENTRY_FIELDS}
-LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(
-    _BY_NAME[each.name] for each in fields(EntryRecord) if each.name in _BY_NAME
-)
-"""The fields of an `EntryRecord`, in its order."""
+LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _LISTED_NAMES)
+"""The fields of an `EntryRecord`, in the same order; a listing reads no values."""
 
 _PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
 _LISTED_ATTRIBUTES: Final = [each.name for each in LISTED_FIELDS]

@@ -35,6 +35,7 @@ __all__ = [
     "FORMAT",
     "GENESIS",
     "SALT_BYTES",
+    "EntryRecord",
     "Kind",
     "LedgerEntry",
     "PublicEntry",
@@ -96,7 +97,21 @@ class PublicEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry(PublicEntry):
+class EntryRecord(PublicEntry):
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
+
+    values: bytes = b""
+    analyst_id: UUID
+    analyst: str
+    charged_count: int
+    left_out_count: int
+    previous_hash: bytes
+    hash: bytes
+    private_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry(EntryRecord):
     """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
 
     It has `pieces`, the `salt` of its digests, and more that its private part binds: `answer_digest` of the principal
@@ -108,17 +123,11 @@ class LedgerEntry(PublicEntry):
     were written. An entry that `is_pruned` has none.
     """
 
-    analyst_id: UUID
-    analyst: str
-    charged_count: int
-    left_out_count: int
+    values: bytes
     charged_units: int
-    previous_hash: bytes
-    hash: bytes
     salt: bytes = b""
     pieces: tuple[Piece, ...] = ()
     pieces_digest: bytes = b""
-    private_digest: bytes = b""
     answer_digest: bytes = b""
     acts: int = 0
     acts_hash: bytes = b""
@@ -202,7 +211,7 @@ def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
     return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
 
 
-def public_facts(entry: LedgerEntry) -> dict[str, Any]:
+def public_facts(entry: EntryRecord) -> dict[str, Any]:
     """The public part of an entry, under the names that an auditor is shown."""
     return {
         "format": entry.format,

@@ -1,4 +1,4 @@
-"""Rows of listings: acts, ledger entries, releases, and an individual's own charges. Units are units of 2^-40 rho."""
+"""Rows of listings: acts, releases, and an individual's own charges. Units are units of 2^-40 rho."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,34 +23,6 @@ class ActRecord:
     detail: Mapping[str, Any]
     at: datetime
     key: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRecord:
-    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
-
-    seq: int
-    query_id: UUID
-    analyst: str
-    epoch: int
-    canonical: bytes
-    sigma: float
-    grid_log2: int
-    dimension: int
-    worst_case_units: int
-    charged_count: int
-    left_out_count: int
-    asked_at: datetime
-    previous_hash: bytes
-    hash: bytes
-    kind: Kind
-    format: int
-    mechanism: str
-    analyst_id: UUID
-    query_hash: str
-    worst_case_total_units: int
-    values_digest: bytes
-    private_digest: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
     Address,
     AnswerRecord,

@@ -13,7 +13,7 @@ from service.core.units import rho_of_units
 from service.engine.pages import PAGE_SLOTS
 from service.query.words import in_words
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.listing_rows import EntryRecord
+from service.workflows.model.ledger_entry import EntryRecord
 from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import BudgetSummary, LastQuery, ShareBin
 from service.workflows.ports.transaction import Transaction

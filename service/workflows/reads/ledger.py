@@ -1,6 +1,5 @@
 """Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals."""
 
-import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
@@ -14,7 +13,8 @@ from service.accounting.statements import statement_of_account
 from service.core.units import rho_of_units
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
-from service.workflows.model.listing_rows import EVERY_ENTRY, EntryFilter, EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import EntryRecord, public_facts
+from service.workflows.model.listing_rows import EVERY_ENTRY, EntryFilter, OwnCharge
 from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, Receipt
 from service.workflows.ports.store import StoreUnavailable
@@ -194,31 +194,17 @@ def budget_row(key: str, account: OwnAccount) -> BudgetRow:
 
 
 def _ledger_row(record: EntryRecord) -> LedgerRow:
+    """The facts that the hash binds, under their names there, and what they mean."""
     query = orjson.loads(record.canonical)
+    typed = {"query_id": record.query_id, "analyst_id": record.analyst_id, "asked_at": record.asked_at}
     return LedgerRow(
-        sequence=record.seq,
-        query_id=record.query_id,
-        analyst=record.analyst,
+        **public_facts(record) | typed,
         query=query,
         words=in_words(query),
-        sigma=record.sigma,
-        grid=2.0**record.grid_log2,
-        dimension=record.dimension,
+        grid=record.grid,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),
         charged=record.charged_count,
         left_out=record.left_out_count,
-        asked_at=record.asked_at,
-        epoch=record.epoch,
-        kind=record.kind,
-        format=record.format,
-        mechanism=record.mechanism,
-        analyst_id=record.analyst_id,
-        query_sha256=hashlib.sha256(record.canonical).hexdigest(),
-        query_hash=record.query_hash,
-        grid_log2=record.grid_log2,
-        worst_case_units=str(record.worst_case_units),
-        worst_case_total_units=str(record.worst_case_total_units),
-        values_sha256=record.values_digest.hex(),
         private_digest=record.private_digest.hex(),
         previous_hash=record.previous_hash.hex(),
         hash=record.hash.hex(),
