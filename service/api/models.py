@@ -5,27 +5,18 @@ And the parts of replies that are stored bytes and are never built from a model:
 
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
 from service.query.schema import doc
-from service.workflows.model.views import AuditedRow, DatasetView, LedgerRow, LedgerSequence, PublicDataset
+from service.workflows.model.views import AuditedRow, LedgerRow
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """Of an idempotency key: printable ASCII characters, and not spaces alone."""
 Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorDataset(PublicDataset):
-    """A dataset as curators see it: the public facts, the ledger's sequence, and the counts of people and rows."""
-
-    sequence: LedgerSequence
-    individuals: Annotated[int, doc("How many individuals the dataset has.")]
-    rows: Annotated[dict[str, int], doc("How many rows each table has.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +114,6 @@ class BurnReason(BaseModel):
     burn: Annotated[BurnFacts, doc("The reason, and the most that it charged each individual.")]
 
 
-def for_curator(view: DatasetView) -> CuratorDataset:
-    """All of it."""
-    return CuratorDataset(**_shallow(view.public), **_shallow(view.counts))
-
-
 def without_counts(row: LedgerRow) -> AuditedRow:
     """A ledger row as an auditor sees it."""
     return AuditedRow(**{each.name: getattr(row, each.name) for each in fields(AuditedRow)})
-
-
-def _shallow(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    return {each.name: getattr(value, each.name) for each in fields(value)}

@@ -6,12 +6,12 @@ from typing import BinaryIO
 import numpy as np
 
 from service.workflows.corrections import Value, correcting
-from service.workflows.datasets import Counts, Registration, dataset_view, register
+from service.workflows.datasets import Counts, Registration, register
 from service.workflows.keyed_uploads import store_upload
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.upload_records import UploadOutcome, UploadRequest
-from service.workflows.model.views import ActRow, BudgetRow, DatasetView, Page, Receipt, UploadReport
+from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, Page, Receipt, UploadReport
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.principals import Principals
@@ -46,17 +46,17 @@ class Curators:
         self._principals, self._amend = principals, amend
         self._counts = Counts(store)
 
-    def register(self, registration: Registration) -> DatasetView:
+    def register(self, registration: Registration) -> CuratorDataset:
         """Register a dataset. Raises NameTaken, InvalidRequest."""
-        return dataset_view(register(registration, self._store), self._store, self._counts)
+        return self._counts.of(register(registration, self._store))
 
-    def datasets(self) -> list[DatasetView]:
+    def datasets(self) -> list[CuratorDataset]:
         """Every dataset, by name."""
-        return [dataset_view(record, self._store, self._counts) for record in self._store.datasets()]
+        return [self._counts.of(record) for record in self._store.datasets()]
 
-    def dataset(self, name: str) -> DatasetView:
+    def dataset(self, name: str) -> CuratorDataset:
         """One dataset. Raises NotFound."""
-        return dataset_view(self._registry.record(name), self._store, self._counts)
+        return self._counts.of(self._registry.record(name))
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
@@ -84,11 +84,11 @@ class Curators:
         """Start the next public epoch, in which no earlier answer is reused; returns its number. Raises NotFound."""
         return self._registry.writer(self._registry.record(dataset)).act(next_epoch)
 
-    def extend(self, dataset: str, extension: Extension) -> DatasetView:
+    def extend(self, dataset: str, extension: Extension) -> CuratorDataset:
         """Add categories, columns, tables or capacity, and open an epoch. Raises NotFound, InvalidRequest."""
         return self._change(dataset, extending(extension))
 
-    def archive(self, dataset: str, wish: Archiving) -> DatasetView:
+    def archive(self, dataset: str, wish: Archiving) -> CuratorDataset:
         """End all queries and uploads of a dataset for good; its ledger is kept. Raises NotFound."""
         return self._change(dataset, archiving(wish))
 
@@ -137,13 +137,13 @@ class Curators:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
         return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
 
-    def _change(self, dataset: str, change: Preparation[DatasetRecord]) -> DatasetView:
+    def _change(self, dataset: str, change: Preparation[DatasetRecord]) -> CuratorDataset:
         """Change a registration, and load the dataset under it before anybody asks."""
         record = self._registry.record(dataset)
         writer = self._registry.writer(record)
         changed = self._run_in_background(record, lambda: act_beside(writer, change))
         writer.catch_up()
-        return dataset_view(changed, self._store, self._counts)
+        return self._counts.of(changed)
 
     def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")

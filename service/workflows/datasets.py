@@ -6,7 +6,7 @@ A registration is public and is not read off the data. An extension may add to i
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,7 +17,7 @@ from service.query.schema import Schema, doc
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import DatasetCounts, DatasetView, Guarantee, PublicDataset
+from service.workflows.model.views import CuratorDataset, Guarantee, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 
@@ -152,34 +152,34 @@ class Counts:
         self._store = store
         self._counted: dict[int, _Counted] = {}
 
-    def of(self, record: DatasetRecord) -> DatasetCounts:
-        """The counts now, or after an act that was committed during the count."""
+    def of(self, record: DatasetRecord) -> CuratorDataset:
+        """The dataset with its counts now, or after an act that was committed during the count."""
         head = self._store.head(record.id)  # read first, so that the cached counts are not older than their version
         version, counted = (head.fence, head.data_version), self._counted.get(record.id)
         if counted is None or counted.version != version:
             individuals, rows = self._store.row_counts(record.id)
             counted = self._counted[record.id] = _Counted(version=version, individuals=individuals, rows=rows)
-        return DatasetCounts(sequence=head.seq, individuals=counted.individuals, rows=counted.rows)
-
-
-def dataset_view(record: DatasetRecord, store: Store, counts: Counts) -> DatasetView:
-    """The public part, and the counts that only curators see."""
-    return DatasetView(public=public_dataset(record, store), counts=counts.of(record))
+        public = _public_facts(record, self._store)
+        return CuratorDataset(sequence=head.seq, individuals=counted.individuals, rows=counted.rows, **public)
 
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:
     """The public part. Reads no record, so that its time does not depend on their number."""
-    return PublicDataset(
-        name=record.name,
-        guarantee=record.guarantee,
-        budget_rho=str(rho_of_units(record.budget_units)),
-        budget_units=record.budget_units,
-        mu=mu_of_units(record.budget_units),
-        limit_floor_rho=str(rho_of_units(record.limit_floor_units)),
-        capacity=record.capacity,
-        rule=record.rule,
-        epoch=store.head(record.id).epoch,
-        tables=record.schema,
-        version=record.version,
-        archived=record.is_archived,
-    )
+    return PublicDataset(**_public_facts(record, store))
+
+
+def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "guarantee": record.guarantee,
+        "budget_rho": str(rho_of_units(record.budget_units)),
+        "budget_units": record.budget_units,
+        "mu": mu_of_units(record.budget_units),
+        "limit_floor_rho": str(rho_of_units(record.limit_floor_units)),
+        "capacity": record.capacity,
+        "rule": record.rule,
+        "epoch": store.head(record.id).epoch,
+        "tables": record.schema,
+        "version": record.version,
+        "archived": record.is_archived,
+    }

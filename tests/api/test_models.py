@@ -3,8 +3,7 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.api.models import CuratorDataset
-from service.workflows.model.views import AuditedRow, DatasetCounts, LedgerRow, NewPrincipal, Principal, PublicDataset
+from service.workflows.model.views import AuditedRow, CuratorDataset, LedgerRow, NewPrincipal, Principal, PublicDataset
 from service.workflows.principal_details import shown
 
 
@@ -15,9 +14,9 @@ def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:
 
 
 def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
-    """Every field of both."""
-    expected = {each.name for view in (PublicDataset, DatasetCounts) for each in fields(view)}
-    assert {each.name for each in fields(CuratorDataset)} == expected
+    """A field added for curators has to be decided on here."""
+    names = {each.name for each in fields(CuratorDataset)} - {each.name for each in fields(PublicDataset)}
+    assert names == {"sequence", "individuals", "rows"}
 
 
 def test_a_new_key_does_not_show_itself() -> None:

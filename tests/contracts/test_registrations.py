@@ -90,7 +90,7 @@ def test_what_was_asked_before_an_extension_is_kept_and_what_was_added_can_be_as
     who = analyst(replica)
     before = ask(replica, who, "before", **BY_COUNTRY)
     changed = replica.curators.extend("survey", extension(capacity=200_000))
-    assert (changed.public.version, changed.public.epoch, changed.public.capacity) == (2, 2, 200_000)
+    assert (changed.version, changed.epoch, changed.capacity) == (2, 2, 200_000)
     assert shown(replica, "a") == [2, 1, 0]
     assert shown(replica, "b", where={"eq": [{"col": "member"}, True]}) == [0, 0, 0]
     put(replica, "people", "person_id,country,age,spend,member\nada,DK,20,1,true\n")
@@ -121,7 +121,7 @@ def test_an_extension_is_read_by_a_process_that_starts_after_it(store: Store, re
         other.registry.opened()[0].catch_up()
         assert shown(other, "c") == [2, 1, 0, 0]
     with open_replica(store, SeededEntropy(7)) as later:
-        assert later.curators.dataset("survey").public.version == 3
+        assert later.curators.dataset("survey").version == 3
         assert shown(later, "d") == [2, 1, 0, 0]
     assert [act.act for act in replica.curators.acts("survey", cursor=None, limit=2).items] == ["extend", "extend"]
     assert verified(store).findings == []
@@ -170,8 +170,8 @@ def test_an_archived_dataset_keeps_its_ledger_and_takes_nothing(store: Store, re
     answer = ask(replica, who, "kept")
     wish = Archiving.model_validate({"rows": rows})
     view = replica.curators.archive("survey", wish)
-    assert view.public.archived
-    assert view.counts.rows == ({"people": 3, "visits": 4} if rows == "keep" else {"people": 0, "visits": 0})
+    assert view.archived
+    assert view.rows == ({"people": 3, "visits": 4} if rows == "keep" else {"people": 0, "visits": 0})
     assert ask(replica, who, "kept").body == answer.body
     for refused in ("new", "newer"):
         with pytest.raises(DatasetArchived):
@@ -184,7 +184,7 @@ def test_an_archived_dataset_keeps_its_ledger_and_takes_nothing(store: Store, re
         replica.curators.correct("survey", "ann", {"age": 3})
     assert float(replica.individuals.budgets(ann)[0].spent_rho) > 0
     assert len(replica.individuals.receipts(ann, cursor=None, limit=10).items) == 1
-    assert replica.curators.archive("survey", wish).counts.sequence == 1
+    assert replica.curators.archive("survey", wish).sequence == 1
     with open_replica(store) as later, pytest.raises(DatasetArchived):
         ask(later, who, "later")
     assert verified(store).findings == []

@@ -114,7 +114,7 @@ class FilterMachine(RuleBasedStateMachine):
         self.analyst: Principal = self.replica.principals.create(role="analyst", name="ana")[0]
         for name in DATASETS:
             view = self.replica.curators.register(Registration.model_validate(registration(name)))
-            assert view.public.budget_units == 2 * 2**40
+            assert view.budget_units == 2 * 2**40
             self.models[name] = ReferenceDataset(budget=2 * 2**40)
 
     @rule(

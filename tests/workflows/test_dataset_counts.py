@@ -35,8 +35,8 @@ def store() -> RowCountingStore:
 
 def seen(replica: Replica) -> tuple[int, int, int]:
     """Sequence, individuals and rows, as a curator reads them, alone and in the list."""
-    counts = replica.curators.dataset("survey").counts
-    assert replica.curators.datasets()[0].counts == counts
+    counts = replica.curators.dataset("survey")
+    assert replica.curators.datasets()[0] == counts
     return counts.sequence, counts.individuals, counts.rows["people"]
 
 

@@ -100,7 +100,7 @@ def test_a_dry_run_checks_everything_and_stores_nothing() -> None:
         upload(replica, "people", [("ann", "NO", 44, 1)])
         tried = send(replica, rows, is_dry_run=True, key="k")
         assert (tried.rows, tried.individuals, tried.nulls, tried.stored) == (3, 1, {"item": 1}, False)
-        counts = replica.curators.dataset("survey").counts
+        counts = replica.curators.dataset("survey")
         assert (counts.individuals, counts.rows["visits"]) == (1, 0)
         assert [act.act for act in replica.curators.acts("survey", cursor=None, limit=9).items] == ["rows"]
         done = send(replica, rows, key="k")

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.models import CuratorDataset, Epoch, IndividualsKey, Rho, for_curator
+from service.api.models import Epoch, IndividualsKey, Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
 from service.workflows.corrections import Value
@@ -21,6 +21,7 @@ from service.workflows.model.views import (
     ActRow,
     AnalystRow,
     BudgetRow,
+    CuratorDataset,
     KeyDataset,
     KeyIndividual,
     KeyName,
@@ -80,19 +81,19 @@ class PrincipalChange(BaseModel):
 @all_datasets_router.post("/datasets", status_code=201, operation_id="register_dataset", summary="Register a dataset")
 def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
-    return for_curator(replica.curators.register(registration))
+    return replica.curators.register(registration)
 
 
 @router.patch("/datasets/{dataset}", operation_id="extend_dataset", summary="Extend a dataset")
 def extend(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
     """Add categories, columns, tables or capacity; a public act, which opens a new epoch."""
-    return for_curator(replica.curators.extend(dataset, extension))
+    return replica.curators.extend(dataset, extension)
 
 
 @router.post("/datasets/{dataset}/archive", operation_id="archive_dataset", summary="Archive a dataset")
 def archive(replica: CurrentReplica, dataset: str, wish: Annotated[Archiving, Body()]) -> CuratorDataset:
     """End all queries and uploads for good; a public act. Ledger, answers and accounts are kept."""
-    return for_curator(replica.curators.archive(dataset, wish))
+    return replica.curators.archive(dataset, wish)
 
 
 @all_datasets_router.delete(

@@ -1,10 +1,9 @@
 """The datasets that can be asked about, for analysts and curators: schemas, counts for curators, previews."""
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.models import CuratorDataset, for_curator
 from service.api.query_requests import QUERY_BODY, SentQuery
 from service.workflows.model.analyst_views import Preview
-from service.workflows.model.views import PublicDataset
+from service.workflows.model.views import CuratorDataset, PublicDataset
 
 router = guarded_router("curator", "analyst")
 
@@ -14,7 +13,7 @@ def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDatase
     """Every dataset that the caller may see."""
     if caller.role != "curator":
         return list(replica.analysts.datasets(caller))
-    return [for_curator(view) for view in replica.curators.datasets() if caller.dataset in (None, view.public.name)]
+    return [view for view in replica.curators.datasets() if caller.dataset in (None, view.name)]
 
 
 @router.get("/datasets/{dataset}", summary="Read a dataset")
@@ -22,7 +21,7 @@ def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> Curat
     """One dataset: its guarantee, budget and tables."""
     if caller.role != "curator":
         return replica.analysts.dataset(caller, dataset)
-    return for_curator(replica.curators.dataset(dataset))
+    return replica.curators.dataset(dataset)
 
 
 @router.post("/datasets/{dataset}/queries/preview", summary="Preview a query", openapi_extra=QUERY_BODY)

@@ -159,20 +159,12 @@ class PublicDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetCounts:
-    """The numbers of people and rows, for curators alone."""
+class CuratorDataset(PublicDataset):
+    """A dataset as curators see it: the public facts, the ledger's sequence, and the counts of people and rows."""
 
-    sequence: int
-    individuals: int
-    rows: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetView:
-    """A dataset: the public part, and the counts that only its curators see."""
-
-    public: PublicDataset
-    counts: DatasetCounts
+    sequence: LedgerSequence
+    individuals: Annotated[int, doc("How many individuals the dataset has.")]
+    rows: Annotated[dict[str, int], doc("How many rows each table has.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
