@@ -164,19 +164,6 @@ class ActsMachine(RuleBasedStateMachine):
             answered(plan, follower.memory, scan_worth=ALWAYS)
 
     @rule(key=st.sampled_from(KEYS))
-    def adopt(self, key: str) -> None:
-        """Act as the migration to pauses does: pause an individual and restore the limit that it lost with it."""
-        with self.store.transaction(1, lock=True) as transaction:
-            slot = int(transaction.slots_of([key])[0])
-            if slot >= 0:
-                own = transaction.account_of(slot)
-                limit = max(own.limit // 2, own.spent)
-                transaction.set_limit(slot, limit)
-                transaction.set_paused(slot, paused=True)
-                transaction.journal("pause", {"slot": slot, "limit_units": str(limit)})
-                transaction.commit()
-
-    @rule(key=st.sampled_from(KEYS))
     def act_as_an_older_version(self, key: str) -> None:
         """Journal an upload without its slots: the followers read everything again, with the same result."""
         with self.store.transaction(1, lock=True) as transaction:

@@ -11,7 +11,7 @@ MUTANTS = [
         name="an edited answer passes",
         incident="Whoever owns the database changes what was released, and `verify` says that all is well.",
         file="service/workflows/maintenance/verify/answers.py",
-        find="if answer.body == today or answer.body in bodies:",
+        find="if answer.body == given:",
         put="if said:",
         killed_by=f"{NAMED}[an answer's values are edited]",
     ),

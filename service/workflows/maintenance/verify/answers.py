@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from statistics import NormalDist
 from typing import Any, Final
 
 import orjson
@@ -23,10 +22,6 @@ from service.workflows.model.rows import AnswerRecord
 from service.workflows.writer.answer_document import Stated, document
 
 _PLANS_KEPT: Final = 64
-_QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
-"""The half width in answers of earlier versions, in sigma; independent of the grid."""
-_SINCE_LIMITS: Final = ("worst_case_share", "largest_countable_norm", "warnings")
-"""Fields that answers of earlier versions do not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,29 +88,24 @@ class AnswersCheck:
         return is_fresh
 
     def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
-        bodies = self._bodies(entry, said) if entry.kind == "query" else iter(())
-        today = next(bodies, b"")
-        if answer.body == today or answer.body in bodies:
+        given = self._body(entry, said) if entry.kind == "query" else b""
+        if answer.body == given:
             return
-        expected = _read(today)
+        expected = _read(given)
         other = [name for name, value in expected.items() if said.get(name) != value]
         if said and other:
             yield f"its body says other {', '.join(other)} than ledger row {entry.seq}"
         else:
             yield f"its body is not the one that ledger row {entry.seq} gives"
 
-    def _bodies(self, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[bytes]:
-        """The bodies that the answer may have, today's form first."""
+    def _body(self, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
+        """The body that the answer must have."""
         shown: Stated | None = self._plan_of(entry.canonical, self._history.at(entry.seq).version)
         if shown is None:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0
             shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []), l2_clip=clip)
-        today = document(shown, entry, self._history.now, reused=said.get("reused") is True)
-        yield today
-        earlier = {name: value for name, value in _read(today).items() if name not in _SINCE_LIMITS}
-        yield orjson.dumps(earlier)
-        yield orjson.dumps(earlier | {"half_width_95": _QUANTILE_95 * entry.sigma})
+        return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _compiled(self, canonical: bytes, version: int) -> Plan | None:
         record = next(each for each in self._history.versions() if each.version == version)

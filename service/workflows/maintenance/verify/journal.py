@@ -67,9 +67,6 @@ class JournalState:
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_plain[int(detail["slot"])] = False
                 self.have_paused[int(detail["slot"])] = act.act == "pause"
-                if "limit_units" in detail:  # a pause of an earlier version, which had lowered the limit
-                    self.limits[int(detail["slot"])] = int(detail["limit_units"])
-                    self.are_exact[int(detail["slot"])] = True
 
     def _join(self, detail: Mapping[str, Any]) -> None:
         joined = joined_slots(detail) if "of" not in detail.get("joined", {}) else None
