@@ -1,11 +1,8 @@
-"""The replies for which a workflow's view is not sent as it is: a reader gets the part that is that reader's to see.
-
-And the parts of replies that are stored bytes and are never built from a model: those models describe alone.
-"""
+"""Replies of the api's own, and the parts of replies that are stored bytes: models that are never built."""
 
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -39,7 +36,11 @@ def _may_be_absent(schema: JsonDict) -> None:
     schema.pop("default", None)
 
 
-_ABSENT = Field(default=None, json_schema_extra=_may_be_absent)
+def _absent(text: str) -> Any:  # noqa: ANN401 - as Field itself
+    """A member that may be absent, with its description."""
+    return Field(default=None, json_schema_extra=_may_be_absent, description=text)
+
+
 Bound = int | str
 """Of a number, or of a date or a time as text."""
 
@@ -68,16 +69,12 @@ class GroupAxis(BaseModel):
 
     column: Annotated[str, doc("The column.")]
     size: Annotated[int, doc("How many values or parts there are.")]
-    lower: Annotated[Bound | SkipJsonSchema[None], doc("The least value of the column's domain.")] = _ABSENT
-    upper: Annotated[Bound | SkipJsonSchema[None], doc("The greatest value of the column's domain.")] = _ABSENT
-    categories: Annotated[list[bool | Bound] | SkipJsonSchema[None], doc("The values in the order of the numbers.")] = (
-        _ABSENT
-    )
-    edges: Annotated[
-        list[float | str] | SkipJsonSchema[None], doc("The edges of bins, one more than there are bins.")
-    ] = _ABSENT
-    width: Annotated[float | SkipJsonSchema[None], doc("The width of bins.")] = _ABSENT
-    by: Annotated[str | SkipJsonSchema[None], doc("The unit of a bucket, such as `month`.")] = _ABSENT
+    lower: Bound | SkipJsonSchema[None] = _absent("The least value of the column's domain.")
+    upper: Bound | SkipJsonSchema[None] = _absent("The greatest value of the column's domain.")
+    categories: list[bool | Bound] | SkipJsonSchema[None] = _absent("The values in the order of the numbers.")
+    edges: list[float | str] | SkipJsonSchema[None] = _absent("The edges of bins, one more than there are bins.")
+    width: float | SkipJsonSchema[None] = _absent("The width of bins.")
+    by: str | SkipJsonSchema[None] = _absent("The unit of a bucket, such as `month`.")
 
 
 class SelectedItem(BaseModel):
@@ -88,9 +85,9 @@ class SelectedItem(BaseModel):
     select: Annotated[str, doc("The select item: `count`, `sum(spend)` or `histogram(area)`.")]
     offset: Annotated[int, doc("The place of the item's first number within its group.")]
     size: Annotated[int, doc("How many numbers the item has in each group.")]
-    values: Annotated[
-        GroupAxis | SkipJsonSchema[None], doc("The values that a histogram counts, in the order of its numbers.")
-    ] = _ABSENT
+    values: GroupAxis | SkipJsonSchema[None] = _absent(
+        "The values that a histogram counts, in the order of its numbers."
+    )
 
 
 class SelectAxis(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from service.api.binary_answers import ENCODERS
 from service.api.models import CoordinateLabel, GroupAxis, SelectAxis
@@ -53,15 +53,15 @@ class Answer(BaseModel):
     sigma: NoiseSigma
     grid: AnswerGrid
     dimension: AnswerDimension
-    half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
+    half_width_95: Annotated[float, doc(HALF_WIDTH)]
     worst_case_rho: WorstCaseRho
     coverage_certified: IsCovered
     reused: Annotated[bool, doc("Whether an earlier answer to the same query was returned, at no charge.")]
     epoch: EpochNumber
     released_at: ReleasedAt
-    worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
-    largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
-    warnings: Annotated[list[str], Field(description=WARNINGS)]
+    worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
+    largest_countable_norm: Annotated[float, doc(LARGEST_NORM)]
+    warnings: Annotated[list[str], doc(WARNINGS)]
 
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from service.query.schema import doc
 from service.workflows.model.views import (
@@ -70,13 +69,13 @@ class Preview:
     dimension: AnswerDimension
     grid: AnswerGrid
     sigma: NoiseSigma
-    half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
+    half_width_95: Annotated[float, doc(HALF_WIDTH)]
     l2_clip: Annotated[float, doc("The bound on the length of one individual's vector, in the query's unit.")]
     worst_case_rho: WorstCaseRho
-    worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
-    worst_case_epsilon: Annotated[float | None, Field(description=WORST_CASE_EPSILON)]
-    largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
-    warnings: Annotated[tuple[str, ...], Field(description=WARNINGS)]
+    worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
+    worst_case_epsilon: Annotated[float | None, doc(WORST_CASE_EPSILON)]
+    largest_countable_norm: Annotated[float, doc(LARGEST_NORM)]
+    warnings: Annotated[tuple[str, ...], doc(WARNINGS)]
     allowance_left_rho: Annotated[
         str | None, doc("The part of the caller's allowance that is left, in rho, a decimal; null for no bound.")
     ]
