@@ -53,7 +53,8 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 	@.venv/bin/python -m loadtests.peers.install
 	@.venv/bin/python -m loadtests.bench_peers
 
-soak: .venv/.dev-ok ## Kill, cut, stop and race for an hour, or ARGS="--minutes N"; the result goes to tests/records
+soak: .venv/.dev-ok ## The slow tests with all repetitions, then faults for an hour, or ARGS="--minutes N"; see tests/records
+	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto -m "slow and not browser"
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in

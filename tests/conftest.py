@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+from tests.rotation import IS_WHOLE, TURN, TURN_VARIABLE
+
 # Laws are drawn anew at every run, except where a submission is judged: there the same commit gives the same verdict.
 settings.register_profile("anew", deadline=None)
 settings.register_profile("judged", deadline=None, derandomize=True)
@@ -24,6 +26,12 @@ settings.load_profile("judged" if os.environ.get("CI") else "anew")
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
 TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}
 TEMPLATE = "sparing_template"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how a failed run is repeated with the same part of the costly repetitions."""
+    if not IS_WHOLE and (terminalreporter.getreports("failed") or terminalreporter.getreports("error")):
+        terminalreporter.write_line(f"{TURN_VARIABLE}={TURN} repeats this run's seeds, kills, cuts and races")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.api.world import ROLES, World, build_world
+from tests.rotation import TURN, times
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-ALLOWED, FORBIDDEN = 12, 2
+ALLOWED, FORBIDDEN = times(4, 12), 2
 """So many requests of an operation, as a role that it is for, and as another."""
 UNHURRIED = settings(
     deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
@@ -55,6 +56,7 @@ def test_every_operation_keeps_to_the_document(asker: tuple[World, str]) -> None
         operation = found.ok()
         is_allowed = role in (operation.tags or [])
 
+        @seed(TURN)
         @settings(UNHURRIED, max_examples=ALLOWED if is_allowed else FORBIDDEN)
         @given(case=operation.as_strategy())
         def send(case: Any) -> None:

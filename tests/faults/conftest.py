@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.killing import Servers
-from tests.faults.machine import can_mount
 from tests.faults.replicas import Nursery
-
-# The one exception to the rule that nothing is skipped: without the right to mount, a file system's power cannot be
-# cut.
-collect_ignore = [] if can_mount() else ["test_powercut.py"]
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from service.api.app import create_app
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
@@ -27,7 +26,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.readiness import READY_FOR
 from service.workflows.replica import Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route
-from tests.api.world import PEOPLE, Settings, World, build_world
+from tests.api.world import PEOPLE, World, build_world
 from tests.faults.messages import RoundTrips
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.keys import LEDGER_KEY
@@ -134,7 +133,8 @@ class Swept:
             replica = Replica(
                 store=store, witness=self.witness, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=clock
             )
-            app = create_app(replica, Settings())
+            app = self.world.app
+            app.state.replica = replica
             client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
             world = replace(self.world, replica=replica, app=app, client=client)
             try:

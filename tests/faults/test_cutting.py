@@ -1,15 +1,16 @@
-"""A thousand commits whose outcome the service cannot see: before COMMIT is passed on, within it, and after it."""
+"""Commits whose outcome the service cannot see: before COMMIT is passed on, within it, and after it."""
 
 import pytest
 
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one
 from tests.faults.proxy import Cut
 from tests.faults.scenario import staged
+from tests.rotation import TURN, times
 
 pytestmark = pytest.mark.slow
 
-ALONE = 160  # for each of five cuts
-TOGETHER = 200
+ALONE = times(40, 160)  # for each of five cuts
+TOGETHER = times(50, 200)
 CLIENTS = 4
 
 
@@ -25,5 +26,5 @@ def test_an_unseen_commit_is_resolved_by_reading(database_url: str, cut: Cut) ->
 def test_unseen_commits_of_many_answers_at_once(database_url: str) -> None:
     """Four clients insist on their keys; every key ends with one reply, and the order agrees with real time."""
     with staged(database_url, questions=CLIENTS * TOGETHER) as stage:
-        assert cut_in_a_crowd(stage, TOGETHER, clients=CLIENTS, seed=1) == TOGETHER
+        assert cut_in_a_crowd(stage, TOGETHER, clients=CLIENTS, seed=TURN + 1) == TOGETHER
         assert len(stage.audit().replies) == CLIENTS * TOGETHER

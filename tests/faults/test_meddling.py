@@ -1,4 +1,4 @@
-"""Redis killed, flushed, set back, forged and slowed down, fifty times each, between and during requests.
+"""Redis killed, flushed, set back, forged and slowed down, again and again, between and during requests.
 
 Two replicas over one Postgres answer all the while. Every key keeps its bytes, every account read is what the ledger
 says at that moment, and at the end both memories, the ledger and the verifier agree.
@@ -24,11 +24,12 @@ from tests.factories import ask, upload
 from tests.faults.meddling import OwnValkey
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
+from tests.rotation import TURN, times
 from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 50
+ROUNDS = times(12, 50)
 CANARIES = [b"canary-person", b"geheim", b"survey", b"values", b"limits", b"principal"]
 
 
@@ -66,7 +67,7 @@ def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
 class Drill:
     """Requests and responses, and the laws that they must keep."""
 
-    def __init__(self, world: Replicas, seed: int = 7) -> None:
+    def __init__(self, world: Replicas, seed: int = TURN) -> None:
         self.world, self.random = world, random.Random(seed)
         self.seen: dict[str, bytes] = {}
         self.owners = [self._owner(key) for key, *_ in PEOPLE]

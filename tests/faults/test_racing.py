@@ -3,10 +3,11 @@
 import pytest
 
 from tests.faults.racing import race
+from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 
-RACES = 500  # four times
+RACES = times(125, 500)  # four times
 
 
 @pytest.mark.parametrize("heat", range(4))
@@ -17,12 +18,14 @@ def test_the_last_unit_is_spent_once(database_url: str, heat: int) -> None:
 
 def test_one_request_on_two_replicas_at_once_is_one_entry(database_url: str) -> None:
     """Both deliveries get the same bytes."""
-    assert race(database_url, 200, same_key=True) == (200, 0)
+    deliveries = times(50, 200)
+    assert race(database_url, deliveries, same_key=True) == (deliveries, 0)
 
 
 def test_four_replicas_are_no_different(database_url: str) -> None:
     """The lock does not know how many there are."""
-    assert race(database_url, 100, rivals=4) == (100, 0)
+    races = times(25, 100)
+    assert race(database_url, races, rivals=4) == (races, 0)
 
 
 def test_without_the_lock_the_fence_alone_holds(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

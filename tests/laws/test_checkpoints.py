@@ -22,6 +22,7 @@ from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.model.rows import Checkpoint
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
+from tests.rotation import times
 
 PAGES = 3
 SLOTS = [0, 1, PAGE_SLOTS, PAGE_SLOTS + 1, 2 * PAGE_SLOTS]
@@ -170,9 +171,9 @@ class CheckpointMachine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_pages_and_later_entries_give_the_ledgers_totals() -> None:
-    """A hundred and twenty histories of forty events."""
+    """Histories of forty events."""
     run_state_machine_as_test(
-        CheckpointMachine, settings=settings(max_examples=120, stateful_step_count=40, deadline=None)
+        CheckpointMachine, settings=settings(max_examples=times(40, 120), stateful_step_count=40, deadline=None)
     )
 
 

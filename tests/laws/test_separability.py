@@ -31,6 +31,7 @@ from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.core.releases import charged_in, charges_in, left_out_in
 from tests.engine.worlds import ROWS_MAX, VALUES, Row, matrix, memory_of, people, planned, queries, uploaded, visits
+from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 
@@ -238,7 +239,7 @@ def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str, ro
         check_vectors_depend_on_own_records(PLANS[name], CROWD)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(14, 40), deadline=None)
 @given(data=st.data(), records=people(), query=queries("people") | queries("visits"), rows=st.sampled_from(RUNS))
 def test_a_vector_depends_on_ones_own_record_for_random_queries(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any], rows: int | None

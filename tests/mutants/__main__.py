@@ -14,10 +14,12 @@ from pathlib import Path
 
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
 
 COPIED = ("service", "migrations", "clients", "tests", "pyproject.toml", "README.md")
 SECONDS_MAX = 300
 UNMUTATED_SECONDS_MAX = 3600
+SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,12 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
             f"--junitxml={report}",
         ]
         command = [sys.executable, "-m", "pytest", *options, *nodes]
-        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "PYTHONPATH": str(copy)}
+        environment = os.environ | {
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CI": "1",
+            "SPARING_TEST_TURN": "0",
+            "PYTHONPATH": str(copy),
+        }
         try:
             run = subprocess.run(
                 command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False

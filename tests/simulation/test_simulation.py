@@ -1,19 +1,18 @@
-"""A thousand small worlds: every law after every step, every request resolved once the faults end."""
+"""Small worlds, of fresh seeds for each commit: every law after every step, every request resolved in the end."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.rotation import fresh, times
 from tests.simulation.disk import Flaws
 from tests.simulation.laws import LawBroken
 from tests.simulation.world import World
 
-SEEDS = 1000
-SHARED_SEEDS = 200
-WITNESSED_SEEDS = 200
-REJECTING_SEEDS = 200
 CHUNK = 50
+SEEDS = fresh(times(4, 20) * CHUNK)
+FEWER_SEEDS = fresh(times(1, 4) * CHUNK)  # with a cache, two witnesses, or rejections
 KEPT = [
     int(line.split()[0])
     for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines()
@@ -22,7 +21,7 @@ KEPT = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize("first", SEEDS[::CHUNK])
 def test_no_seed_breaks_a_law(first: int) -> None:
     """A failure names its seed; `python -m tests.simulation --seed N` replays it with its trace."""
     faults: Counter[str] = Counter()
@@ -34,7 +33,7 @@ def test_no_seed_breaks_a_law(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, SHARED_SEEDS, CHUNK))
+@pytest.mark.parametrize("first", FEWER_SEEDS[::CHUNK])
 def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
     """The same worlds with a cache between the replicas that loses, delays, exchanges and returns old values."""
     lies: Counter[str] = Counter()
@@ -47,7 +46,7 @@ def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, WITNESSED_SEEDS, CHUNK))
+@pytest.mark.parametrize("first", FEWER_SEEDS[::CHUNK])
 def test_two_witnesses_written_one_after_the_other_break_no_law(first: int) -> None:
     """The same worlds with replicas that die between writing the second witness, writing the first and syncing it."""
     counts: Counter[str] = Counter()
@@ -60,7 +59,7 @@ def test_two_witnesses_written_one_after_the_other_break_no_law(first: int) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, REJECTING_SEEDS, CHUNK))
+@pytest.mark.parametrize("first", FEWER_SEEDS[::CHUNK])
 def test_a_store_that_rejects_some_queries_breaks_no_law(first: int) -> None:
     """The same worlds where transactions with certain queries are always rejected: only these are never answered."""
     faults: Counter[str] = Counter()
