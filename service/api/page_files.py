@@ -17,6 +17,7 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+_SERVED: Final = frozenset({".html", ".css", ".js", ".svg"})  # beside them lie settings of tools, which end in .json
 _CHARTS: Final = "package_data/plotly.min.js"
 _GZIP_LEVEL: Final = 6
 
@@ -54,7 +55,7 @@ def page_files() -> dict[str, PageFile]:
     folder = _folder()
     if folder is None:
         return {}
-    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _TYPES]
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _SERVED]
     files = {path.name: PageFile.of(path) for path in paths}
     charts = _charts()
     return files if charts is None else files | {"charts.js": PageFile.of(charts)}
