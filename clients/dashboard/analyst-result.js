@@ -7,22 +7,55 @@ import { figure } from "./plots.js";
 const CHARTED_MAX = 2000;
 const LISTED_MAX = 500;
 
-export function result_of(answer) {
+export function resultOf(answer) {
   const width = answer.half_width_95;
-  const rows = answer.values.map((value, at) => ({ name: name_of(answer.labels?.[at], at), value, low: value - width, high: value + width }));
+  const rows = answer.values.map((value, at) => ({
+    name: nameOf(answer.labels?.[at], at),
+    value,
+    low: value - width,
+    high: value + width,
+  }));
   const one = rows.length === 1;
-  const chart = one ? null : figure(() => chart_of(rows, width));
+  const chart = one ? null : figure(() => chartOf(rows, width));
   if (chart) setTimeout(chart.update);
-  return h("section", {},
-    one ? h("p", { class: "result" }, number(rows[0].value), " ", h("small", {}, `± ${number(width)}`)) : chart.node,
-    h("p", { class: "soft" }, `Within ± ${number(width)} of what was counted with a probability of at least 95 %${one ? "" : ", each number by itself"}.`,
-      answer.coverage_certified ? " No one can have been left out for lack of budget." : " People may have been left out for lack of budget.",
-      answer.reused && " This answer was given before, and cost nothing."),
-    h("div", { class: "row" },
-      h("button", { type: "button", onclick: () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2)) }, "JSON"),
-      h("button", { type: "button", onclick: () => download(`${answer.id}.csv`, "text/csv", csv(["name", "value", "half_width_95"], rows.map((row) => [row.name, row.value, width]))) }, "CSV"),
-      h("a", { href: `/analyst/answer/${answer.id}` }, "Its own address")),
-    !one && rows.length <= LISTED_MAX && h("details", {}, h("summary", {}, "All numbers"), table("The answer", columns(width), rows)));
+  return h.section(
+    one ? h.p({ class: "result" }, number(rows[0].value), " ", h.small(`± ${number(width)}`)) : chart.node,
+    h.p(
+      { class: "soft" },
+      `Within ± ${number(width)} of what was counted with a probability of at least 95 %${one ? "" : ", each number by itself"}.`,
+      answer.coverage_certified
+        ? " No one can have been left out for lack of budget."
+        : " People may have been left out for lack of budget.",
+      answer.reused && " This answer was given before, and cost nothing.",
+    ),
+    h.div(
+      { class: "row" },
+      h.button(
+        {
+          type: "button",
+          onclick: () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2)),
+        },
+        "JSON",
+      ),
+      h.button(
+        {
+          type: "button",
+          onclick: () =>
+            download(
+              `${answer.id}.csv`,
+              "text/csv",
+              csv(
+                ["name", "value", "half_width_95"],
+                rows.map((row) => [row.name, row.value, width]),
+              ),
+            ),
+        },
+        "CSV",
+      ),
+      h.a({ href: `/analyst/answer/${answer.id}` }, "Its own address"),
+    ),
+    !one && rows.length <= LISTED_MAX && h.details(h.summary("All numbers"), table("The answer", columns(width), rows)),
+  );
 }
 
 const columns = (width) => [
@@ -31,7 +64,7 @@ const columns = (width) => [
   { title: "95 % error bar", number: true, cell: () => `± ${number(width)}` },
 ];
 
-function name_of(label, at) {
+function nameOf(label, at) {
   if (label === undefined || label === null) return String(at);
   if (typeof label !== "object") return String(label);
   const { select, ...groups } = label;
@@ -39,7 +72,7 @@ function name_of(label, at) {
   return [told, typeof select === "string" && told === "" ? select : null].filter(Boolean).join(" ") || String(at);
 }
 
-function chart_of(rows, width) {
+function chartOf(rows, width) {
   const shown = rows.slice(0, CHARTED_MAX);
   const top = rows.reduce((best, row) => (row.value > best.value ? row : best), rows[0]);
   return {
@@ -49,9 +82,21 @@ function chart_of(rows, width) {
     get traces() {
       const { blue, soft } = this.colours;
       const bars = { array: shown.map(() => width), color: soft, thickness: 1, width: shown.length > 60 ? 0 : 4 };
-      return [{ type: "scatter", mode: "markers", x: shown.map((row) => row.name), y: shown.map((row) => row.value), error_y: bars, marker: { color: blue, size: shown.length > 200 ? 4 : 8 }, hovertemplate: "%{x}: %{y:,.6~g}<extra></extra>" }];
+      return [
+        {
+          type: "scatter",
+          mode: "markers",
+          x: shown.map((row) => row.name),
+          y: shown.map((row) => row.value),
+          error_y: bars,
+          marker: { color: blue, size: shown.length > 200 ? 4 : 8 },
+          hovertemplate: "%{x}: %{y:,.6~g}<extra></extra>",
+        },
+      ];
     },
     layout: { xaxis: { type: "category", nticks: 20 }, yaxis: { rangemode: "tozero" } },
-    set_colours(colours) { this.colours = colours; },
+    setColours(colours) {
+      this.colours = colours;
+    },
   };
 }

@@ -15,7 +15,10 @@ async function request(method, path, { body, headers = {}, key } = {}) {
   try {
     response = await fetch(path, { method, body, headers: sent, credentials: "same-origin", cache: "no-store" });
   } catch {
-    throw new Problem({ title: "The service did not answer.", detail: "The service did not answer. Check the connection and try again." });
+    throw new Problem({
+      title: "The service did not answer.",
+      detail: "The service did not answer. Check the connection and try again.",
+    });
   }
   if (response.status === 401 && !key) {
     location.assign(`/sign-in?ended=1`);
@@ -28,19 +31,23 @@ async function request(method, path, { body, headers = {}, key } = {}) {
   return response;
 }
 
-async function document_of(response) {
+async function documentOf(response) {
   return response.status === 204 ? null : response.json();
 }
 
-export const get = async (path, options) => document_of(await request("GET", path, options));
-export const erase = async (path) => document_of(await request("DELETE", path));
-export const post = async (path, body, options = {}) => document_of(await sent("POST", path, body, options));
-export const put = async (path, body) => document_of(await sent("PUT", path, body, {}));
-export const patch = async (path, body) => document_of(await sent("PATCH", path, body, {}));
+export const get = async (path, options) => documentOf(await request("GET", path, options));
+export const erase = async (path) => documentOf(await request("DELETE", path));
+export const post = async (path, body, options = {}) => documentOf(await sent("POST", path, body, options));
+export const put = async (path, body) => documentOf(await sent("PUT", path, body, {}));
+export const patch = async (path, body) => documentOf(await sent("PATCH", path, body, {}));
 
 function sent(method, path, body, { headers = {}, key } = {}) {
   const json = body === undefined ? undefined : JSON.stringify(body);
-  return request(method, path, { body: json, key, headers: json === undefined ? headers : { "Content-Type": "application/json", ...headers } });
+  return request(method, path, {
+    body: json,
+    key,
+    headers: json === undefined ? headers : { "Content-Type": "application/json", ...headers },
+  });
 }
 
 /** Send a file, telling `progress` the share that has left. */
@@ -52,7 +59,8 @@ export function upload(path, file, type, headers, progress) {
     sending.setRequestHeader("X-Sparing-Request", "1");
     for (const [name, value] of Object.entries(headers)) sending.setRequestHeader(name, value);
     sending.upload.onprogress = (event) => event.lengthComputable && progress(event.loaded / event.total);
-    sending.onerror = () => reject(new Problem({ title: "The connection broke. Nothing is stored twice: send the file again." }));
+    sending.onerror = () =>
+      reject(new Problem({ title: "The connection broke. Nothing is stored twice: send the file again." }));
     sending.onload = () => {
       if (sending.status === 401) return location.assign("/sign-in?ended=1");
       const told = JSON.parse(sending.responseText || "{}");
@@ -67,7 +75,7 @@ export async function all(path, most = 100000) {
   const items = [];
   let cursor = null;
   do {
-    const page = await get(with_query(path, { limit: 1000, cursor }));
+    const page = await get(withQuery(path, { limit: 1000, cursor }));
     items.push(...page.items);
     cursor = page.next;
   } while (cursor && items.length < most);
@@ -75,8 +83,10 @@ export async function all(path, most = 100000) {
 }
 
 /** A path with those parameters that are set. */
-export function with_query(path, parameters) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== ""));
+export function withQuery(path, parameters) {
+  const query = new URLSearchParams(
+    Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== ""),
+  );
   return query.size ? `${path}?${query}` : path;
 }
 

@@ -1,43 +1,73 @@
 // The chain of hashes, recomputed in this browser from the public parts of every entry.
 
-import { get, path, with_query } from "./api.js";
+import { get, path, withQuery } from "./api.js";
 import { fill, h } from "./dom.js";
 import { count } from "./format.js";
 import { problem } from "./shell.js";
 
-const PUBLIC = ["format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma", "grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256", "analyst_id", "analyst", "asked_at"];
+const PUBLIC = [
+  "format",
+  "kind",
+  "sequence",
+  "query_id",
+  "epoch",
+  "mechanism",
+  "query_sha256",
+  "query_hash",
+  "sigma",
+  "grid_log2",
+  "dimension",
+  "worst_case_units",
+  "worst_case_total_units",
+  "values_sha256",
+  "analyst_id",
+  "analyst",
+  "asked_at",
+];
 const encoder = new TextEncoder();
 
 /** Canonical JSON (RFC 8785): members in the order of UTF-16, numbers as ECMAScript writes them. */
 export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value !== null && typeof value === "object") return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(",")}}`;
+  if (value !== null && typeof value === "object")
+    return `{${Object.keys(value)
+      .sort()
+      .map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`)
+      .join(",")}}`;
   return JSON.stringify(value);
 }
 
 const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-const bytes_of = (text) => Uint8Array.from((text ?? "").match(/../g) ?? [], (pair) => parseInt(pair, 16));
+const bytesOf = (text) => Uint8Array.from((text ?? "").match(/../g) ?? [], (pair) => parseInt(pair, 16));
 
 function joined(...parts) {
   const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let place = 0;
-  for (const part of parts) { all.set(part, place); place += part.length; }
+  for (const part of parts) {
+    all.set(part, place);
+    place += part.length;
+  }
   return all;
 }
 
 /** The hash that an entry's public parts and its private digest give after the entry before it. */
-export async function hash_of(row) {
+export async function hashOf(row) {
   const told = await sha256(encoder.encode(canonical(Object.fromEntries(PUBLIC.map((name) => [name, row[name]])))));
-  return hex(await sha256(joined(encoder.encode("sparing ledger 2\0"), bytes_of(row.previous_hash), told, bytes_of(row.private_digest))));
+  return hex(
+    await sha256(
+      joined(encoder.encode("sparing ledger 2\0"), bytesOf(row.previous_hash), told, bytesOf(row.private_digest)),
+    ),
+  );
 }
 
 /** Check rows, the newest first, as they come; `progress(entries)` after each page. */
 export async function check(dataset, progress) {
   const told = { entries: 0, hash: null, broken: [] };
-  let cursor = null, before = null;
+  let cursor = null,
+    before = null;
   do {
-    const page = await get(with_query(path("datasets", dataset, "ledger"), { limit: 1000, cursor }));
+    const page = await get(withQuery(path("datasets", dataset, "ledger"), { limit: 1000, cursor }));
     for (const row of page.items) {
       if (before === null) told.hash = row.hash;
       else {
@@ -45,7 +75,7 @@ export async function check(dataset, progress) {
         if (row.hash !== before.previous_hash) told.broken.push(before.sequence);
       }
       const query = hex(await sha256(encoder.encode(canonical(row.query))));
-      if (query !== row.query_sha256 || (await hash_of(row)) !== row.hash) told.broken.push(row.sequence);
+      if (query !== row.query_sha256 || (await hashOf(row)) !== row.hash) told.broken.push(row.sequence);
       told.entries += 1;
       before = row;
     }
@@ -57,17 +87,27 @@ export async function check(dataset, progress) {
 }
 
 /** The part of a page that checks the chain of a dataset. */
-export function chain_part(dataset, title = "The chain, checked in this browser") {
-  const shown = h("div", { "aria-live": "polite" });
-  const kept = h("input", { name: "kept", autocomplete: "off", spellcheck: "false", placeholder: "hash of an earlier check (optional)", "aria-label": "Hash of an earlier check" });
-  const button = h("button", { type: "button", onclick: run }, "Check the chain");
+export function chainPart(dataset, title = "The chain, checked in this browser") {
+  const shown = h.div({ "aria-live": "polite" });
+  const kept = h.input({
+    name: "kept",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "hash of an earlier check (optional)",
+    "aria-label": "Hash of an earlier check",
+  });
+  const button = h.button({ type: "button", onclick: run }, "Check the chain");
   async function run() {
     button.disabled = true;
-    const bar = h("progress", { value: "0", max: "1", "aria-label": "Share of the ledger that has been read" });
+    const bar = h.progress({ value: "0", max: "1", "aria-label": "Share of the ledger that has been read" });
     fill(shown, bar);
     try {
       let newest = 0;
-      const told = await check(dataset, (entries, sequence) => { newest ||= sequence; bar.max = newest || 1; bar.value = entries; });
+      const told = await check(dataset, (entries, sequence) => {
+        newest ||= sequence;
+        bar.max = newest || 1;
+        bar.value = entries;
+      });
       fill(shown, verdict(told, kept.value.trim().toLowerCase()));
     } catch (error) {
       fill(shown, problem(error));
@@ -75,16 +115,38 @@ export function chain_part(dataset, title = "The chain, checked in this browser"
       button.disabled = false;
     }
   }
-  return h("section", { class: "narrow" }, h("h2", {}, title),
-    h("p", {}, "Every entry binds the one before it. The browser computes the hashes anew from what the service lists, without trusting it. Keep the newest hash: a ledger that is written anew has another one."),
-    h("div", { class: "row" }, button, h("div", { class: "spring" }, kept)), shown);
+  return h.section(
+    { class: "narrow" },
+    h.h2(title),
+    h.p(
+      "Every entry binds the one before it. The browser computes the hashes anew from what the service lists, without trusting it. Keep the newest hash: a ledger that is written anew has another one.",
+    ),
+    h.div({ class: "row" }, button, h.div({ class: "spring" }, kept)),
+    shown,
+  );
 }
 
 function verdict(told, kept) {
   const broken = [...new Set(told.broken)].sort((one, other) => one - other);
-  if (!told.entries) return h("p", { class: "soft" }, "The ledger is empty.");
+  if (!told.entries) return h.p({ class: "soft" }, "The ledger is empty.");
   const looked = `${count(told.entries)} entries, the hashes of ${count(told.entries)} computed anew.`;
-  if (broken.length) return h("div", { class: "note problem" }, h("strong", {}, "The chain is broken."), h("p", {}, looked), h("p", {}, `At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`));
-  return h("div", { class: "note" }, h("strong", {}, "The chain holds."), h("p", {}, looked), h("div", { class: "key" }, told.hash ?? ""),
-    kept && h("p", {}, kept === told.hash ? "It is the hash that you kept: nothing was added since." : "It is not the hash that you kept. If queries were asked since, that hash must stand at its own entry: list the ledger with a client to find it."));
+  if (broken.length)
+    return h.div(
+      { class: "note problem" },
+      h.strong("The chain is broken."),
+      h.p(looked),
+      h.p(`At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`),
+    );
+  return h.div(
+    { class: "note" },
+    h.strong("The chain holds."),
+    h.p(looked),
+    h.div({ class: "key" }, told.hash ?? ""),
+    kept &&
+      h.p(
+        kept === told.hash
+          ? "It is the hash that you kept: nothing was added since."
+          : "It is not the hash that you kept. If queries were asked since, that hash must stand at its own entry: list the ledger with a client to find it.",
+      ),
+  );
 }

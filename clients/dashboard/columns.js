@@ -2,16 +2,23 @@
 
 import { count } from "./format.js";
 
-export function column_words(column) {
+export function columnWords(column) {
   switch (column.type) {
     case "category": {
       if (!column.categories) return `one of ${count(column.size)} categories, 0 to ${count(column.size - 1)}`;
       const shown = column.categories.slice(0, 6).join(", ");
-      return column.categories.length > 6 ? `one of ${count(column.categories.length)} categories: ${shown}, …` : `one of ${shown}`;
+      return column.categories.length > 6
+        ? `one of ${count(column.categories.length)} categories: ${shown}, …`
+        : `one of ${shown}`;
     }
-    case "boolean": return "true or false";
-    case "budget": return "the individual's own limit in ρ";
-    case "date": case "datetime": return `${column.type === "date" ? "date" : "time in UTC"} from ${column.lower} to ${column.upper}`;
-    default: return `${column.type === "integer" ? "whole number" : column.type} from ${column.lower} to ${column.upper}`;
+    case "boolean":
+      return "true or false";
+    case "budget":
+      return "the individual's own limit in ρ";
+    case "date":
+    case "datetime":
+      return `${column.type === "date" ? "date" : "time in UTC"} from ${column.lower} to ${column.upper}`;
+    default:
+      return `${column.type === "integer" ? "whole number" : column.type} from ${column.lower} to ${column.upper}`;
   }
 }

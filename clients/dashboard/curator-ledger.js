@@ -1,15 +1,15 @@
 // The ledger: verified by the service with the data, and by this browser from public hashes.
 
 import { get, path, post } from "./api.js";
-import { chain_part } from "./chain.js";
+import { chainPart } from "./chain.js";
 import { fill, h } from "./dom.js";
 import { count, instant } from "./format.js";
 import { problem } from "./shell.js";
 
-export async function ledger_section({ dataset }) {
+export async function ledgerSection({ dataset }) {
   const at = path("datasets", dataset.name, "verification");
-  const shown = h("div", { "aria-live": "polite" });
-  const button = h("button", { type: "button", class: "main", onclick: begin }, "Verify the ledger");
+  const shown = h.div({ "aria-live": "polite" });
+  const button = h.button({ type: "button", class: "main", onclick: begin }, "Verify the ledger");
   let timer = 0;
   async function begin() {
     button.disabled = true;
@@ -21,25 +21,46 @@ export async function ledger_section({ dataset }) {
     }
   }
   function show(told) {
-    fill(shown, result_of(told));
+    fill(shown, resultOf(told));
     button.disabled = told.state === "running";
     clearTimeout(timer);
     if (told.state === "running") timer = setTimeout(async () => shown.isConnected && show(await get(at)), 1000);
   }
   show(await get(at));
   return [
-    h("section", { class: "narrow" }, h("h1", {}, "Ledger"),
-      h("p", {}, "The service derives everything anew from the stored rows and compares: every charge, every answer, every account, the chain of hashes, and the witness outside the database. It takes a minute for some hundred thousand entries and slows no query."),
-      h("div", { class: "row" }, button), shown),
-    chain_part(dataset.name),
+    h.section(
+      { class: "narrow" },
+      h.h1("Ledger"),
+      h.p(
+        "The service derives everything anew from the stored rows and compares: every charge, every answer, every account, the chain of hashes, and the witness outside the database. It takes a minute for some hundred thousand entries and slows no query.",
+      ),
+      h.div({ class: "row" }, button),
+      shown,
+    ),
+    chainPart(dataset.name),
   ];
 }
 
-function result_of(told) {
-  if (told.state === "never") return h("p", { class: "soft" }, "Not verified since this process started.");
-  if (told.state === "running") return h("div", {}, h("p", { role: "status" }, `Verifying since ${instant(told.began_at)} …`), h("progress", { "aria-label": "Verification under way" }));
-  if (told.state === "failed") return h("div", { class: "note problem" }, "The verification did not end. The operator's log says why.");
+function resultOf(told) {
+  if (told.state === "never") return h.p({ class: "soft" }, "Not verified since this process started.");
+  if (told.state === "running")
+    return h.div(
+      h.p({ role: "status" }, `Verifying since ${instant(told.began_at)} …`),
+      h.progress({ "aria-label": "Verification under way" }),
+    );
+  if (told.state === "failed")
+    return h.div({ class: "note problem" }, "The verification did not end. The operator's log says why.");
   const looked = `${count(told.entries)} entries, ${count(told.answers)} answers and ${count(told.accounts)} accounts`;
-  if (told.state === "clean") return h("div", { class: "note" }, h("strong", {}, "The ledger holds."), h("p", {}, `${looked}, verified at ${instant(told.ended_at)}; nothing is amiss.`));
-  return h("div", { class: "note problem" }, h("strong", {}, `${count(told.finding_count)} findings.`), h("p", {}, `${looked} at ${instant(told.ended_at)}.`), h("ul", {}, told.findings.map((each) => h("li", {}, each))));
+  if (told.state === "clean")
+    return h.div(
+      { class: "note" },
+      h.strong("The ledger holds."),
+      h.p(`${looked}, verified at ${instant(told.ended_at)}; nothing is amiss.`),
+    );
+  return h.div(
+    { class: "note problem" },
+    h.strong(`${count(told.finding_count)} findings.`),
+    h.p(`${looked} at ${instant(told.ended_at)}.`),
+    h.ul(told.findings.map((each) => h.li(each))),
+  );
 }

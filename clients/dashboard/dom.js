@@ -1,69 +1,130 @@
 // Elements from data: text is always text, so that no value can become markup.
 
-/** An element with attributes, listeners (`onclick`) and children; null and false children are left out. */
-export function h(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) {
+/**
+ * @typedef {Node | string | number | false | null | undefined} Child what is null, undefined or false is left out
+ * @typedef {Child | Part[]} Part
+ * @typedef {Record<string, any>} Attributes values, listeners (`onclick`), and true for what has no value
+ */
+
+/**
+ * Makers of elements by name: `h.p({ class: "soft" }, "text", other)`. Attributes come first, and may be left out.
+ * @type {{ [Tag in keyof HTMLElementTagNameMap]: (...parts: (Part | Attributes)[]) => HTMLElementTagNameMap[Tag] }}
+ */
+export const h = new Proxy(/** @type {any} */ ({}), {
+  get:
+    (_, tag) =>
+    (/** @type {any[]} */ ...parts) => {
+      const node = document.createElement(String(tag));
+      if (isAttributes(parts[0])) setAttributes(node, parts.shift());
+      add(node, parts);
+      return node;
+    },
+});
+
+const isAttributes = (/** @type {any} */ part) => Object.getPrototypeOf(part ?? "") === Object.prototype;
+
+function setAttributes(/** @type {any} */ node, /** @type {Attributes} */ attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "value") node.value = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  add(node, children);
-  return node;
 }
 
-/** The children of a node, replaced. */
+/**
+ * The children of a node, replaced.
+ * @template {Element} N
+ * @param {N} node
+ * @param {...Part} children
+ */
 export function fill(node, ...children) {
   node.replaceChildren();
   add(node, children);
   return node;
 }
 
-function add(node, children) {
+function add(/** @type {Element} */ node, /** @type {any[]} */ children) {
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) node.append(child);
   }
 }
 
-/** A table: `columns` are {title, cell, number}, `cell` makes a node or text of a row. */
+/**
+ * @template Row
+ * @typedef {{ title: string, cell: (row: Row) => Part, number?: boolean, class?: string }} Column
+ */
+
+/**
+ * A table with a caption for those who hear it.
+ * @template Row
+ * @param {string} caption
+ * @param {Column<Row>[]} columns
+ * @param {readonly Row[]} rows
+ */
 export function table(caption, columns, rows) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {},
-      h("caption", { class: "visually-hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((each) => h("th", { scope: "col", class: each.number && "number" }, each.title)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((each) => h("td", { class: each.class ?? (each.number && "number") }, each.cell(row))))))));
+  const head = columns.map((each) => h.th({ scope: "col", class: each.number && "number" }, each.title));
+  const cells = (/** @type {Row} */ row) =>
+    columns.map((each) => h.td({ class: each.class ?? (each.number && "number") }, each.cell(row)));
+  return h.div(
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h.table(
+      h.caption({ class: "visually-hidden" }, caption),
+      h.thead(h.tr(head)),
+      h.tbody(rows.map((row) => h.tr(cells(row)))),
+    ),
+  );
 }
 
-let fields_made = 0;
+let fieldsMade = 0;
 
-/** A labelled control, and a hint that describes it. */
+/**
+ * A labelled control, and a hint that describes it.
+ * @param {string} label
+ * @param {HTMLElement} control
+ * @param {string} [hint]
+ */
 export function field(label, control, hint) {
-  fields_made += 1;
-  control.id ||= `field-${fields_made}`;
+  fieldsMade += 1;
+  control.id ||= `field-${fieldsMade}`;
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
-  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, hint && h("span", { class: "small", id: `${control.id}-hint` }, hint));
+  const told = hint && h.span({ class: "small", id: `${control.id}-hint` }, hint);
+  return h.div({ class: "field" }, h.label({ for: control.id }, label), control, told);
 }
 
-/** Options of a select. */
+/**
+ * A select of pairs of value and text.
+ * @param {string} name
+ * @param {[string, string][]} options
+ * @param {string} value the chosen one
+ * @param {Attributes} [attributes]
+ */
 export function select(name, options, value, attributes = {}) {
-  return h("select", { name, ...attributes, value },
-    options.map(([key, text]) => h("option", { value: key, selected: key === value }, text)));
+  const listed = options.map(([key, text]) => h.option({ value: key, selected: key === value }, text));
+  return h.select({ name, ...attributes }, listed);
 }
 
-/** Save bytes as a file. */
-export function download(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = h("a", { href: url, download: name });
-  link.click();
+/**
+ * Save a text or bytes as a file.
+ * @param {string} name
+ * @param {string} type
+ * @param {BlobPart} content
+ */
+export function download(name, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  h.a({ href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** Call `task` once a burst of calls has ended. */
-export function calmly(task, wait_ms = 300) {
+/**
+ * Call `task` once a burst of calls has ended.
+ * @template {any[]} Given
+ * @param {(...given: Given) => unknown} task
+ */
+export function calmly(task, waitMs = 300) {
   let timer = 0;
-  return (...given) => {
+  return (/** @type {Given} */ ...given) => {
     clearTimeout(timer);
-    timer = setTimeout(() => task(...given), wait_ms);
+    timer = setTimeout(() => task(...given), waitMs);
   };
 }

@@ -4,7 +4,8 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const figures = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 
 export const count = (value) => whole.format(value);
-export const number = (value) => (Math.abs(value) >= 10000 || Number.isInteger(value) ? whole.format(value) : figures.format(value));
+export const number = (value) =>
+  Math.abs(value) >= 10000 || Number.isInteger(value) ? whole.format(value) : figures.format(value);
 
 /** A share as a percentage: 0.4 % and 99.8 %, but 17 %. */
 export function percent(share) {
@@ -17,10 +18,18 @@ export function percent(share) {
 }
 
 /** A small number such as δ: 1e-6, not 0.000001. */
-export const small = (text) => (Number(text) > 0 && Number(text) < 1e-3 ? Number(text).toExponential() : String(Number(text)));
+export const small = (text) =>
+  Number(text) > 0 && Number(text) < 1e-3 ? Number(text).toExponential() : String(Number(text));
 
 /** ρ in few figures. */
-export const rho = (text) => (text === null || text === undefined ? "no limit" : Number(text) === 0 ? "0" : Number(text).toPrecision(3).replace(/\.?0+$/, ""));
+export const rho = (text) =>
+  text === null || text === undefined
+    ? "no limit"
+    : Number(text) === 0
+      ? "0"
+      : Number(text)
+          .toPrecision(3)
+          .replace(/\.?0+$/, "");
 
 /** `1 person`, `2 people`. */
 export const people = (value) => (value === 1 ? "1 person" : `${count(value)} people`);
@@ -32,8 +41,8 @@ const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", y
 /** The time of an instant of today, the day and the time of an earlier one. */
 export function instant(text) {
   const at = new Date(text);
-  const is_today = at.toDateString() === new Date().toDateString();
-  return is_today ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
 }
 export const date = (text) => day.format(new Date(text));
 export const now = () => clock.format(new Date());
@@ -49,4 +58,7 @@ export function csv(columns, rows) {
 }
 
 /** The promise of a dataset: ε and δ, or ρ. */
-export const guarantee = (dataset) => (dataset.guarantee.epsilon === null ? `ρ = ${rho(dataset.budget_rho)}` : `ε = ${dataset.guarantee.epsilon}, δ = ${small(dataset.guarantee.delta)}`);
+export const guarantee = (dataset) =>
+  dataset.guarantee.epsilon === null
+    ? `ρ = ${rho(dataset.budget_rho)}`
+    : `ε = ${dataset.guarantee.epsilon}, δ = ${small(dataset.guarantee.delta)}`;

@@ -1,6 +1,6 @@
 // The stream of events of one dataset, with a quiet sign of its state.
 
-import { path, with_query } from "./api.js";
+import { path, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { count, now } from "./format.js";
 
@@ -8,8 +8,12 @@ const STALE_AFTER_MS = 40_000;
 
 /** A watch: `on(task)` runs a task with each new sequence; `start()` once the page is drawn, `stop()` when it is left. */
 export function live(dataset) {
-  const words = h("span", {}, "connecting");
-  const node = h("span", { class: "live", "data-state": "waiting", role: "status" }, h("i", { "aria-hidden": "true" }), words);
+  const words = h.span("connecting");
+  const node = h.span(
+    { class: "live", "data-state": "waiting", role: "status" },
+    h.i({ "aria-hidden": "true" }),
+    words,
+  );
   const tasks = [];
   let source = null;
   let timer = 0;
@@ -21,7 +25,7 @@ export function live(dataset) {
   }
 
   function connect() {
-    source = new EventSource(with_query(path("datasets", dataset, "events"), {}));
+    source = new EventSource(withQuery(path("datasets", dataset, "events"), {}));
     source.addEventListener("sequence", (event) => {
       const told = JSON.parse(event.data).sequence;
       tell("live", `live, sequence ${count(told)}, ${now()}`);

@@ -4,13 +4,14 @@ import { h, fill, table } from "./dom.js";
 
 const SCRIPT = "/assets/charts.js";
 // The one script that is loaded by address; the policy of the pages lets no other be made from text.
-const address = globalThis.trustedTypes?.createPolicy("charts", { createScriptURL: () => SCRIPT }).createScriptURL(SCRIPT) ?? SCRIPT;
+const address =
+  globalThis.trustedTypes?.createPolicy("charts", { createScriptURL: () => SCRIPT }).createScriptURL(SCRIPT) ?? SCRIPT;
 let loading = null;
 const drawn = new Map();
 
 function library() {
   loading ??= new Promise((resolve, reject) => {
-    const script = h("script");
+    const script = h.script();
     script.src = address;
     script.onload = () => resolve(globalThis.Plotly);
     script.onerror = () => reject(new Error("The chart library did not load."));
@@ -25,26 +26,40 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
  * A figure. `make()` gives {title, traces, layout, columns, rows}; call `update()` when its data has changed.
  */
 export function figure(make, { low = false } = {}) {
-  const title = h("figcaption", {});
-  const chart = h("div", { class: low ? "chart low" : "chart", role: "img" });
-  const data = h("div", { class: "table-small" });
-  const behind = h("details", {}, h("summary", {}, "The data as a table"), data);
-  const node = h("figure", {}, title, chart, behind);
-  behind.addEventListener("toggle", () => behind.open && draw_table());
+  const title = h.figcaption();
+  const chart = h.div({ class: low ? "chart low" : "chart", role: "img" });
+  const data = h.div({ class: "table-small" });
+  const behind = h.details(h.summary("The data as a table"), data);
+  const node = h.figure(title, chart, behind);
+  behind.addEventListener("toggle", () => behind.open && drawTable());
   let told = null;
 
-  function draw_table() {
+  function drawTable() {
     if (told) fill(data, table(told.title, told.columns, told.rows));
   }
 
   async function update() {
     told = make();
-    told.set_colours?.(Object.fromEntries(["ink", "soft", "line", "blue", "pale", "orange"].map((name) => [name, colour(name === "pale" ? "--blue-soft" : `--${name}`)])));
+    told.setColours?.(
+      Object.fromEntries(
+        ["ink", "soft", "line", "blue", "pale", "orange"].map((name) => [
+          name,
+          colour(name === "pale" ? "--blue-soft" : `--${name}`),
+        ]),
+      ),
+    );
     title.textContent = told.title;
     chart.setAttribute("aria-label", `Chart: ${told.title}`);
-    if (behind.open) draw_table();
-    const Plotly = await library().catch((error) => fill(chart, h("p", { class: "empty" }, error.message)) && null);
-    if (Plotly && chart.isConnected) await Plotly.react(chart, told.traces, layout(told.layout), { displayModeBar: false, responsive: true, staticPlot: false, doubleClick: false, scrollZoom: false });
+    if (behind.open) drawTable();
+    const Plotly = await library().catch((error) => fill(chart, h.p({ class: "empty" }, error.message)) && null);
+    if (Plotly && chart.isConnected)
+      await Plotly.react(chart, told.traces, layout(told.layout), {
+        displayModeBar: false,
+        responsive: true,
+        staticPlot: false,
+        doubleClick: false,
+        scrollZoom: false,
+      });
   }
 
   drawn.set(node, update);
@@ -52,7 +67,15 @@ export function figure(make, { low = false } = {}) {
 }
 
 function layout(own) {
-  const axis = { gridcolor: colour("--line"), zeroline: false, linecolor: colour("--soft"), tickcolor: colour("--line"), fixedrange: true, automargin: true, title: { standoff: 8, font: { size: 12 } } };
+  const axis = {
+    gridcolor: colour("--line"),
+    zeroline: false,
+    linecolor: colour("--soft"),
+    tickcolor: colour("--line"),
+    fixedrange: true,
+    automargin: true,
+    title: { standoff: 8, font: { size: 12 } },
+  };
   return {
     font: { family: "system-ui, sans-serif", size: 13, color: colour("--soft") },
     paper_bgcolor: "rgba(0,0,0,0)",
@@ -73,4 +96,13 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 
 /** A direct label at a point of the chart. */
-export const label = (text, x, y, color, more = {}) => ({ text, x, y, xanchor: "left", yanchor: "bottom", showarrow: false, font: { color, size: 12 }, ...more });
+export const label = (text, x, y, color, more = {}) => ({
+  text,
+  x,
+  y,
+  xanchor: "left",
+  yanchor: "bottom",
+  showarrow: false,
+  font: { color, size: 12 },
+  ...more,
+});

@@ -2,10 +2,10 @@
 
 import { erase, get, Problem } from "./api.js";
 import { fill, h } from "./dom.js";
-import { four_sentences, UNITS } from "./words.js";
+import { fourSentences, UNITS } from "./words.js";
 
 /** The signed-in principal, or the sign-in page; a principal of another role goes to its own page. */
-export async function signed_in(role) {
+export async function signedIn(role) {
   const session = await get("/v1/session");
   if (session.role !== role) {
     location.replace(`/${session.role}`);
@@ -16,18 +16,22 @@ export async function signed_in(role) {
 
 /** The bar: `context` stands beside the name, `status` before the account. */
 export function bar(session, { context = [], status = [] } = {}) {
-  fill(document.getElementById("top"),
-    h("div", { class: "bar" },
-      h("a", { class: "brand", href: `/${session.role}` }, "Sparing"),
+  fill(
+    document.getElementById("top"),
+    h.div(
+      { class: "bar" },
+      h.a({ class: "brand", href: `/${session.role}` }, "Sparing"),
       context,
-      h("span", { class: "spring" }),
+      h.span({ class: "spring" }),
       status,
-      h("span", { class: "who" }, `${session.name} (${session.role})`),
-      h("button", { type: "button", onclick: sign_out }, "Sign out")),
-    h("nav", { class: "tabs", id: "tabs", "aria-label": "Sections", hidden: true }));
+      h.span({ class: "who" }, `${session.name} (${session.role})`),
+      h.button({ type: "button", onclick: signOut }, "Sign out"),
+    ),
+    h.nav({ class: "tabs", id: "tabs", "aria-label": "Sections", hidden: true }),
+  );
 }
 
-async function sign_out() {
+async function signOut() {
   await erase("/v1/session");
   location.assign("/sign-in");
 }
@@ -36,16 +40,33 @@ async function sign_out() {
 export function tabs(links, current) {
   const nav = document.getElementById("tabs");
   nav.hidden = links.length < 2;
-  fill(nav, links.map(([href, title]) => h("a", { href, "aria-current": href === current && "page" }, title)));
+  fill(
+    nav,
+    links.map(([href, title]) => h.a({ href, "aria-current": href === current && "page" }, title)),
+  );
 }
 
 /** Follow links of this page without loading it again; `show` draws the address. */
 export function navigate(prefix, show) {
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]");
-    if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.hasAttribute("download")) return;
+    if (
+      !link ||
+      event.defaultPrevented ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      link.target ||
+      link.hasAttribute("download")
+    )
+      return;
     const url = new URL(link.href);
-    if (url.origin !== location.origin || !(url.pathname === prefix || url.pathname.startsWith(`${prefix}/`)) || url.hash) return;
+    if (
+      url.origin !== location.origin ||
+      !(url.pathname === prefix || url.pathname.startsWith(`${prefix}/`)) ||
+      url.hash
+    )
+      return;
     event.preventDefault();
     go(url.pathname + url.search);
   });
@@ -61,21 +82,40 @@ export function navigate(prefix, show) {
 
 /** A problem with everything that an operator needs, and a button that copies it. */
 export function problem(error) {
-  const told = error instanceof Problem ? error : new Problem({ title: "The page has failed.", detail: String(error?.message ?? error) });
+  const told =
+    error instanceof Problem
+      ? error
+      : new Problem({ title: "The page has failed.", detail: String(error?.message ?? error) });
   if (!(error instanceof Problem)) console.error(error);
-  const text = [told.title, told.detail, told.type, told.request_id && `request ${told.request_id}`, ...(told.errors ?? []).map((each) => `${each.field}: ${each.message}`)].filter(Boolean).join("\n");
-  return h("div", { class: "note problem", role: "alert" },
-    h("strong", {}, told.title),
-    told.detail !== told.title && h("p", {}, told.detail),
-    told.errors?.length ? h("ul", {}, told.errors.slice(0, 20).map((each) => h("li", {}, h("code", {}, each.field), " ", each.message))) : null,
-    told.errors?.length > 20 && h("p", {}, `… and ${told.errors.length - 20} more.`),
-    told.request_id && h("p", { class: "row small soft" }, `Request ${told.request_id}`,
-      h("button", { class: "plain", type: "button", onclick: () => navigator.clipboard?.writeText(text) }, "Copy")));
+  const text = [
+    told.title,
+    told.detail,
+    told.type,
+    told.request_id && `request ${told.request_id}`,
+    ...(told.errors ?? []).map((each) => `${each.field}: ${each.message}`),
+  ]
+    .filter(Boolean)
+    .join("\n");
+  return h.div(
+    { class: "note problem", role: "alert" },
+    h.strong(told.title),
+    told.detail !== told.title && h.p(told.detail),
+    told.errors?.length
+      ? h.ul(told.errors.slice(0, 20).map((each) => h.li(h.code(each.field), " ", each.message)))
+      : null,
+    told.errors?.length > 20 && h.p(`… and ${told.errors.length - 20} more.`),
+    told.request_id &&
+      h.p(
+        { class: "row small soft" },
+        `Request ${told.request_id}`,
+        h.button({ class: "plain", type: "button", onclick: () => navigator.clipboard?.writeText(text) }, "Copy"),
+      ),
+  );
 }
 
 /** Draw what `task` resolves to, with a state for loading and for failure. */
 export async function draw(node, task, waiting = "Loading …") {
-  fill(node, h("p", { class: "empty", role: "status" }, waiting));
+  fill(node, h.p({ class: "empty", role: "status" }, waiting));
   try {
     fill(node, await task());
   } catch (error) {
@@ -85,35 +125,46 @@ export async function draw(node, task, waiting = "Loading …") {
 
 /** A form whose submission runs `task(data, form)`; what it resolves to, or a problem, is shown under it. */
 export function form(children, task, { button = "Save", main = true } = {}) {
-  const told = h("div", { "aria-live": "polite" });
-  const submit = h("button", { type: "submit", class: main && "main" }, button);
-  const node = h("form", {
-    onsubmit: async (event) => {
-      event.preventDefault();
-      submit.disabled = true;
-      try {
-        const shown = await task(Object.fromEntries(new FormData(node)), node);
-        fill(told, shown && (typeof shown === "string" ? h("div", { class: "note" }, shown) : shown));
-      } catch (error) {
-        fill(told, problem(error));
-      } finally {
-        submit.disabled = false;
-      }
+  const told = h.div({ "aria-live": "polite" });
+  const submit = h.button({ type: "submit", class: main && "main" }, button);
+  const node = h.form(
+    {
+      onsubmit: async (event) => {
+        event.preventDefault();
+        submit.disabled = true;
+        try {
+          const shown = await task(Object.fromEntries(new FormData(node)), node);
+          fill(told, shown && (typeof shown === "string" ? h.div({ class: "note" }, shown) : shown));
+        } catch (error) {
+          fill(told, problem(error));
+        } finally {
+          submit.disabled = false;
+        }
+      },
     },
-  }, children, h("div", { class: "row" }, submit), told);
+    children,
+    h.div({ class: "row" }, submit),
+    told,
+  );
   return node;
 }
 
 /** The explanation of the numbers, the same on every page. */
 export function explained(guarantee, title = "What does this mean?") {
-  return h("details", { class: "explain" }, h("summary", {}, title),
-    h("ul", {}, four_sentences(guarantee).map((each) => h("li", {}, each))),
-    h("dl", {}, UNITS.map(([term, meaning]) => [h("dt", {}, h("strong", {}, term)), h("dd", {}, meaning)])));
+  return h.details(
+    { class: "explain" },
+    h.summary(title),
+    h.ul(fourSentences(guarantee).map((each) => h.li(each))),
+    h.dl(UNITS.map(([term, meaning]) => [h.dt(h.strong(term)), h.dd(meaning)])),
+  );
 }
 
 /** Numbers with their names below. */
 export function facts(pairs) {
-  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([value, name]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h.dl(
+    { class: "facts" },
+    pairs.filter(Boolean).map(([value, name]) => h.div(h.dt(name), h.dd(value))),
+  );
 }
 
 /** A failure that nothing else caught is shown, not lost. */

@@ -6,22 +6,46 @@ import { form } from "./shell.js";
 
 const ended = new URLSearchParams(location.search).has("ended");
 const signing = form(
-  [field("API key", h("input", { name: "key", type: "password", autocomplete: "off", required: true, spellcheck: "false", autofocus: true, placeholder: "sparing_…" }),
-    "It is exchanged for a session of half an hour, and kept nowhere in this browser.")],
+  [
+    field(
+      "API key",
+      h.input({
+        name: "key",
+        type: "password",
+        autocomplete: "off",
+        required: true,
+        spellcheck: "false",
+        autofocus: true,
+        placeholder: "sparing_…",
+      }),
+      "It is exchanged for a session of half an hour, and kept nowhere in this browser.",
+    ),
+  ],
   async ({ key }) => {
     const text = key.trim();
-    if (!/^[\x21-\x7e]+$/.test(text)) throw new Problem({ title: "This is not an API key.", detail: "A key is one word that begins with sparing_." });
+    if (!/^[\x21-\x7e]+$/.test(text))
+      throw new Problem({ title: "This is not an API key.", detail: "A key is one word that begins with sparing_." });
     const session = await post("/v1/session", undefined, { key: text }).catch((error) => {
-      throw error.status === 401 ? new Problem({ title: "This key is not valid.", detail: "It may be mistyped, revoked or expired. Ask the curator for another one." }) : error;
+      throw error.status === 401
+        ? new Problem({
+            title: "This key is not valid.",
+            detail: "It may be mistyped, revoked or expired. Ask the curator for another one.",
+          })
+        : error;
     });
     location.replace(`/${session.role}`);
   },
-  { button: "Sign in" });
-fill(document.getElementById("main"),
-  h("section", { class: "sign-in" },
-    h("a", { class: "brand", href: "/" }, "Sparing"),
-    h("h1", {}, "Sign in"),
-    h("p", { class: "soft" }, "A service that answers queries about people and spends each person's privacy sparingly."),
-    ended && h("div", { class: "note", role: "status" }, "Your session has ended. Sign in again."),
-    signing));
+  { button: "Sign in" },
+);
+fill(
+  document.getElementById("main"),
+  h.section(
+    { class: "sign-in" },
+    h.a({ class: "brand", href: "/" }, "Sparing"),
+    h.h1("Sign in"),
+    h.p({ class: "soft" }, "A service that answers queries about people and spends each person's privacy sparingly."),
+    ended && h.div({ class: "note", role: "status" }, "Your session has ended. Sign in again."),
+    signing,
+  ),
+);
 fill(document.getElementById("top"));
