@@ -2,7 +2,7 @@
 
 import { path, post } from "./api.js";
 import { resultOf } from "./analyst-result.js";
-import { columnWords } from "./columns.js";
+import { columnWords, individualsOf } from "./columns.js";
 import { calmly, field, fill, h, select } from "./dom.js";
 import { number, percent, rho } from "./format.js";
 import { problem } from "./shell.js";
@@ -119,8 +119,6 @@ export async function askSection(datasets, allowances) {
     ),
   );
 }
-
-const individualsOf = (dataset) => Object.entries(dataset.tables).find(([, each]) => each.kind === "individuals")[0];
 
 function controlsOf(state, datasets, changed) {
   const table = state.dataset.tables[state.table];

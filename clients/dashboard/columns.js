@@ -22,3 +22,8 @@ export function columnWords(column) {
       return `${column.type === "integer" ? "whole number" : column.type} from ${column.lower} to ${column.upper}`;
   }
 }
+
+/** The name of the table that has one row for each individual. */
+export function individualsOf(dataset) {
+  return Object.keys(dataset.tables).find((name) => dataset.tables[name].kind === "individuals");
+}

@@ -1,12 +1,13 @@
 // The individual's page: what has been done with my data, and what can I do?
 
 import { all, get, path, post, withQuery } from "./api.js";
+import { around, shape } from "./chart.js";
 import { download, field, fill, h, table } from "./dom.js";
-import { csv, instant, percent, small } from "./format.js";
-import { figure } from "./plots.js";
+import { figure } from "./figure.js";
+import { csv, instant, percent } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { bar, draw, explained, form, problem, signedIn } from "./shell.js";
-import { OUTCOME, receiptsLead } from "./words.js";
+import { OUTCOME, promiseWords, receiptsLead } from "./words.js";
 
 const NEWEST = 1000;
 const session = await signedIn("individual");
@@ -23,8 +24,6 @@ function show() {
       get(path("me", "erasure", account.dataset)),
     ]);
     document.title = `Your privacy in ${account.dataset} · Sparing`;
-    const chart = figure(() => timeline(first.items, account), { low: true });
-    setTimeout(chart.update);
     return [
       h.section(
         h.h1(`Your privacy in ${account.dataset}`),
@@ -39,7 +38,7 @@ function show() {
       ),
       h.section(
         h.h2(receiptsLead(account)),
-        chart.node,
+        figure(timeline(first.items, account), { low: true }),
         receiptsTable(
           first,
           (cursor) => get(withQuery("/v1/me/receipts", { limit: NEWEST, cursor })),
@@ -55,39 +54,21 @@ function show() {
 
 function gauge(account) {
   const spent = Math.min(account.share_spent, 1);
-  const words =
-    spent === 0
-      ? "Nothing of your limit is spent."
-      : `${percent(spent)} of your limit is spent. ${percent(1 - spent)} is left.`;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 100 8");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", words);
-  for (const [kind, x, width] of [
-    ["spent", 0, 100 * spent],
-    ["left", 100 * spent, 100 * (1 - spent)],
-  ]) {
-    const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    for (const [name, value] of Object.entries({ class: kind, x, y: 0, width, height: 8 }))
-      part.setAttribute(name, String(value));
-    svg.append(part);
-  }
-  const soFar = account.epsilon_so_far_time_uniform;
-  const promise = `You were promised ε = ${Number(account.promise_epsilon.toPrecision(3))}, δ = ${small(account.delta)}, over everything that is ever asked.`;
-  return h.div(
-    { class: "gauge" },
-    svg,
-    h.p({ class: "lead" }, words),
-    h.p(
-      { class: "soft" },
-      `${promise} ${soFar === null ? "" : `So far ε = ${Number(soFar.toPrecision(3))} at most has been used.`}`,
-    ),
+  const words = spent
+    ? `${percent(spent)} of your limit is spent. ${percent(1 - spent)} is left.`
+    : "Nothing of your limit is spent.";
+  const bar = shape("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": words });
+  bar.append(
+    shape("rect", { class: "spent", x: 0, y: 0, width: 100 * spent, height: 8 }),
+    shape("rect", { class: "left", x: 100 * spent, y: 0, width: 100 * (1 - spent), height: 8 }),
   );
+  return h.div({ class: "gauge" }, bar, h.p({ class: "lead" }, words), h.p({ class: "soft" }, promiseWords(account)));
 }
 
+/** @returns {import("./figure.js").Told} each query that concerned the individual, by its cost */
 function timeline(rows, account) {
-  const shown = rows.filter((row) => row.outcome === "charged" || row.outcome === "left_out").reverse();
+  const shown = rows.filter((row) => row.outcome === "charged" || row.outcome === "left_out");
+  const [charged, left] = ["charged", "left_out"].map((outcome) => shown.filter((row) => row.outcome === outcome));
   const share = (row) => (100 * Number(row.charged_rho ?? 0)) / Number(account.promise_rho);
   return {
     title: shown.length
@@ -99,38 +80,28 @@ function timeline(rows, account) {
       { title: "Outcome", cell: (row) => OUTCOME[row.outcome] },
       { title: "Share", number: true, cell: (row) => percent(share(row) / 100) },
     ],
-    rows: [...shown].reverse(),
-    get traces() {
-      const { blue, orange } = this.colours;
-      const charged = shown.filter((row) => row.outcome === "charged"),
-        left = shown.filter((row) => row.outcome === "left_out");
-      return [
-        {
-          type: "bar",
-          x: charged.map((row) => row.sequence),
-          y: charged.map(share),
-          marker: { color: blue },
-          customdata: charged.map((row) => row.words),
-          hovertemplate: "%{customdata}: %{y:.2g} %<extra></extra>",
-        },
-        {
-          type: "scatter",
-          mode: "markers",
-          x: left.map((row) => row.sequence),
-          y: left.map(() => 0),
-          marker: { color: orange, symbol: "circle-open", size: 7 },
-          customdata: left.map((row) => row.words),
-          hovertemplate: "%{customdata}: left you out<extra></extra>",
-        },
-      ];
-    },
-    layout: {
-      xaxis: { title: { text: "number of the query; rings: left you out" } },
-      yaxis: { ticksuffix: " %", rangemode: "tozero", nticks: 4 },
-      margin: { l: 44, r: 12, t: 4, b: 40 },
-    },
-    setColours(colours) {
-      this.colours = colours;
+    rows: shown,
+    drawing: {
+      x: {
+        range: around(shown.map((row) => row.sequence)),
+        whole: true,
+        title: "number of the query; rings: left you out",
+      },
+      y: { range: [0, 1.05 * Math.max(0.001, ...charged.map(share))], unit: " %" },
+      bars: charged.map((row) => ({
+        from: row.sequence - 0.4,
+        to: row.sequence + 0.4,
+        y: share(row),
+        colour: "blue",
+        tip: `${row.words}: ${percent(share(row) / 100)}`,
+      })),
+      dots: left.map((row) => ({
+        x: row.sequence,
+        y: 0,
+        colour: "orange",
+        ring: true,
+        tip: `${row.words}: left you out`,
+      })),
     },
   };
 }

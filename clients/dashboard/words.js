@@ -10,9 +10,7 @@ export function fourSentences({ epsilon, delta, budget_rho }) {
     stated
       ? `A limit of ε = ${epsilon} means: all answers together, now and later, change the odds of any guess about a person by at most a factor of about ${factor}, compared with that person's data being blank.`
       : `A limit of ρ = ${budget_rho} bounds the privacy loss of all answers together, in zero-concentrated differential privacy, compared with a person's data being blank.`,
-    stated
-      ? `δ = ${small(delta)} is the chance that this could fail.`
-      : "The bound holds at every δ; the pages state ε at δ = 1e-6.",
+    stated ? `δ = ${small(delta)} is the chance that this could fail.` : "The bound holds at every δ.",
     "Each query that uses a person's data spends some of that person's limit; when too little is left, the person is left out, and no analyst is told.",
     "What is spent never comes back; pausing keeps the rest.",
   ];
@@ -82,3 +80,12 @@ export const OUTCOME = {
   untouched: "did not concern you",
   no_longer_kept: "no longer kept",
 };
+
+/** The promise to an individual, and the bound on its loss so far where that is below the promise. */
+export function promiseWords(account) {
+  const [promised, soFar] = [account.promise_epsilon, account.epsilon_so_far_time_uniform];
+  const few = (value) => Number(value.toPrecision(3));
+  const promise = `You were promised ε = ${few(promised)}, δ = ${small(account.delta)}, over everything that is ever asked.`;
+  if (soFar === null) return promise;
+  return `${promise} So far at most ε = ${few(soFar)} has been used, with a probability of 1 − δ.`;
+}

@@ -2,9 +2,7 @@
 
 import gzip
 import hashlib
-import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +16,6 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _SERVED: Final = frozenset({".html", ".css", ".js", ".svg"})  # beside them lie settings of tools, which end in .json
-_CHARTS: Final = "package_data/plotly.min.js"
 _GZIP_LEVEL: Final = 6
 
 
@@ -48,17 +45,12 @@ class PageFile:
 
 
 def page_files() -> dict[str, PageFile]:
-    """The files by name, `charts.js` among them, which is the script of the installed chart library.
-
-    Empty where the pages are not installed.
-    """
+    """The files by name. Empty where the pages are not installed."""
     folder = _folder()
     if folder is None:
         return {}
     paths = [path for path in sorted(folder.iterdir()) if path.suffix in _SERVED]
-    files = {path.name: PageFile.of(path) for path in paths}
-    charts = _charts()
-    return files if charts is None else files | {"charts.js": PageFile.of(charts)}
+    return {path.name: PageFile.of(path) for path in paths}
 
 
 def _folder() -> Path | None:
@@ -66,10 +58,3 @@ def _folder() -> Path | None:
     package = Path(service.__file__).parent
     candidates = (package / "dashboard", package.parent / "clients" / "dashboard")
     return next((each for each in candidates if each.is_dir()), None)
-
-
-def _charts() -> Path | None:
-    found = sys.modules.get("plotly") or find_spec("plotly")
-    origin = getattr(found, "origin", None) or getattr(found, "__file__", None)
-    path = None if origin is None else Path(origin).parent / _CHARTS
-    return path if path is not None and path.is_file() else None

@@ -26,9 +26,9 @@ def test_the_package_is_ours() -> None:
 
 
 def test_the_distribution_cannot_be_uploaded() -> None:
-    """An index refuses the classifier, and the wheel names its one package instead of finding several."""
+    """An index refuses the classifier, and the wheel names what it holds instead of finding several."""
     assert PROJECT["project"]["classifiers"] == ["Private :: Do Not Upload"]
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["service"]
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["service", "clients/dashboard"]
     assert distribution("sparing").metadata["License-Expression"] == "Apache-2.0"
 
 
@@ -56,8 +56,10 @@ def test_each_wheel_holds_its_own_package_and_nothing_else(project: str, package
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT / project)
     (wheel,) = tmp_path.iterdir()
     with zipfile.ZipFile(wheel) as archive:
-        tops = {name.split("/")[0] for name in archive.namelist()}
+        names = archive.namelist()
+    tops = {name.split("/")[0] for name in names}
 
+    assert [name for name in names if "node_modules" in name or name.endswith("package.json")] == []
     assert {top for top in tops if not top.endswith(".dist-info")} == {package}
 
 

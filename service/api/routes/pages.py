@@ -15,11 +15,9 @@ from service.api.problems import Refusal
 from service.workflows.model.errors import NotFound
 
 CONTENT_SECURITY_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'"
-    " 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o=';"
-    " img-src 'self' data:; connect-src 'self';"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
-    " require-trusted-types-for 'script'; trusted-types charts"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _AUDIENCES: Final = ("curator", "individual", "analyst", "auditor")
 REFERENCE: Final = "openapi.json"
