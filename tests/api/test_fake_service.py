@@ -5,21 +5,18 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from pydantic import Tag
 
-from service.query import conditions_ast, language, values_ast
+from service.api.problems import PROBLEMS
+from service.engine.ingest.reader import read_rows
 from sparing import Client, col, count, count_individuals, histogram, linear, sum_
-from sparing._testing_conditions import CONDITION_KINDS
-from sparing._testing_groups import GROUP_KINDS
-from sparing._testing_items import ITEM_KINDS
-from sparing._testing_routes import ANALYSTS, OTHERS
-from sparing._testing_scale import NOISE_KINDS
-from sparing._testing_values import VALUE_KINDS
+from sparing._testing_http import ANALYSTS, OTHERS, TITLES
+from sparing._testing_rows import coded
 from tests.api.route_table import ROUTES, Route
-from tests.api.twins import Twins, differences, twins
+from tests.api.twins import Twins, differences, ndjson, twins
+from tests.engine import worlds
 from tests.query import samples
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
@@ -200,13 +197,11 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=json.dumps)
 def test_a_wrong_query_is_refused_alike(both: Twins, wrong: dict[str, Any]) -> None:
-    """With 422, naming the same field."""
+    """With 422, in the same words."""
     path, query = "/v1/datasets/shop/queries/preview", samples.query(**wrong)
-    real, fake = (side.raw("analyst", "POST", path, json=query) for side in (both.real, both.fake))
+    status, _, _ = both.compare_raw("analyst", "POST", path, json=query)
 
-    assert (real[0], fake[0]) == (422, 422)
-    assert [each["field"] for each in fake[2]["errors"]] == [each["field"] for each in real[2]["errors"]]
-    assert {name: real[2][name] for name in ("type", "title", "status")}.items() <= fake[2].items()
+    assert status == 422
 
 
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": " "}, {"Idempotency-Key": "x" * 129}], ids=str)
@@ -249,19 +244,31 @@ def test_the_fake_knows_every_route() -> None:
     assert known == served
 
 
-@pytest.mark.parametrize(
-    ("union", "known"),
-    [
-        (language.Item, ITEM_KINDS),
-        (language.Noise, NOISE_KINDS),
-        (conditions_ast.Condition, CONDITION_KINDS),
-        (values_ast.Row, VALUE_KINDS),
-        (values_ast.GroupKey, ("name", *GROUP_KINDS)),
-    ],
-)
-def test_the_fake_knows_every_kind_of_the_language(union: Any, known: tuple[str, ...]) -> None:
-    """A kind that is added to the language is added to the fake."""
-    tags = [mark for each in get_args(get_args(union)[0]) for mark in each.__metadata__ if isinstance(mark, Tag)]
-    kinds = [tag.tag.strip("()") for tag in tags]
+def test_the_fake_refuses_with_the_statuses_and_titles_of_the_service() -> None:
+    """All but the one that is its own."""
+    own = {"not-in-fake"}
 
-    assert kinds == list(known)
+    assert {slug: (PROBLEMS[slug].status, PROBLEMS[slug].title) for slug in TITLES.keys() - own} == {
+        slug: said for slug, said in TITLES.items() if slug not in own
+    }
+
+
+ROWS_READ = [
+    (table, rows)
+    for table, columns in worlds.VALUES.items()
+    for rows in [[{name: values[place % len(values)] for name, values in columns.items()} for place in range(60)]]
+]
+
+
+@pytest.mark.parametrize(("table", "rows"), ROWS_READ, ids=[table for table, _ in ROWS_READ])
+def test_rows_are_read_as_in_an_upload(table: str, rows: list[dict[str, Any]]) -> None:
+    """Values in their domains, outside them, unknown and missing."""
+    declared = worlds.SCHEMA.table(table)
+    keyed = [{"person_id": f"p{number}"} | row for number, row in enumerate(rows)]
+    real = read_rows(ndjson(keyed), "application/x-ndjson", declared, budget_units=worlds.BUDGET)
+    fake = coded(table, declared, keyed)
+
+    assert list(fake.keys) == [row["person_id"] for row in keyed]
+    assert {name: codes.tolist() for name, codes in fake.codes.items()} == {
+        name: codes.tolist() for name, codes in real.codes.items()
+    }

@@ -100,6 +100,21 @@ def inward_only(module: Module) -> list[str]:
     return complaints
 
 
+ROOMS_OF_THE_FAKE = "clients/python/src/sparing/_rooms/__init__.py"
+
+
+def client_without_the_service(module: Module) -> list[str]:
+    """The client speaks HTTP; its fake alone runs rooms of the service, which one module names (a wheel has a copy)."""
+    is_fake = module.path.rpartition("/")[2].removeprefix("_").startswith("testing")
+    complaints = []
+    for line, name in imports(module):
+        root, _, room = name.partition(".")
+        may_be = module.path == ROOMS_OF_THE_FAKE and room.split(".")[0] in {"core", "engine", "query"}
+        if (root == "service" and not may_be) or (root == "sparing" and room.startswith("_rooms") and not is_fake):
+            complaints.append(f"{module.path}:{line} imports {name}, which is the service's")
+    return complaints
+
+
 def workflows_in_order(module: Module) -> list[str]:
     """Inside workflows a module imports its own folder, folders before it in WORKFLOWS_ORDER, and nothing after it."""
     if module.room != "workflows":

@@ -36,6 +36,11 @@ def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
     assert complaints(rule, "service", "clients", "migrations", "tests", "loadtests", ".ci", "docs") == []
 
 
+def test_the_client_does_without_the_service() -> None:
+    """But for its fake."""
+    assert complaints(rules.client_without_the_service, "clients/python/src", "clients/demo/src") == []
+
+
 def test_no_test_module_imports_from_another() -> None:
     """A helper that two modules need is a module without `test_`."""
     assert complaints(rules.no_import_from_a_test_module, "tests", "loadtests", "clients") == []
@@ -101,6 +106,9 @@ def test_every_room_is_there(room: str) -> None:
         (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 40),
         (rules.short_files, "service/core/charge.py", "f()\n" * 451),
         (rules.short_functions, "tests/core/test_charge.py", "def f():\n" + "    f()\n" * 70),
+        (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import service.core.noise"),
+        (rules.client_without_the_service, "clients/python/src/sparing/_client.py", "from sparing._rooms import Plan"),
+        (rules.client_without_the_service, rules.ROOMS_OF_THE_FAKE, "from service.store import postgres"),
         (rules.memory_behind_the_state, "service/workflows/uploads.py", "self.state.memory.accounts"),
         (rules.no_import_from_a_test_module, "tests/core/test_charge.py", "from tests.core.test_noise import x"),
         (rules.no_assert, "service/core/charge.py", "assert True"),
@@ -135,6 +143,8 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         (rules.inward_only, "service/cli/app.py", "from service.store import postgres"),
         (rules.foreign_packages_at_home, "service/store/postgres.py", "import psycopg"),
         (rules.pure, "service/engine/ingest.py", "import io"),
+        (rules.client_without_the_service, rules.ROOMS_OF_THE_FAKE, "from service.core.noise import Entropy"),
+        (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "from sparing._rooms import Plan"),
         (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 39),
         (rules.no_word_for_everybody, "service/store/postgres.py", "connect(user='sparing')\nuserdata_free = 1"),
     ],

@@ -136,20 +136,32 @@ class TestAnswersFromRows:
         with pytest.raises(TypeError, match="a list of mappings"):
             fake.add_rows("shop", "people", PEOPLE[0])
 
-    def test_nobody_is_left_out(self, fake: FakeService) -> None:
-        """There are no accounts, however much was asked; coverage is certified by public numbers alone, as always."""
+    def test_an_individual_that_cannot_pay_is_left_out(self, fake: FakeService) -> None:
+        """By the accounts of the service: each answer costs each of the three 0.25 of their limits."""
+        rows = [{"person_id": number, "limit_rho": limit} for number, limit in enumerate([None, "0.6", 0.25])]
+        fake.add_dataset("limits", TABLES, rows={"people": rows}, rho=1)
         client = fake.client()
-        answers = [client.queries.ask(dataset="shop", sigma=0.5, reuse=False) for _ in range(60)]
-        assert {answer.value for answer in answers} == {3}
-        assert (answers[0].coverage_certified, answers[-1].coverage_certified) == (False, False)
-        with FakeService() as other:
-            other.add_dataset(
-                "shop", {"people": {**TABLES["people"], "columns": {}}}, rows={"people": [{"person_id": 1}]}, rho=1
-            )
-            certified = [
-                other.client().queries.ask(dataset="shop", rho=0.4, reuse=False).coverage_certified for _ in range(3)
-            ]
-        assert certified == [True, True, False]
+        answers = [client.queries.ask(dataset="limits", rho=0.25, reuse=False) for _ in range(5)]
+        assert [answer.value for answer in answers] == [3, 2, 1, 1, 0]
+        assert {answer.coverage_certified for answer in answers} == {False}  # limits may be anything
+        fake.add_dataset("equal", {"people": {**TABLES["people"], "columns": {}}}, rows={"people": [{"person_id": 1}]})
+        certified = [client.queries.ask(dataset="equal", rho=0.4, reuse=False) for _ in range(3)]
+        assert [(answer.value, answer.coverage_certified) for answer in certified] == [(1, True), (1, True), (0, False)]
+
+    def test_limits_are_between_the_floor_and_the_budget(self, fake: FakeService) -> None:
+        """As in an upload."""
+        fake.add_dataset("limits", TABLES, rho=1, limit_floor_rho="0.5")
+        for limit, message in [("0.4", "limit_floor_rho"), (2, "limit_floor_rho"), (-1, "limit_rho must be a rho")]:
+            with pytest.raises(ValueError, match=message):
+                fake.add_rows("limits", "people", [{"person_id": "a", "limit_rho": limit}])
+
+    def test_the_capacity_is_kept(self, fake: FakeService) -> None:
+        """And of rows that are refused none is kept."""
+        fake.add_dataset("small", TABLES, capacity=2)
+        with pytest.raises(ValueError, match="the dataset's capacity is 2 individuals"):
+            fake.add_rows("small", "people", PEOPLE)
+        fake.add_rows("small", "people", PEOPLE[:2])
+        assert fake.client().queries.ask(dataset="small", sigma=20).value == 2
 
 
 def spread(values: list[float], sigma: float) -> float:
@@ -159,6 +171,13 @@ def spread(values: list[float], sigma: float) -> float:
 
 class TestNoise:
     """Only where it is asked for."""
+
+    @pytest.mark.parametrize(("group_by", "dimension"), [([], 1), (["age", "joined"], 121 * 2557)])
+    def test_without_it_answers_are_exact(self, fake: FakeService, group_by: list[str], dimension: int) -> None:
+        """At any sigma and any dimension."""
+        for sigma in (0.5, 3e9):
+            answer = fake.client().queries.ask(dataset="shop", group_by=group_by, sigma=sigma)
+            assert (answer.dimension, sum(answer.values)) == (dimension, 1 if group_by else 3)
 
     def test_it_has_the_spread_that_the_answer_states(self) -> None:
         """Within four standard errors, and a sigma that is a tenth larger would be noticed."""

@@ -160,22 +160,22 @@ def test_a_dataset_of_a_real_service_is_taken_as_it_is_described() -> None:
     [
         ({"tables": None}, "give the tables"),
         ({"epsilon": 1}, "give epsilon and delta, or rho"),
-        ({"epsilon": 1, "delta": 1}, "delta between 0 and 1"),
+        ({"epsilon": 1, "delta": 1}, "delta must be above 0 and below 1"),
         ({"rho": "1e-13"}, "smaller than 2\\^-40"),
-        ({"tables": {}}, "exactly one table must be of kind individuals"),
-        ({"tables": {"people": {"kind": "persons"}}}, "tables.people: kind must be"),
-        ({"tables": {"people": {"kind": "individuals"}}}, "tables.people: key and columns are required"),
+        ({"tables": {}}, "at least 1 item"),
+        ({"tables": {"people": {"kind": "persons"}}}, "tables.people: Input tag 'persons'"),
+        ({"tables": {"people": {"kind": "individuals"}}}, "tables.people.individuals.key: Field required"),
         (
             {"tables": {"people": {"kind": "individuals", "key": "id", "columns": {"select": {"type": "boolean"}}}}},
-            "neither the key nor 'select'",
+            "'select' cannot be a column",
         ),
         (
             {"tables": {"people": {"kind": "individuals", "key": "id", "columns": {"a": {"type": "text"}}}}},
-            "tables.people.columns.a: the type must be known",
+            "tables.people.individuals.columns.a: Input tag 'text'",
         ),
         (
             {"tables": {"people": {"kind": "individuals", "key": "id", "columns": {"a": {"type": "category"}}}}},
-            "tables.people.columns.a: declare either categories or size",
+            "declare either categories or size",
         ),
         (
             {
@@ -187,7 +187,7 @@ def test_a_dataset_of_a_real_service_is_taken_as_it_is_described() -> None:
                     }
                 }
             },
-            "tables.people.columns.a: lower and upper must be bounds of a date, in order",
+            "lower must be a date, such as 2026-03-31",
         ),
     ],
 )

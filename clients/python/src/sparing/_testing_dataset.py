@@ -1,6 +1,8 @@
-"""A dataset of the fake service: its public facts, its rows, and the answers that were released."""
+"""A dataset of the fake service: its public facts, its records and accounts, and the answers that were released."""
 
+import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,22 +10,35 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sparing._models import Dataset
-from sparing._testing_plan import Plan
-from sparing._testing_rows import DatasetRows
-from sparing._testing_scale import UNITS_PER_RHO, rho_text
-from sparing._testing_schema import Schema, schema_of
+import numpy as np
+from pydantic import ValidationError
 
-__all__ = [
-    "FakeDataset",
-    "Number",
-    "Release",
-    "budget_units",
-    "dataset_of",
-    "epsilon_of_units",
-    "registered_dataset",
-    "units_of",
-]
+from sparing._models import Dataset
+from sparing._rooms import (
+    UNITS_PER_RHO,
+    CountIndividuals,
+    DatasetMemory,
+    Entropy,
+    EventsTable,
+    Plan,
+    Query,
+    QueryProblem,
+    Schema,
+    Sigma,
+    answer,
+    budget_units,
+    compile_query,
+    contributions,
+    mu_of_units,
+    rho_of_units,
+    rounded_gaussian,
+    units_down,
+)
+from sparing._testing_rows import CodedRows, coded
+
+__all__ = ["FakeDataset", "Number", "Release", "dataset_of", "registered_dataset", "units_of"]
+
+UNCLIPPED_ROWS_MAX = 64
 
 Number = int | float | Decimal | str
 
@@ -51,30 +66,75 @@ class FakeDataset:
     budget_units: int
     limit_floor_units: int
     capacity: int
-    rows: DatasetRows
     version: int = 1
     epoch: int = 1
     sequence: int = 0
     worst_case_units: int = 0
     released: dict[str, Release] = field(default_factory=dict)
+    _memory: DatasetMemory = field(init=False)
+    _slots: dict[str, int] = field(default_factory=dict)  # of each individual
+    _held: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # rows by table and key
+
+    def __post_init__(self) -> None:
+        self._memory = DatasetMemory(self.schema)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any table has a row."""
+        return bool(self._slots)
 
     def document(self) -> dict[str, Any]:
         """The public facts, as the service lists them."""
-        rho = Fraction(self.budget_units, UNITS_PER_RHO)
         return {
             "name": self.name,
             "guarantee": dict(self.guarantee),
-            "budget_rho": rho_text(self.budget_units),
+            "budget_rho": str(rho_of_units(self.budget_units)),
             "budget_units": self.budget_units,
-            "mu": math.nextafter(math.sqrt(2 * rho), math.inf),
-            "limit_floor_rho": rho_text(self.limit_floor_units),
+            "mu": mu_of_units(self.budget_units),
+            "limit_floor_rho": str(rho_of_units(self.limit_floor_units)),
             "capacity": self.capacity,
             "rule": "skip",
             "epoch": self.epoch,
-            "tables": self.schema.stated,
+            "tables": self.schema.model_dump(mode="json"),
             "version": self.version,
             "archived": False,
         }
+
+    def add(self, table: str, rows: object) -> None:
+        """Add rows, all or none. Raises ValueError naming the table, and the row and column where one is wrong."""
+        if table not in self.schema.tables:
+            raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self.schema.tables)}")
+        declared = self.schema.table(table)
+        found = coded(table, declared, rows)
+        if isinstance(declared, EventsTable):
+            self._add_events(table, declared, found)
+        else:
+            self._add_individuals(table, found)
+
+    def plan(self, query: Query) -> Plan:
+        """A query compiled for this dataset. Raises QueryProblem."""
+        plan = compile_query(query, self.schema, capacity=self.capacity, budget_units=self.budget_units)
+        self._refuse_unclipped(plan, query)
+        return plan
+
+    def counted(self, plan: Plan, entropy: Entropy | None) -> list[int]:
+        """The answer from the rows in grid steps, for which every active individual is charged.
+
+        The noise is drawn from `entropy`; without it, it is drawn from words that are known, and taken off again.
+        """
+        released = answer(
+            contributions(plan, self._memory),
+            self._memory.accounts,
+            dimension=plan.dimension,
+            sigma_steps=plan.sigma_steps,
+            norm_squared_max=plan.clip_squared_steps,
+            entropy=entropy or _known_words,
+        )
+        values = released.values
+        if entropy is None:
+            values = values - rounded_gaussian(plan.dimension, plan.sigma_steps, _known_words)
+        steps: list[int] = values.tolist()
+        return steps
 
     def share_of(self, units: int) -> float:
         """A charge as a share of the budget."""
@@ -96,18 +156,70 @@ class FakeDataset:
         )
         return [warning]
 
+    def _add_individuals(self, table: str, rows: CodedRows) -> None:
+        known = set(self._slots)
+        for number, (key, limit) in enumerate(zip(rows.keys, rows.limits.tolist(), strict=True), start=1):
+            if key in known:
+                raise ValueError(f"{table}, row {number}: {key!r} has a row already")
+            if limit > self.budget_units or 0 <= limit < self.limit_floor_units:
+                raise ValueError(f"{table}, row {number}: the limit is not between limit_floor_rho and the budget")
+            known.add(key)
+        self._join(rows)
+
+    def _add_events(self, table: str, declared: EventsTable, rows: CodedRows) -> None:
+        held = self._held[table].copy()
+        new: dict[str, None] = {}
+        for number, key in enumerate(rows.keys, start=1):
+            if key not in self._slots:
+                if declared.unknown_individuals == "reject":
+                    raise ValueError(
+                        f"{table}, row {number}: there is no individual {key!r}; add the table of individuals first"
+                    )
+                new[key] = None
+            held[key] += 1
+            if held[key] > declared.rows_per_individual:
+                raise ValueError(f"{table}, row {number}: {key!r} has more than {declared.rows_per_individual} rows")
+        nulls = self._memory.null_codes(self.schema.individuals_name, len(new))
+        self._join(CodedRows(keys=list(new), codes=nulls, limits=np.full(len(new), -1, dtype=np.int64)))
+        slots = np.array([self._slots[key] for key in rows.keys], dtype=np.int64)
+        self._memory.add_events(table, slots, rows.codes)
+        self._held[table] = held
+
+    def _join(self, rows: CodedRows) -> None:
+        """Give new individuals their slots, records and accounts."""
+        first, end = len(self._slots), len(self._slots) + len(rows.keys)
+        if end > self.capacity:
+            raise ValueError(f"the dataset's capacity is {self.capacity} individuals")
+        limits = np.where(rows.limits < 0, self.budget_units, rows.limits)
+        self._memory.add_individuals(np.arange(first, end, dtype=np.int64), rows.codes, limits)
+        self._slots.update(zip(rows.keys, range(first, end), strict=True))
+
+    def _refuse_unclipped(self, plan: Plan, query: Query) -> None:
+        """As the service refuses an event table whose natural bound is too large to be meant."""
+        table = self.schema.table(plan.table)
+        if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
+            return
+        is_clipped = query.per_individual is not None and query.per_individual.l2_clip is not None
+        if is_clipped or (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
+            return
+        needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
+        suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
+        if isinstance(query.noise, Sigma):
+            norm = self.largest_countable_norm(plan.sigma)
+            suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
+        raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
+
 
 def dataset_of(dataset: Dataset) -> FakeDataset:
     """A dataset as a real service describes it, without rows. Raises ValueError for a schema that cannot be read."""
-    schema, guarantee = schema_of(dataset.tables), dataset.guarantee
+    schema = _schema_of(dataset.tables)
     return FakeDataset(
         name=dataset.name,
         schema=schema,
-        guarantee={name: _text(getattr(guarantee, name)) for name in ("epsilon", "delta")},
+        guarantee={name: _text(getattr(dataset.guarantee, name)) for name in ("epsilon", "delta")},
         budget_units=dataset.budget_units,
         limit_floor_units=_floor(schema, dataset.limit_floor_rho, dataset.budget_units),
         capacity=dataset.capacity,
-        rows=DatasetRows(schema),
         version=dataset.version,
         epoch=dataset.epoch or 1,
     )
@@ -121,11 +233,12 @@ def registered_dataset(
     guarantee: Mapping[str, Number],
 ) -> FakeDataset:
     """A dataset as a curator registers it. Raises ValueError for a wrong schema or guarantee."""
-    schema = schema_of(tables)
+    schema = _schema_of(tables)
     if guarantee.keys() not in ({"rho"}, {"epsilon", "delta"}, set[str]()):
         raise ValueError("give epsilon and delta, or rho")
     if "epsilon" in guarantee:
-        units = budget_units(Decimal(str(guarantee["epsilon"])), Decimal(str(guarantee["delta"])))
+        epsilon, delta = (Decimal(str(guarantee[name])) for name in ("epsilon", "delta"))
+        units = budget_units(epsilon=epsilon, delta=delta)
     else:
         units = units_of(guarantee.get("rho", 1))
     if units < 1:
@@ -137,61 +250,33 @@ def registered_dataset(
         budget_units=units,
         limit_floor_units=_floor(schema, limit_floor_rho, units),
         capacity=capacity,
-        rows=DatasetRows(schema),
     )
+
+
+def units_of(rho: Number) -> int:
+    """A rho in units of 2^-40, rounded down. Raises ValueError for one that is negative or above 2^21."""
+    return units_down(Fraction(str(rho)))
+
+
+def _schema_of(tables: Mapping[str, object]) -> Schema:
+    """The schema of a registration's `tables`. Raises ValueError naming the table and column."""
+    try:
+        return Schema.model_validate(json.loads(json.dumps(tables, default=dict)))
+    except ValidationError as error:
+        [first, *_] = error.errors()
+        raise ValueError(f"{'.'.join(map(str, ('tables', *first['loc'])))}: {first['msg']}") from None
 
 
 def _floor(schema: Schema, stated: Number | None, budget: int) -> int:
     if stated is not None:
         return units_of(stated)
-    return 0 if schema.has_limits else budget
-
-
-def units_of(rho: Number) -> int:
-    """A rho in units of 2^-40, rounded down."""
-    return math.floor(Fraction(str(rho)) * UNITS_PER_RHO)
+    return 0 if schema.has_budget_column else budget
 
 
 def _text(number: object) -> str | None:
     return None if number is None else str(Decimal(str(number)))
 
 
-def budget_units(epsilon: Decimal, delta: Decimal) -> int:
-    """The largest budget at which Gaussian differential privacy gives (epsilon, delta), in units of 2^-40 rho.
-
-    By the curve of Dong, Roth and Su (2022), Corollary 2.13, in doubles. The service certifies it in 100
-    digits; the two agree to about nine. Raises ValueError unless epsilon is positive and delta between 0 and 1.
-    """
-    if not (0 < epsilon < math.inf and 0 < delta < 1):
-        raise ValueError(f"epsilon must be positive and delta between 0 and 1, got {epsilon} and {delta}")
-    low, high = 0, 2**61
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _delta(float(epsilon), middle) <= float(delta) else (low, middle)
-    return low
-
-
-def epsilon_of_units(units: int, delta: Decimal) -> float:
-    """The epsilon of a total charge at this delta, in doubles."""
-    wanted = float(delta)
-    low, high = 0.0, 1.0
-    if _delta(0.0, units) <= wanted:
-        return 0.0
-    while _delta(high, units) > wanted:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _delta(middle, units) <= wanted else (middle, high)
-    return high
-
-
-def _delta(epsilon: float, units: int) -> float:
-    mu = math.sqrt(2 * units / UNITS_PER_RHO)
-    if mu == 0:
-        return 0.0
-    far = _phi(-mu / 2 - epsilon / mu)
-    return _phi(mu / 2 - epsilon / mu) - (math.exp(epsilon + math.log(far)) if far > 0 else 0.0)
-
-
-def _phi(x: float) -> float:
-    return math.erfc(-x / math.sqrt(2)) / 2
+def _known_words(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Words of no entropy at all: the noise that is drawn from them is the same every time."""
+    return np.full(count, 2**63, dtype=np.uint64)

@@ -1,24 +1,36 @@
-"""The rows of a fake dataset, and the counted sum of a query over them: every individual's vector, clipped and added.
-
-No individual is left out: the fake has no accounts.
-"""
+"""Rows of a fake dataset as a test gives them, read into the codes in which the service holds them."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from math import isqrt
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparing._expressions import plain
-from sparing._testing_plan import Plan
-from sparing._testing_scale import steps_of
-from sparing._testing_schema import Declared, Schema, Table, days_of, seconds_of
-from sparing._testing_values import Row
+from sparing._rooms import (
+    BooleanColumn,
+    CategoryColumn,
+    Coding,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    Table,
+    coding_of,
+    days_of,
+    seconds_of,
+    units_down,
+)
 
-__all__ = ["DatasetRows", "counted_steps"]
+__all__ = ["CodedRows", "coded"]
 
-_TYPES: Mapping[str, str] = {
+_KINDS: Mapping[str, str] = {
     "boolean": "true or false",
+    "budget": "a rho that is not negative",
     "integer": "an integer",
     "real": "a number",
     "date": "a date",
@@ -27,111 +39,91 @@ _TYPES: Mapping[str, str] = {
 }
 
 
-class DatasetRows:
-    """The rows of one dataset by table and individual, as an upload would store them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedRows:
+    """Rows of one table: the key of each, the codes by column, and the limits in units, -1 for the dataset's own."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._rows: dict[str, dict[str, list[dict[str, int | None]]]] = {name: {} for name in schema.tables}
-
-    def add(self, table: str, rows: object) -> None:
-        """Add rows: mappings from column to value, or a data frame; a column that is left out is NULL.
-
-        A number outside its bounds is clipped, and a category that is not declared is NULL. Raises ValueError naming
-        the table, the row and the column.
-        """
-        if table not in self._schema.tables:
-            raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self._schema.tables)}")
-        declared = self._schema.tables[table]
-        for number, row in enumerate(_records(rows), start=1):
-            place = f"{table}, row {number}"
-            key = row.get(declared.key)
-            if plain(key) is None:
-                raise ValueError(f"{place}: the key {declared.key} is missing")
-            self._add(declared, str(plain(key)), _stored(declared, row, place), place)
-
-    def __bool__(self) -> bool:
-        """Whether any table has a row."""
-        return any(self._rows.values())
-
-    def of_individuals(self, table: Table) -> Iterator[Sequence[Row]]:
-        """The rows of each individual; those of events with the individual's own columns."""
-        if not table.is_events:
-            yield from self._rows[table.name].values()
-            return
-        people = self._schema.tables[self._schema.individuals]
-        unknown: dict[str, int | None] = dict.fromkeys(people.columns)
-        for key, events in self._rows[table.name].items():
-            [record] = self._rows[people.name].get(key, [unknown])
-            own = {f"{people.name}.{name}": value for name, value in record.items()}
-            yield [event | own for event in events]
-
-    def _add(self, table: Table, key: str, row: dict[str, int | None], place: str) -> None:
-        mine = self._rows[table.name].setdefault(key, [])
-        if not table.is_events and mine:
-            raise ValueError(f"{place}: {key!r} has a row already")
-        if table.is_events:
-            people = self._rows[self._schema.individuals]
-            if key not in people and not table.creates_individuals:
-                raise ValueError(f"{place}: there is no individual {key!r}; add the table of individuals first")
-            if len(mine) == table.rows_per_individual:
-                raise ValueError(f"{place}: {key!r} has more than {table.rows_per_individual} rows")
-        mine.append(row)
+    keys: Sequence[str]
+    codes: Mapping[str, NDArray[np.unsignedinteger[Any]]]
+    limits: NDArray[np.int64]
 
 
-def counted_steps(plan: Plan, rows: DatasetRows) -> list[int]:
-    """The sum over all individuals, (dimension,), in grid steps: the numbers that the service adds noise to."""
-    total = [0] * plan.dimension
-    for mine in rows.of_individuals(plan.table):
-        for place, steps in _clipped(_vector(plan, mine), plan.scale.clip_squared_steps).items():
-            total[place] += steps
-    return total
+def coded(name: str, table: Table, rows: object) -> CodedRows:
+    """Rows as an upload would store them: mappings from column to value, or a data frame.
+
+    A column that is left out is NULL, as a category that is not declared is; a number outside its bounds is clipped.
+    Raises ValueError naming the table, the row and the column.
+    """
+    keys: list[str] = []
+    read: dict[str, list[int]] = {each: [] for each in table.columns}
+    codings = {each: coding_of(column) for each, column in table.columns.items() if column.type != "budget"}
+    for number, row in enumerate(_records(rows), start=1):
+        place = f"{name}, row {number}"
+        for each in row.keys() - {table.key, *table.columns}:
+            raise ValueError(f"{place}: the column {each} is not declared")
+        key = plain(row.get(table.key))
+        if key is None:
+            raise ValueError(f"{place}: the key {table.key} is missing")
+        keys.append(str(key))
+        for each, column in table.columns.items():
+            try:
+                read[each].append(_number(column, codings.get(each), plain(row.get(each))))
+            except (ArithmeticError, TypeError, ValueError):
+                raise ValueError(f"{place}: {each} must be {_KINDS[column.type]}, not {row[each]!r}") from None
+    limits = next((read[each] for each, column in table.columns.items() if column.type == "budget"), [-1] * len(keys))
+    return CodedRows(
+        keys=keys,
+        codes={each: np.array(read[each], dtype=coding.dtype) for each, coding in codings.items()},
+        limits=np.array(limits, dtype=np.int64),
+    )
 
 
-def _vector(plan: Plan, rows: Sequence[Row]) -> dict[int, int]:
-    chosen = [row for row in rows if plan.test is None or plan.test(row) is True]
-    if plan.rows_kept is not None:
-        names = sorted(plan.table.columns)
-        chosen = sorted(chosen, key=lambda row: [_in_order(row[name]) for name in names])[: plan.rows_kept]
-    vector: dict[int, int] = {}
-    for row in chosen:
-        group = _group(plan, row)
-        if group is None:
-            continue
-        offset = group * plan.block
-        for item in plan.items:
-            for place, number in item.entries(row):
-                steps = steps_of(number, plan.scale.grid_log2)
-                vector[offset + place] = steps if item.extent.is_once else vector.get(offset + place, 0) + steps
-            offset += item.size
-    return vector
+def _number(column: Column, coding: Coding | None, value: Any) -> int:  # noqa: ANN401 - any value of a row
+    """The code of a value, or a limit in units. Raises ValueError or another error for a value of another type."""
+    is_missing = value is None or value != value  # noqa: PLR0124 - NaN and NaT
+    if coding is None:  # of a column of limits
+        return -1 if is_missing else units_down(Fraction(str(value)))
+    if is_missing:
+        return coding.null_code
+    match column:
+        case CategoryColumn():
+            code = _category(column, value)
+            return coding.null_code if code is None else code
+        case BooleanColumn():
+            if value not in (0, 1):
+                raise ValueError
+            return int(value)
+        case DateColumn() | DatetimeColumn():
+            found = (days_of if isinstance(column, DateColumn) else seconds_of)(_iso(value))
+            if found is None:
+                raise ValueError
+            value = found
+        case _:
+            if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+                raise TypeError
+            if isinstance(column, IntegerColumn) and value != int(value):
+                raise ValueError
+            value = int(value) if isinstance(column, IntegerColumn) else float(value)
+    return min(max(coding.code_of(value), 0), coding.span)
 
 
-def _in_order(value: int | None) -> tuple[bool, int]:
-    """NULL is last."""
-    return value is None, value or 0
+def _category(column: CategoryColumn, value: object) -> int | None:
+    """Its code, by its text where categories are listed; None where it is none of them."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if column.categories is None:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise TypeError
+        return column.code_of(int(str(value)))
+    return next((code for category, code in column.codes.items() if str(category) == str(value)), None)
 
 
-def _group(plan: Plan, row: Row) -> int | None:
-    """Row-major in the order of the keys; None if one of the values is not there."""
-    found = 0
-    for group in plan.groups:
-        place = group.place(row)
-        if place is None or place < 0:
-            return None
-        found = found * group.size + place
-    return found
-
-
-def _clipped(vector: dict[int, int], norm_squared_max: int) -> dict[int, int]:
-    """A vector beyond the clip, times clip / norm, truncated toward zero."""
-    norm_squared = sum(steps**2 for steps in vector.values())
-    if norm_squared <= norm_squared_max:
-        return vector
-    return {
-        place: isqrt(steps**2 * norm_squared_max // norm_squared) * (1 if steps > 0 else -1)
-        for place, steps in vector.items()
-    }
+def _iso(value: object) -> str:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _records(rows: object) -> Iterable[Mapping[str, Any]]:
@@ -148,61 +140,3 @@ def _mappings(rows: object) -> Iterable[Mapping[str, Any]]:
     if found is None or not all(isinstance(row, Mapping) for row in found):
         raise TypeError("rows are a list of mappings from column to value, or a data frame")
     return found
-
-
-def _stored(table: Table, row: Mapping[str, Any], place: str) -> dict[str, int | None]:
-    for name in row:
-        if name not in table.columns and name not in {table.key, table.budget}:
-            raise ValueError(f"{place}: the column {name} is not declared")
-    stored = {}
-    for name, column in table.columns.items():
-        try:
-            stored[name] = _steps(column, plain(row.get(name)))
-        except (OverflowError, TypeError, ValueError):
-            raise ValueError(f"{place}: {name} must be {_TYPES[column.kind]}, not {row[name]!r}") from None
-    return stored
-
-
-def _steps(column: Declared, value: Any) -> int | None:  # noqa: ANN401 - any value of a row
-    """The step of a value, clipped; None for NULL. Raises ValueError, TypeError for a value of another type."""
-    if value is None or value != value:  # noqa: PLR0124 - NaN and NaT
-        return None
-    match column.kind:
-        case "category":
-            return _category(column, value)
-        case "boolean":
-            if value not in (0, 1):
-                raise ValueError
-            return int(value)
-        case "date" | "datetime":
-            steps = (days_of if column.kind == "date" else seconds_of)(_iso(value))
-            if steps is None:
-                raise ValueError
-        case _:
-            if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-                raise TypeError
-            if column.kind == "integer" and value != int(value):
-                raise ValueError
-            steps = column.step_of(float(value)) if column.kind == "real" else int(value)
-    return min(max(steps, column.low), column.high)
-
-
-def _category(column: Declared, value: object) -> int | None:
-    """Its place among those declared, by its text; None where it is none of them."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not column.is_listed:
-        number = int(str(value)) if isinstance(value, int | str) else None
-        if number is None or isinstance(value, bool):
-            raise TypeError
-        return number if 0 <= number < column.size else None
-    found = (code for code, category in enumerate(column.categories) if str(category) == str(value))
-    return next(found, None)
-
-
-def _iso(value: object) -> str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if not isinstance(value, str):
-        raise TypeError
-    return value

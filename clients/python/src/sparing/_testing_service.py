@@ -1,24 +1,44 @@
-"""The fake service behind its requests: datasets, analysts, releases, and the handlers of the analysts' routes."""
+"""The fake service behind its requests: analysts and releases, the handlers of the analysts' routes, and documents."""
 
+import json
+import math
 import random
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing._rooms import (
+    Plan,
+    QueryProblem,
+    epsilon_of_units,
+    half_width_95,
+    in_words,
+    parse_query,
+    rho_of_units,
+    worst_case_units,
+)
 from sparing._testing_dataset import FakeDataset, Release
-from sparing._testing_documents import answer_of, preview_of, release_row_of
-from sparing._testing_plan import Plan, plan_of
-from sparing._testing_problems import Refused, document_of, invalid, not_found, not_in_fake
-from sparing._testing_requests import checked_key, cursor_of, entries_in, limit_of, query_of
-from sparing._testing_rows import counted_steps
-from sparing._testing_scale import rho_text
+from sparing._testing_http import (
+    Refused,
+    checked_key,
+    cursor_of,
+    document_of,
+    entries_in,
+    invalid_query,
+    limit_of,
+    not_found,
+    not_in_fake,
+)
 
 __all__ = ["Analyst", "Registered", "Service"]
 
-UNCLIPPED_ROWS_MAX = 64
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 Values = float | Sequence[float]
@@ -57,7 +77,7 @@ class Analyst:
         """The rest of the allowance on a dataset; None where there is none."""
         if self.allowance_units is None:
             return None
-        return rho_text(max(self.allowance_units - self.spent_units.get(dataset, 0), 0))
+        return _rho_text(max(self.allowance_units - self.spent_units.get(dataset, 0), 0))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,8 +105,7 @@ class Service:
     def ask(self, analyst: Analyst, name: str, key: str | None, content: bytes) -> dict[str, Any]:
         """`POST /datasets/{dataset}/queries`."""
         checked = checked_key(key)
-        query = query_of(content)
-        return self._answer(analyst, self.dataset(analyst, name), checked, query)
+        return self._answer(analyst, name, checked, content)
 
     def cancel(self, analyst: Analyst, name: str, key: str | None) -> object:
         """`DELETE /datasets/{dataset}/queries`. Raises Refused: every query is answered at once, and none waits."""
@@ -96,20 +115,18 @@ class Service:
 
     def preview(self, analyst: Analyst, name: str, content: bytes) -> dict[str, Any]:
         """`POST /datasets/{dataset}/queries/preview`."""
-        query = query_of(content)
-        dataset = self.dataset(analyst, name)
-        return preview_of(_plan(query, dataset), dataset, analyst.left_rho(name))
+        dataset, plan = self._planned(analyst, name, content)
+        return _preview_of(plan, dataset, analyst.left_rho(name))
 
     def ask_many(self, analyst: Analyst, name: str, content: bytes, request_id: str) -> dict[str, Any]:
         """`POST /datasets/{dataset}/queries/batch`: for each entry an answer or a problem document."""
-        entries = entries_in(query_of(content))
-        dataset = self.dataset(analyst, name)
+        entries = entries_in(content)
+        self.dataset(analyst, name)
         answers = []
         for entry in entries:
             try:
-                answers.append(
-                    self._answer(analyst, dataset, checked_key(entry.get("idempotency_key")), entry["query"])
-                )
+                key, query = checked_key(entry.get("idempotency_key")), json.dumps(entry["query"]).encode()
+                answers.append(self._answer(analyst, name, key, query))
             except Refused as refusal:
                 answers.append(document_of(refusal, request_id))
         return {"answers": answers}
@@ -127,25 +144,34 @@ class Service:
         stored = list(analyst.replies.values())[:before]
         shown = stored[::-1][:limit]
         left = len(stored) - len(shown)
-        rows = [release_row_of(each.release, each.dataset, each.at) for each in shown]
+        rows = [_release_row_of(each.release, each.dataset, each.at) for each in shown]
         return {"items": rows, "next": f"p{left}" if left else None}
 
     def allowances(self, analyst: Analyst) -> list[dict[str, Any]]:
         """`GET /allowances`."""
-        allowed = None if analyst.allowance_units is None else rho_text(analyst.allowance_units)
+        allowed = None if analyst.allowance_units is None else _rho_text(analyst.allowance_units)
         return [
             {
                 "dataset": name,
                 "allowance_rho": allowed,
-                "spent_rho": rho_text(analyst.spent_units.get(name, 0)),
+                "spent_rho": _rho_text(analyst.spent_units.get(name, 0)),
                 "left_rho": analyst.left_rho(name),
             }
             for name in sorted(self.datasets)
             if analyst.dataset in (None, name)
         ]
 
-    def _answer(self, analyst: Analyst, dataset: FakeDataset, key: str, query: object) -> dict[str, Any]:
-        plan = _plan(query, dataset)
+    def _planned(self, analyst: Analyst, name: str, content: bytes) -> tuple[FakeDataset, Plan]:
+        """The dataset that is asked, and the plan of the query in a body. Raises Refused."""
+        try:
+            query = parse_query(content)
+            dataset = self.dataset(analyst, name)
+            return dataset, dataset.plan(query)
+        except QueryProblem as problem:
+            raise invalid_query(problem) from None
+
+    def _answer(self, analyst: Analyst, name: str, key: str, content: bytes) -> dict[str, Any]:
+        dataset, plan = self._planned(analyst, name, content)
         request, at = (plan.query_hash, plan.reuse), START + timedelta(seconds=self._answered)
         known = analyst.replies.get(key)
         if known is not None and known.request != request:
@@ -154,15 +180,15 @@ class Service:
         if known is None:
             reusable = dataset.released.get(plan.query_hash) if plan.reuse else None
             release = reusable or self._release(analyst, dataset, plan, at)
-            body = answer_of(release, dataset, reused=reusable is not None)
-            known = _Stored(request=request, body=body, release=release, dataset=dataset.name, at=at)
+            body = _answer_of(release, dataset, reused=reusable is not None)
+            known = _Stored(request=request, body=body, release=release, dataset=name, at=at)
             analyst.replies[key] = known
             self._answered += 1
         return known.body
 
     def _release(self, analyst: Analyst, dataset: FakeDataset, plan: Plan, at: datetime) -> Release:
         plan, steps = self._steps(analyst, dataset, plan)
-        units = plan.scale.worst_case_units
+        units = plan.worst_case_units
         analyst.spent_units[dataset.name] = analyst.spent_units.get(dataset.name, 0) + units
         dataset.sequence += 1
         dataset.worst_case_units += units
@@ -181,53 +207,42 @@ class Service:
     def _steps(self, analyst: Analyst, dataset: FakeDataset, plan: Plan) -> tuple[Plan, list[int]]:
         """The numbers of a fresh answer in grid steps, and the plan with the sigma that it states."""
         if self.registered and self.registered[0].sigma is not None:
-            sigma_steps = self.registered[0].sigma / plan.scale.grid
-            plan = replace(plan, scale=replace(plan.scale, sigma_steps=sigma_steps))
+            plan = _with_sigma(plan, self.registered[0].sigma)
         _refuse_above_allowance(analyst, dataset, plan)
         if self.registered:
             return plan, _steps_of(self.registered.popleft().values, plan)
-        values = None if self.answering is None else self.answering(plan.query)
+        values = None if self.answering is None else self.answering(json.loads(plan.canonical))
         if values is not None:
             return plan, _steps_of(values, plan)
-        if not dataset.rows:
+        if not dataset.has_rows:
             raise not_in_fake(
                 f"The dataset {dataset.name!r} has no rows and no answer is registered: give rows to add_dataset, or"
                 " call answer() before the query."
             )
-        counted = counted_steps(plan, dataset.rows)
-        if not self.has_noise:
-            return plan, counted
-        return plan, [steps + round(self.rng.gauss(0, plan.scale.sigma_steps)) for steps in counted]
+        return plan, dataset.counted(plan, self._words if self.has_noise else None)
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(self.rng.randbytes(8 * count), dtype="<u8").astype(np.uint64)
 
 
-def _plan(query: object, dataset: FakeDataset) -> Plan:
-    plan = plan_of(query, dataset.schema, capacity=dataset.capacity, budget_units=dataset.budget_units)
-    _refuse_unclipped(plan, dataset)
-    return plan
-
-
-def _refuse_unclipped(plan: Plan, dataset: FakeDataset) -> None:
-    """As the service refuses an event table whose natural bound is too large to be meant."""
-    rows = plan.table.rows_per_individual
-    if not plan.table.is_events or all(item.extent.is_once for item in plan.items):
-        return
-    kept = rows if plan.rows_kept is None else plan.rows_kept
-    if min(kept, rows) <= UNCLIPPED_ROWS_MAX or plan.query["per_individual"]["l2_clip"] is not None:
-        return
-    suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-    if "sigma" in plan.query["noise"]:
-        norm = dataset.largest_countable_norm(plan.scale.sigma)
-        suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
-    needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here {rows})"
-    raise invalid("per_individual.l2_clip", f"{needed}: {suggestion}")
+def _with_sigma(plan: Plan, sigma: float) -> Plan:
+    """The plan as if the query had asked for this sigma, in query units."""
+    steps = math.ldexp(sigma, -plan.grid_log2)
+    return replace(
+        plan,
+        sigma=sigma,
+        sigma_steps=steps,
+        worst_case_units=worst_case_units(plan.clip_squared_steps, steps),
+        half_width_95=half_width_95(sigma=sigma, grid_log2=plan.grid_log2),
+    )
 
 
 def _refuse_above_allowance(analyst: Analyst, dataset: FakeDataset, plan: Plan) -> None:
-    spent, cost = analyst.spent_units.get(dataset.name, 0), plan.scale.worst_case_units
+    spent, cost = analyst.spent_units.get(dataset.name, 0), plan.worst_case_units
     if analyst.allowance_units is not None and spent + cost > analyst.allowance_units:
-        left = rho_text(analyst.allowance_units - spent)
+        left = _rho_text(analyst.allowance_units - spent)
         raise Refused(
-            "allowance-exceeded", f"The query may cost rho {rho_text(cost)}; rho {left} of your allowance is left."
+            "allowance-exceeded", f"The query may cost rho {_rho_text(cost)}; rho {left} of your allowance is left."
         )
 
 
@@ -236,7 +251,74 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
     listed = [values] if isinstance(values, int | float) else list(values)
     if len(listed) != plan.dimension:
         raise ValueError(f"the registered answer has {len(listed)} values, and the query {plan.dimension}")
-    steps = [round(value / plan.scale.grid) for value in listed]
-    if plan.scale.grid_log2 == 0 and steps != listed:
+    steps = [round(value / 2.0**plan.grid_log2) for value in listed]
+    if plan.grid_log2 == 0 and steps != listed:
         raise ValueError(f"the query's grid is 1, so that its answer holds whole numbers, not {listed}")
     return steps
+
+
+def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
+    plan = release.plan
+    return {
+        "id": release.id,
+        "sequence": release.sequence,
+        "values": [steps if plan.grid_log2 == 0 else math.ldexp(steps, plan.grid_log2) for steps in release.steps],
+        "labels": plan.labels,
+        "axes": plan.axes,
+        "sigma": plan.sigma,
+        "grid": 2.0**plan.grid_log2,
+        "dimension": plan.dimension,
+        "half_width_95": plan.half_width_95,
+        "worst_case_rho": _rho_text(plan.worst_case_units),
+        "coverage_certified": release.worst_case_total_units <= dataset.limit_floor_units,
+        "reused": reused,
+        "epoch": release.epoch,
+        "released_at": release.at.isoformat(),
+        "worst_case_share": dataset.share_of(plan.worst_case_units),
+        "largest_countable_norm": dataset.largest_countable_norm(plan.sigma),
+        "warnings": dataset.warnings(plan.l2_clip, plan.sigma),
+    }
+
+
+def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
+    """Everything public about a query. The public cost is made up: it is that of no machine."""
+    units, delta, canonical = plan.worst_case_units, dataset.guarantee["delta"], json.loads(plan.canonical)
+    return {
+        "dimension": plan.dimension,
+        "grid": 2.0**plan.grid_log2,
+        "sigma": plan.sigma,
+        "half_width_95": plan.half_width_95,
+        "l2_clip": plan.l2_clip,
+        "worst_case_rho": _rho_text(units),
+        "worst_case_share": dataset.share_of(units),
+        "worst_case_epsilon": None if delta is None else epsilon_of_units(units, Decimal(delta)),
+        "largest_countable_norm": dataset.largest_countable_norm(plan.sigma),
+        "warnings": dataset.warnings(plan.l2_clip, plan.sigma),
+        "allowance_left_rho": allowance_left_rho,
+        "coverage_certified": dataset.worst_case_units + units <= dataset.limit_floor_units,
+        "canonical": canonical,
+        "words": in_words(canonical),
+        "query_hash": plan.query_hash,
+        "public_cost": {"time_ms": 1.0, "memory_bytes": 2**20, "delay_ms": 0.0},
+    }
+
+
+def _release_row_of(release: Release, dataset: str, at: datetime) -> dict[str, Any]:
+    """One of an analyst's own releases in a listing."""
+    plan, canonical = release.plan, json.loads(release.plan.canonical)
+    return {
+        "id": release.id,
+        "dataset": dataset,
+        "sequence": release.sequence,
+        "query": canonical,
+        "words": in_words(canonical),
+        "sigma": plan.sigma,
+        "dimension": plan.dimension,
+        "worst_case_rho": _rho_text(plan.worst_case_units),
+        "released_at": at.isoformat().replace("+00:00", "Z"),
+        "epoch": release.epoch,
+    }
+
+
+def _rho_text(units: int) -> str:
+    return str(rho_of_units(units))

@@ -7,9 +7,9 @@ def test_the_report_counts_people():
         fake.add_dataset("shop", tables, rows={"people": [{"person_id": "a", "age": 41}]})
         assert report(fake.client()) == "1 person"
 
-Documents, labels, grids, sigmas, half widths and refusals are those of the real service; a test asks both the same.
-There are no accounts: no individual is ever left out, whatever the limits and however much was asked. Limits on the
-size of requests, rates, time slots, and the calls of curators, individuals and auditors are not there either.
+It runs the service's own query language, engine and accounts, and needs `pip install "sparing-client[testing]"`. Each
+individual has a limit, and is left out of a query that it cannot afford. Only the HTTP is the fake's own: limits on
+rates, time slots, and the calls of curators, individuals and auditors are not there.
 """
 
 import json
@@ -26,8 +26,7 @@ import httpx
 
 from sparing import AsyncClient, Client, Dataset
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, units_of
-from sparing._testing_problems import Refused, document_of, role_required
-from sparing._testing_routes import OTHERS, Route, route_of
+from sparing._testing_http import OTHERS, Refused, Route, document_of, role_required, route_of
 from sparing._testing_service import Analyst, Answering, Registered, Service, Values
 
 __all__ = ["FakeService", "ReceivedRequest"]
@@ -96,7 +95,7 @@ class FakeService:
             dataset: the name; or a `Dataset`, which brings everything but the rows.
             tables: the public schema, as a curator registers it.
             rows: by table the rows to answer from, as `add_rows` takes them.
-            capacity: the public bound on the number of individuals.
+            capacity: the public bound on the number of individuals, which rows keep to.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
             guarantee: `epsilon` and `delta`, or `rho`; default: a rho of 1.
 
@@ -111,17 +110,17 @@ class FakeService:
             found = registered_dataset(dataset, tables, capacity, limit_floor_rho, guarantee)
         if found.name in self._service.datasets:
             raise ValueError(f"there is a dataset {found.name!r} already")
-        for table in sorted(rows or {}, key=lambda table: table != found.schema.individuals):
-            found.rows.add(table, (rows or {})[table])
+        for table in sorted(rows or {}, key=lambda table: table != found.schema.individuals_name):
+            found.add(table, (rows or {})[table])
         self._service.datasets[found.name] = found
 
     def add_rows(self, dataset: str, table: str, rows: object) -> None:
         """Add rows to answer from: mappings from column to value, or a frame of pandas, polars or pyarrow.
 
-        A column that a row lacks is NULL; values outside their domain are treated as in an upload. Raises ValueError
-        naming the row and the column.
+        A column that a row lacks is NULL; values outside their domain and limits are treated as in an upload. Raises
+        ValueError naming the row and the column, and keeps none of the rows then.
         """
-        self._service.datasets[dataset].rows.add(table, rows)
+        self._service.datasets[dataset].add(table, rows)
 
     def add_analyst(self, *, dataset: str | None = None, allowance_rho: Number | None = None) -> str:
         """Another analyst's key: of one dataset or of all, and with an allowance or without."""

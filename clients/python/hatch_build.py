@@ -1,0 +1,46 @@
+"""Builds `sparing._rooms`: the service's query language, engine and privacy core, copied beside the client's own code.
+
+The copy says `sparing._rooms` wherever the original says `service`, and is otherwise the same. A source distribution
+holds the copy, so that a wheel is built from it alone; an editable install imports the clone's own `service`.
+"""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOMS = ("core", "query", "engine")
+LEFT_OUT = "ingest"  # uploads: they need pyarrow, and the fake reads rows by itself
+_NAME = re.compile(rf"\bservice\.(?={'|'.join(ROOMS)})")
+
+
+class Rooms(BuildHookInterface[Any]):
+    """The hook that hatchling calls for each distribution."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Put the rooms into the distribution: as copied here, or as a source distribution has them."""
+        if version == "editable":
+            return
+        package = Path(self.root, "src", "sparing", "_rooms")
+        self._copies = tempfile.TemporaryDirectory()
+        is_copied = (package / ROOMS[0]).is_dir()
+        rooms = package if is_copied else copied(package, Path(self.root).parents[1] / "service", self._copies.name)
+        build_data["force_include"][str(rooms)] = ("src/" * (self.target_name == "sdist")) + "sparing/_rooms"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Remove the copies."""
+        if version != "editable":
+            self._copies.cleanup()
+
+
+def copied(package: Path, service: Path, target: str) -> Path:
+    """A folder with the package's own module and the rooms of the service, all renamed."""
+    found = {path: path.relative_to(service) for room in ROOMS for path in (service / room).rglob("*.py")}
+    found = {path: place for path, place in found.items() if LEFT_OUT not in place.parts}
+    for path, place in {package / "__init__.py": Path("__init__.py"), **found}.items():
+        copy = Path(target, place)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(_NAME.sub("sparing._rooms.", path.read_text(encoding="utf-8")), encoding="utf-8")
+    return Path(target)
