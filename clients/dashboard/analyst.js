@@ -5,10 +5,9 @@ import { askSection } from "./analyst-ask.js";
 import { resultOf } from "./analyst-result.js";
 import { fill, h, table } from "./dom.js";
 import { instant, percent, rho } from "./format.js";
-import { bar, draw, explained, navigate, problem, signedIn, tabs } from "./shell.js";
+import { bar, draw, explained, main, navigate, problem, signedIn, tabs } from "./shell.js";
 
 const session = await signedIn("analyst");
-const main = document.getElementById("main");
 navigate("/analyst", show);
 bar(session);
 show();

@@ -4,10 +4,9 @@ import { Problem, get, path, withQuery } from "./api.js";
 import { chainPart } from "./chain.js";
 import { field, fill, h, table } from "./dom.js";
 import { count, instant, rho } from "./format.js";
-import { bar, draw, form, navigate, problem, signedIn } from "./shell.js";
+import { bar, draw, form, main, navigate, problem, signedIn } from "./shell.js";
 
 const session = await signedIn("auditor");
-const main = document.getElementById("main");
 const go = navigate("/auditor", show);
 bar(session);
 show();

@@ -11,7 +11,7 @@ import { registerSection } from "./curator-register.js";
 import { fill, h, select, table } from "./dom.js";
 import { count, guarantee } from "./format.js";
 import { live } from "./live.js";
-import { bar, draw, explained, navigate, signedIn, tabs } from "./shell.js";
+import { bar, draw, explained, main, navigate, signedIn, tabs } from "./shell.js";
 
 const SECTIONS = [
   ["", "Overview", overviewSection],
@@ -23,7 +23,6 @@ const SECTIONS = [
 ];
 
 const session = await signedIn("curator");
-const main = document.getElementById("main");
 const go = navigate("/curator", show);
 let watch = null;
 show();

@@ -4,15 +4,15 @@ import { Problem } from "./api.js";
 import { fill, h } from "./dom.js";
 import { operationPart } from "./docs-operation.js";
 import { schemaNames, textOf, typePart } from "./docs-schema.js";
-import { problem } from "./shell.js";
+import { header, main, problem } from "./shell.js";
 
 const EVERYONE = { name: "everyone", title: "Every role", description: "What any key may ask for." };
-const main = document.getElementById("main");
-const contents = document.getElementById("contents");
+const contents = h.nav({ id: "contents", "aria-label": "Contents" });
 const wide = matchMedia("(min-width: 64rem)");
 
+const sheet = styled("/assets/docs.css");
 fill(
-  document.getElementById("top"),
+  header,
   h.div(
     { class: "bar" },
     h.a({ class: "brand", href: "/" }, "Sparing"),
@@ -23,9 +23,21 @@ fill(
 );
 fill(main, h.p({ class: "empty", role: "status" }, "Loading …"));
 try {
-  show(await read());
+  const told = await read();
+  await sheet;
+  const reference = h.div({ class: "reference" }, contents);
+  main.replaceWith(reference);
+  reference.append(main);
+  show(told);
 } catch (error) {
   fill(main, problem(error));
+}
+
+/** The style sheet of this page alone, once it is there. */
+function styled(/** @type {string} */ href) {
+  return new Promise((resolve) => {
+    document.head.append(h.link({ rel: "stylesheet", href, onload: resolve, onerror: resolve }));
+  });
 }
 
 async function read() {

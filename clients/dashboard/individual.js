@@ -6,12 +6,11 @@ import { download, field, fill, h, table } from "./dom.js";
 import { figure } from "./figure.js";
 import { csv, instant, percent } from "./format.js";
 import { receiptsTable } from "./receipts.js";
-import { bar, draw, explained, form, problem, signedIn } from "./shell.js";
+import { bar, draw, explained, form, main, problem, signedIn } from "./shell.js";
 import { OUTCOME, promiseWords, receiptsLead } from "./words.js";
 
 const NEWEST = 1000;
 const session = await signedIn("individual");
-const main = document.getElementById("main");
 main.classList.add("narrow");
 bar(session);
 show();

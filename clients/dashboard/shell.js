@@ -4,6 +4,11 @@ import { erase, get, Problem } from "./api.js";
 import { fill, h } from "./dom.js";
 import { fourSentences, UNITS } from "./words.js";
 
+const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+export const header = part("top");
+export const main = part("main");
+
 /** The signed-in principal, or the sign-in page; a principal of another role goes to its own page. */
 export async function signedIn(role) {
   const session = await get("/v1/session");
@@ -17,7 +22,7 @@ export async function signedIn(role) {
 /** The bar: `context` stands beside the name, `status` before the account. */
 export function bar(session, { context = [], status = [] } = {}) {
   fill(
-    document.getElementById("top"),
+    header,
     h.div(
       { class: "bar" },
       h.a({ class: "brand", href: `/${session.role}` }, "Sparing"),
@@ -38,7 +43,7 @@ async function signOut() {
 
 /** Tabs that are links: `[path, title]`. */
 export function tabs(links, current) {
-  const nav = document.getElementById("tabs");
+  const nav = part("tabs");
   nav.hidden = links.length < 2;
   fill(
     nav,
@@ -74,7 +79,7 @@ export function navigate(prefix, show) {
   function go(address) {
     history.pushState(null, "", address);
     show();
-    document.getElementById("main").focus({ preventScroll: true });
+    main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
   return go;
@@ -169,5 +174,5 @@ export function facts(pairs) {
 
 /** A failure that nothing else caught is shown, not lost. */
 addEventListener("unhandledrejection", (event) => {
-  document.getElementById("main").prepend(problem(event.reason));
+  main.prepend(problem(event.reason));
 });

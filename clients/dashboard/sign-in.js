@@ -2,7 +2,7 @@
 
 import { Problem, post } from "./api.js";
 import { field, fill, h } from "./dom.js";
-import { form } from "./shell.js";
+import { form, header, main } from "./shell.js";
 
 const ended = new URLSearchParams(location.search).has("ended");
 const signing = form(
@@ -38,7 +38,7 @@ const signing = form(
   { button: "Sign in" },
 );
 fill(
-  document.getElementById("main"),
+  main,
   h.section(
     { class: "sign-in" },
     h.a({ class: "brand", href: "/" }, "Sparing"),
@@ -48,4 +48,4 @@ fill(
     signing,
   ),
 );
-fill(document.getElementById("top"));
+fill(header);

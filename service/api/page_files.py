@@ -15,7 +15,16 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_SERVED: Final = frozenset({".html", ".css", ".js", ".svg"})  # beside them lie settings of tools, which end in .json
+_ASSETS: Final = frozenset({".css", ".js", ".svg"})  # beside them lie settings of tools, which end in .json
+_SHELL: Final = "shell.html"
+_TITLES: Final = {
+    "analyst": "Queries",
+    "auditor": "The chain",
+    "curator": "Datasets",
+    "docs": "The interface",
+    "individual": "Your privacy",
+    "sign-in": "Sign in",
+}
 _GZIP_LEVEL: Final = 6
 
 
@@ -29,11 +38,6 @@ class PageFile:
     etag: str
 
     @classmethod
-    def of(cls, path: Path) -> "PageFile":
-        """The file at `path`. Raises OSError."""
-        return cls.made(path.name, path.read_bytes())
-
-    @classmethod
     def made(cls, name: str, body: bytes) -> "PageFile":
         """A file of these bytes, whose name tells its type."""
         return cls(
@@ -45,12 +49,19 @@ class PageFile:
 
 
 def page_files() -> dict[str, PageFile]:
-    """The files by name. Empty where the pages are not installed."""
+    """The files by name: the assets, and of each page the shell with its title and its script.
+
+    Empty where the pages are not installed.
+    """
     folder = _folder()
     if folder is None:
         return {}
-    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _SERVED]
-    return {path.name: PageFile.of(path) for path in paths}
+    bodies = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in _ASSETS}
+    shell = (folder / _SHELL).read_text(encoding="utf-8")
+    for name, title in _TITLES.items():
+        page = shell.replace("{title}", title).replace("{name}", name)
+        bodies[f"{name}.html"] = page.encode()
+    return {name: PageFile.made(name, body) for name, body in bodies.items()}
 
 
 def _folder() -> Path | None:
