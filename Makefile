@@ -11,6 +11,10 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
+PAGES := clients/dashboard
+PAGES_TOOLS := $(PAGES)/node_modules/.ok
+# The scripts of the pages are checked by tools from npm's lock; the service itself needs no Node.js.
+PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) && npm --prefix $(PAGES) run --silent $(1); else echo "NO NPM: the scripts of the pages were not looked at; install Node.js 20 or newer"; fi
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -38,10 +42,12 @@ check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests .ci/install_lock.py)
+	@$(call PAGES_RUN,check)
 
 format: .venv/.dev-ok ## Format the code
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
+	@$(call PAGES_RUN,format)
 
 attack: .venv/.dev-ok ## Try to distinguish neighbours by time: AUCs for all pairs and probes; ARGS="--quick --people 300000"
 	@.venv/bin/python -m loadtests.attack_timing $(ARGS)
@@ -65,7 +71,7 @@ lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml 
 	@for name in build diffprivlib opendp smartnoise; do $(LOCK) --output-file loadtests/peers/$$name.lock loadtests/peers/$$name.in; done
 
 clean: ## Remove .venv and caches; .sparing stays, because it holds data and a ledger
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
+	@rm -rf .venv $(PAGES)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable installs need no hashes: --no-deps and --no-build-isolation let nothing in that the lock did not bring.
@@ -83,4 +89,9 @@ clean: ## Remove .venv and caches; .sparing stays, because it holds data and a l
 .venv/.dev-ok: .venv/.ok requirements-dev.lock
 	@echo "Adding what the tests and checks need (once)"
 	@.venv/bin/python .ci/install_lock.py requirements-dev.lock
+	@touch $@
+
+$(PAGES_TOOLS): $(PAGES)/package-lock.json
+	@echo "Adding the tools that check the pages (once; each is checked against its hash)"
+	@npm --prefix $(PAGES) ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
