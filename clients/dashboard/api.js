@@ -1,61 +1,86 @@
 // Requests to /v1 of this origin, signed in by the cookie.
 
+/**
+ * @typedef {object} Told what a refusal says, as RFC 9457 has it
+ * @property {string} title
+ * @property {string} [detail]
+ * @property {number} [status]
+ * @property {string} [type]
+ * @property {string | null} [request_id]
+ * @property {{ field: string, message: string }[]} [errors]
+ * @property {any} [rows] errors of an upload
+ *
+ * @typedef {{ headers?: Record<string, string>, key?: string }} Options a key in place of the cookie
+ */
+
 /** A refusal: an RFC 9457 problem, or what the browser says when no answer comes. */
 export class Problem extends Error {
-  constructor({ title, detail, status = 0, type = "", request_id = null, errors = [], rows = null }) {
-    super(detail ?? title);
-    Object.assign(this, { title, detail: detail ?? title, status, type, request_id, errors, rows });
+  /** @param {Told} told */
+  constructor(told) {
+    super(told.detail ?? told.title);
+    this.told = told;
+    this.status = told.status ?? 0;
   }
 }
 
+const UNANSWERED = "The service did not answer.";
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Options & { body?: string }} [options]
+ */
 async function request(method, path, { body, headers = {}, key } = {}) {
-  const sent = { "X-Sparing-Request": "1", ...headers };
-  if (key) sent.Authorization = `Bearer ${key}`;
-  let response;
-  try {
-    response = await fetch(path, { method, body, headers: sent, credentials: "same-origin", cache: "no-store" });
-  } catch {
-    throw new Problem({
-      title: "The service did not answer.",
-      detail: "The service did not answer. Check the connection and try again.",
-    });
-  }
+  const own = { "X-Sparing-Request": "1", ...(key && { Authorization: `Bearer ${key}` }), ...headers };
+  const sending = fetch(path, { method, body, headers: own, credentials: "same-origin", cache: "no-store" });
+  const response = await sending.catch(() => {
+    throw new Problem({ title: UNANSWERED, detail: `${UNANSWERED} Check the connection and try again.` });
+  });
   if (response.status === 401 && !key) {
-    location.assign(`/sign-in?ended=1`);
+    location.assign("/sign-in?ended=1");
     await new Promise(() => {});
   }
-  if (!response.ok) {
-    const told = await response.json().catch(() => ({ title: `The service answered with status ${response.status}.` }));
-    throw new Problem({ status: response.status, ...told });
-  }
-  return response;
+  if (response.ok) return response;
+  const title = `The service answered with status ${response.status}.`;
+  const told = await response.json().catch(() => ({ title }));
+  throw new Problem({ status: response.status, ...told });
 }
 
-async function documentOf(response) {
-  return response.status === 204 ? null : response.json();
+/** @returns {Promise<any>} */
+const documentOf = async (/** @type {Response} */ response) => (response.status === 204 ? null : response.json());
+
+/** @param {string} method @param {string} path @param {unknown} body @param {Options} [options] */
+async function sent(method, path, body, { headers, key } = {}) {
+  if (body === undefined) return documentOf(await request(method, path, { headers, key }));
+  const typed = { "Content-Type": "application/json", ...headers };
+  return documentOf(await request(method, path, { body: JSON.stringify(body), headers: typed, key }));
 }
 
-export const get = async (path, options) => documentOf(await request("GET", path, options));
-export const erase = async (path) => documentOf(await request("DELETE", path));
-export const post = async (path, body, options = {}) => documentOf(await sent("POST", path, body, options));
-export const put = async (path, body) => documentOf(await sent("PUT", path, body, {}));
-export const patch = async (path, body) => documentOf(await sent("PATCH", path, body, {}));
+export const get = (/** @type {string} */ path) => sent("GET", path, undefined);
+export const erase = (/** @type {string} */ path) => sent("DELETE", path, undefined);
+export const put = (/** @type {string} */ path, /** @type {unknown} */ body) => sent("PUT", path, body);
+export const patch = (/** @type {string} */ path, /** @type {unknown} */ body) => sent("PATCH", path, body);
 
-function sent(method, path, body, { headers = {}, key } = {}) {
-  const json = body === undefined ? undefined : JSON.stringify(body);
-  return request(method, path, {
-    body: json,
-    key,
-    headers: json === undefined ? headers : { "Content-Type": "application/json", ...headers },
-  });
+/** @param {string} path @param {unknown} [body] @param {Options} [options] */
+export const post = (path, body, options) => sent("POST", path, body, options);
+
+/** The bytes of what is not JSON. */
+export async function bytes(/** @type {string} */ path, /** @type {string} */ type) {
+  return (await request("GET", path, { headers: { Accept: type } })).blob();
 }
 
-/** Send a file, telling `progress` the share that has left. */
-export function upload(path, file, type, headers, progress) {
+/**
+ * Send a file, telling `progress` the share that has left.
+ * @param {string} path
+ * @param {File} file
+ * @param {Record<string, string>} headers
+ * @param {(share: number) => void} progress
+ * @returns {Promise<any>}
+ */
+export function upload(path, file, headers, progress) {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest();
     sending.open("POST", path);
-    sending.setRequestHeader("Content-Type", type);
     sending.setRequestHeader("X-Sparing-Request", "1");
     for (const [name, value] of Object.entries(headers)) sending.setRequestHeader(name, value);
     sending.upload.onprogress = (event) => event.lengthComputable && progress(event.loaded / event.total);
@@ -71,7 +96,8 @@ export function upload(path, file, type, headers, progress) {
 }
 
 /** Every item of a listing, page after page, at most `most`. */
-export async function all(path, most = 100000) {
+export async function all(/** @type {string} */ path, most = 100000) {
+  /** @type {any[]} */
   const items = [];
   let cursor = null;
   do {
@@ -83,12 +109,15 @@ export async function all(path, most = 100000) {
 }
 
 /** A path with those parameters that are set. */
-export function withQuery(path, parameters) {
-  const query = new URLSearchParams(
-    Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== ""),
-  );
+export function withQuery(
+  /** @type {string} */ path,
+  /** @type {Record<string, string | number | null | undefined>} */ parameters,
+) {
+  const isSet = (/** @type {unknown} */ value) => value !== null && value !== undefined && value !== "";
+  const set = Object.entries(parameters).filter(([, value]) => isSet(value));
+  const query = new URLSearchParams(set.map(([name, value]) => [name, String(value)]));
   return query.size ? `${path}?${query}` : path;
 }
 
 /** A path of parts that may hold anything. */
-export const path = (...parts) => `/v1/${parts.map(encodeURIComponent).join("/")}`;
+export const path = (/** @type {string[]} */ ...parts) => `/v1/${parts.map(encodeURIComponent).join("/")}`;

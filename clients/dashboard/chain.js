@@ -61,29 +61,41 @@ export async function hashOf(row) {
   );
 }
 
-/** Check rows, the newest first, as they come; `progress(entries)` after each page. */
+/**
+ * Check rows, the newest first, as they come; `progress(entries)` after each page.
+ * @param {string} dataset
+ * @param {(entries: number, newest: number) => void} progress
+ */
 export async function check(dataset, progress) {
-  const told = { entries: 0, hash: null, broken: [] };
-  let cursor = null,
-    before = null;
+  /** @type {{ entries: number, hash: string, broken: number[] }} */
+  const told = { entries: 0, hash: "", broken: [] };
+  let cursor = null;
+  /** @type {any} */
+  let before = null;
   do {
     const page = await get(withQuery(path("datasets", dataset, "ledger"), { limit: 1000, cursor }));
     for (const row of page.items) {
-      if (before === null) told.hash = row.hash;
-      else {
-        if (row.sequence !== before.sequence - 1) told.broken.push(before.sequence - 1);
-        if (row.hash !== before.previous_hash) told.broken.push(before.sequence);
-      }
-      const query = hex(await sha256(encoder.encode(canonical(row.query))));
-      if (query !== row.query_sha256 || (await hashOf(row)) !== row.hash) told.broken.push(row.sequence);
+      told.hash ||= row.hash;
+      told.broken.push(...(await brokenAt(row, before)));
       told.entries += 1;
       before = row;
     }
     progress(told.entries, page.items[0]?.sequence ?? 0);
     cursor = page.next;
   } while (cursor);
-  if (before !== null && before.sequence !== 1) told.broken.push(1);
+  if (before && before.sequence !== 1) told.broken.push(1);
   return told;
+}
+
+/** The sequences at which a row, or its place under the row after it, is not what the hashes say. */
+async function brokenAt(row, before) {
+  const query = hex(await sha256(encoder.encode(canonical(row.query))));
+  const isWhole = query === row.query_sha256 && (await hashOf(row)) === row.hash;
+  return [
+    ...(before && row.sequence !== before.sequence - 1 ? [before.sequence - 1] : []),
+    ...(before && row.hash !== before.previous_hash ? [before.sequence] : []),
+    ...(isWhole ? [] : [row.sequence]),
+  ];
 }
 
 /** The part of a page that checks the chain of a dataset. */
@@ -99,7 +111,7 @@ export function chainPart(dataset, title = "The chain, checked in this browser")
   const button = h.button({ type: "button", onclick: run }, "Check the chain");
   async function run() {
     button.disabled = true;
-    const bar = h.progress({ value: "0", max: "1", "aria-label": "Share of the ledger that has been read" });
+    const bar = h.progress({ value: 0, max: "1", "aria-label": "Share of the ledger that has been read" });
     fill(shown, bar);
     try {
       let newest = 0;
@@ -119,7 +131,8 @@ export function chainPart(dataset, title = "The chain, checked in this browser")
     { class: "narrow" },
     h.h2(title),
     h.p(
-      "Every entry binds the one before it. The browser computes the hashes anew from what the service lists, without trusting it. Keep the newest hash: a ledger that is written anew has another one.",
+      "Every entry binds the one before it. The browser computes the hashes anew from what the service lists, without",
+      " trusting it. Keep the newest hash: a ledger that is written anew has another one.",
     ),
     h.div({ class: "row" }, button, h.div({ class: "spring" }, kept)),
     shown,
@@ -130,23 +143,16 @@ function verdict(told, kept) {
   const broken = [...new Set(told.broken)].sort((one, other) => one - other);
   if (!told.entries) return h.p({ class: "soft" }, "The ledger is empty.");
   const looked = `${count(told.entries)} entries, the hashes of ${count(told.entries)} computed anew.`;
-  if (broken.length)
-    return h.div(
-      { class: "note problem" },
-      h.strong("The chain is broken."),
-      h.p(looked),
-      h.p(`At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`),
-    );
-  return h.div(
-    { class: "note" },
-    h.strong("The chain holds."),
-    h.p(looked),
-    h.div({ class: "key" }, told.hash ?? ""),
-    kept &&
-      h.p(
-        kept === told.hash
-          ? "It is the hash that you kept: nothing was added since."
-          : "It is not the hash that you kept. If queries were asked since, that hash must stand at its own entry: list the ledger with a client to find it.",
-      ),
+  const [title, lines] = broken.length
+    ? ["The chain is broken.", [h.p(`At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`)]]
+    : ["The chain holds.", [h.div({ class: "key" }, told.hash), kept && h.p(compared(told.hash, kept))]];
+  return h.div({ class: broken.length ? "note problem" : "note" }, h.strong(title), h.p(looked), lines);
+}
+
+function compared(/** @type {string} */ hash, /** @type {string} */ kept) {
+  if (hash === kept) return "It is the hash that you kept: nothing was added since.";
+  return (
+    "It is not the hash that you kept. If queries were asked since, that hash must stand at its own entry:" +
+    " list the ledger with a client to find it."
   );
 }

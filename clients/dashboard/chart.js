@@ -137,14 +137,14 @@ function logTicks(/** @type {[number, number]} */ [low, high], /** @type {number
   return found.filter((value) => value >= low && value <= high);
 }
 
-/** Multiples of 1, 2 or 5 times a power of ten, at most so many. */
+/** Multiples of 1, 2 or 5 times a power of ten, at most so many; none of them is the negative zero. */
 function evenTicks(/** @type {Axis} */ { range: [low, high], whole }, /** @type {number} */ most) {
   const least = (high - low) / most || 1;
   const power = 10 ** Math.floor(Math.log10(least));
   const nice = power * ([1, 2, 5].find((digit) => digit * power >= least) ?? 10);
   const step = whole ? Math.max(1, nice) : nice;
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) found.push(at * step + 0); // no negative zero
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) found.push(at * step + 0);
   return found;
 }
 
@@ -198,25 +198,23 @@ function bandShape(/** @type {Band} */ { points, faint }, /** @type {Scale} */ x
 }
 
 function dotShapes(/** @type {Dot[]} */ dots, /** @type {Scale} */ x, /** @type {Scale} */ y) {
-  const radius = dots.length > 200 ? 2 : 3.5;
+  const r = dots.length > 200 ? 2 : 3.5;
   const cap = dots.length > 60 ? 0 : 4;
-  const bars = dots.flatMap(({ x: place, y: value, error }) => {
-    if (error === undefined) return [];
-    const [middle, low, high] = [x.at(place), y.at(value - error), y.at(value + error)];
-    const caps = [high, low].map((end) => path([[middle - cap, end], [middle + cap, end]])); // biome-ignore format: pairs
-    return [path([[middle, low], [middle, high]]), ...(cap ? caps : [])]; // biome-ignore format: pairs
-  });
   return [
-    shape("path", { class: "whisker", d: bars.join("") }),
+    shape("path", { class: "whisker", d: dots.map((dot) => whisker(dot, x, y, cap)).join("") }),
     ...dots.map((dot) =>
-      shape("circle", {
-        class: `${dot.ring ? "ring" : "dot"} ${dot.colour}`,
-        cx: x.at(dot.x),
-        cy: y.at(dot.y),
-        r: radius,
-      }),
+      shape("circle", { class: `${dot.ring ? "ring" : "dot"} ${dot.colour}`, cx: x.at(dot.x), cy: y.at(dot.y), r }),
     ),
   ];
+}
+
+/** An error bar, with a cap at each end where there is room. */
+function whisker(/** @type {Dot} */ dot, /** @type {Scale} */ x, /** @type {Scale} */ y, /** @type {number} */ cap) {
+  if (dot.error === undefined) return "";
+  const ends = [y.at(dot.y - dot.error), y.at(dot.y + dot.error)];
+  const middle = x.at(dot.x);
+  const caps = ends.map((end) => `M${middle - cap} ${end}h${2 * cap}`);
+  return `M${middle} ${ends.join("V")}${caps.join("")}`;
 }
 
 /** Each label has a line of its own, beside its rule where there is room. */

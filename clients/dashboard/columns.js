@@ -25,5 +25,6 @@ export function columnWords(column) {
 
 /** The name of the table that has one row for each individual. */
 export function individualsOf(dataset) {
-  return Object.keys(dataset.tables).find((name) => dataset.tables[name].kind === "individuals");
+  const names = Object.keys(dataset.tables);
+  return names.filter((name) => dataset.tables[name].kind === "individuals")[0];
 }

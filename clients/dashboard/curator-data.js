@@ -1,11 +1,12 @@
 // The data: tables in words, uploads, acts, epochs.
 
-import { all, get, path, post, upload, withQuery } from "./api.js";
+import { all, get, Problem, path, post, upload, withQuery } from "./api.js";
 import { columnWords } from "./columns.js";
-import { field, fill, h, select, table } from "./dom.js";
-import { count, instant, number, percent } from "./format.js";
+import { download, field, fill, h, select, table } from "./dom.js";
+import { count, csv, instant, number, percent } from "./format.js";
 import { form, problem } from "./shell.js";
 
+/** @type {Record<string, string>} */
 const TYPES = {
   csv: "text/csv",
   tsv: "text/csv",
@@ -16,48 +17,59 @@ const TYPES = {
   arrows: "application/vnd.apache.arrow.stream",
 };
 
+/** @type {[string, string][]} */
+const DELIMITERS = [
+  ["", "commas"],
+  [";", "semicolons"],
+  ["\t", "tabs"],
+  ["|", "bars"],
+];
+
 export async function dataSection({ dataset, go }) {
   const acts = await get(withQuery(path("datasets", dataset.name, "acts"), { limit: 20 }));
+  const cards = Object.keys(dataset.tables).map((name) => tableCard(dataset, name));
   return [
-    h.section(
-      h.h1("Data"),
-      h.div(
-        { class: "cards" },
-        Object.entries(dataset.tables).map(([name, each]) => tableCard(dataset, name, each)),
-      ),
-    ),
-    uploading(dataset, go),
-    h.section(
-      h.h2("Acts"),
-      acts.items.length
-        ? table(
-            "Acts, newest first",
-            [
-              { title: "Act", number: true, cell: (act) => `#${act.number}` },
-              { title: "At", cell: (act) => h.time({ datetime: act.at }, instant(act.at)) },
-              { title: "What was done", cell: (act) => ACTS[act.act]?.(act.detail) ?? act.act },
-              { title: "Individual", cell: (act) => act.individual ?? "" },
-              { title: "After query", number: true, cell: (act) => `#${act.sequence}` },
-            ],
-            acts.items,
-          )
-        : h.p({ class: "empty" }, "Nothing was done yet."),
-      acts.next && h.button({ type: "button", onclick: async () => showAll(dataset) }, "All acts as a file"),
-    ),
-    h.section(
-      h.h2(`Epoch ${count(dataset.epoch)}`),
-      h.p(
-        { class: "soft" },
-        "Within an epoch, a query that was answered before is answered again with the same numbers, free of charge. A new epoch has everything asked afresh.",
-      ),
-      form([], async () => `Epoch ${(await post(path("datasets", dataset.name, "epochs"))).epoch} has begun.`, {
-        button: "Begin the next epoch",
-        main: false,
-      }),
-    ),
+    h.section(h.h1("Data"), h.div({ class: "cards" }, cards)),
+    uploading(dataset, () => go(location.pathname)),
+    actsPart(dataset, acts),
+    epochPart(dataset),
   ];
 }
 
+function actsPart(dataset, acts) {
+  const columns = [
+    { title: "Act", number: true, cell: (act) => `#${act.number}` },
+    { title: "At", cell: (act) => h.time({ datetime: act.at }, instant(act.at)) },
+    { title: "What was done", cell: (act) => ACTS[act.act]?.(act.detail) ?? act.act },
+    { title: "Individual", cell: (act) => act.individual },
+    { title: "After query", number: true, cell: (act) => `#${act.sequence}` },
+  ];
+  return h.section(
+    h.h2("Acts"),
+    acts.items.length
+      ? table("Acts, newest first", columns, acts.items)
+      : h.p({ class: "empty" }, "Nothing was done yet."),
+    acts.next && h.button({ type: "button", onclick: () => saveActs(dataset.name) }, "All acts as a file"),
+  );
+}
+
+function epochPart(dataset) {
+  const begin = async () => {
+    const begun = await post(path("datasets", dataset.name, "epochs"));
+    return `Epoch ${begun.epoch} has begun.`;
+  };
+  return h.section(
+    h.h2(`Epoch ${count(dataset.epoch)}`),
+    h.p(
+      { class: "soft" },
+      "Within an epoch, a query that was answered before is answered again with the same numbers, free of charge. A",
+      " new epoch has everything asked afresh.",
+    ),
+    form([], begin, { button: "Begin the next epoch", main: false }),
+  );
+}
+
+/** @type {Record<string, (detail: any) => string>} */
 const ACTS = {
   rows: (detail) =>
     `${count(detail.rows ?? 0)} rows added to ${detail.table}, ${count(detail.individuals ?? 0)} new people`,
@@ -72,180 +84,152 @@ const ACTS = {
   prune: (detail) => `ledger pruned up to sequence ${detail.seq}`,
 };
 
-async function showAll(dataset) {
-  const { csv } = await import("./format.js");
-  const { download } = await import("./dom.js");
-  const rows = await all(path("datasets", dataset.name, "acts"));
-  download(
-    `${dataset.name}-acts.csv`,
-    "text/csv",
-    csv(
-      ["number", "at", "act", "individual", "sequence", "detail"],
-      rows.map((act) => [act.number, act.at, act.act, act.individual, act.sequence, JSON.stringify(act.detail)]),
-    ),
-  );
+async function saveActs(/** @type {string} */ dataset) {
+  const acts = await all(path("datasets", dataset, "acts"));
+  const rows = acts.map((act) => [
+    act.number,
+    act.at,
+    act.act,
+    act.individual,
+    act.sequence,
+    JSON.stringify(act.detail),
+  ]);
+  const columns = ["number", "at", "act", "individual", "sequence", "detail"];
+  download(`${dataset}-acts.csv`, "text/csv", csv(columns, rows));
 }
 
-function tableCard(dataset, name, each) {
-  const isPeople = each.kind === "individuals";
+function tableCard(dataset, /** @type {string} */ name) {
+  const { kind, key, columns, rows_per_individual: most, rows_capacity: capacity } = dataset.tables[name];
   const rows = dataset.rows[name];
+  const isPeople = kind === "individuals";
+  const room = isPeople ? `, room for ${count(dataset.capacity)}` : "";
+  const used = !isPeople && capacity ? `, room for ${count(capacity)} (${percent(rows / capacity)} used)` : "";
   return h.div(
     { class: "card" },
     h.h2(name),
     h.p(
       isPeople
-        ? `One row for each individual, known by ${each.key}.`
-        : `Events of individuals, known by ${each.key}; at most ${count(each.rows_per_individual)} for each.`,
+        ? `One row for each individual, known by ${key}.`
+        : `Events of individuals, known by ${key}; at most ${count(most)} for each.`,
     ),
-    h.p(
-      { class: "soft" },
-      `${count(rows)} rows${isPeople ? `, room for ${count(dataset.capacity)}` : each.rows_capacity ? `, room for ${count(each.rows_capacity)} (${percent(rows / each.rows_capacity)} used)` : ""}.`,
-    ),
-    h.ul(Object.entries(each.columns).map(([column, told]) => h.li(h.code(column), ": ", columnWords(told)))),
+    h.p({ class: "soft" }, `${count(rows)} rows${room}${used}.`),
+    h.ul(Object.entries(columns).map(([column, told]) => h.li(h.code(column), ": ", columnWords(told)))),
   );
 }
 
-function uploading(dataset, go) {
-  const names = Object.keys(dataset.tables);
-  const bar = h.progress({ max: "1", value: "0", hidden: true, "aria-label": "Share of the file that has been sent" });
-  const file = h.input({
-    type: "file",
-    name: "file",
-    required: true,
-    accept: ".csv,.tsv,.ndjson,.jsonl,.parquet,.arrow,.arrows,.gz",
-  });
+function uploading(dataset, /** @type {() => void} */ again) {
+  const bar = h.progress({ max: "1", value: 0, hidden: true, "aria-label": "Share of the file that has been sent" });
   const told = h.div({ "aria-live": "polite" });
   const button = h.button({ type: "submit", class: "main" }, "Upload");
+  const accept = [...Object.keys(TYPES), "gz"].map((ending) => `.${ending}`).join();
   let key = crypto.randomUUID();
-  file.addEventListener("change", () => {
+  const renew = () => {
     key = crypto.randomUUID();
     fill(told);
-  });
+  };
+  const file = h.input({ type: "file", name: "file", required: true, accept, onchange: renew });
+  const node = h.form({ onsubmit: send }, uploadFields(dataset, file), bar, h.div({ class: "row" }, button), told);
+  async function send(/** @type {Event} */ event) {
+    event.preventDefault();
+    const data = new FormData(node);
+    const dry = data.has("dry");
+    button.disabled = true;
+    bar.hidden = false;
+    try {
+      const report = await sent(dataset.name, data, key, (share) => {
+        bar.value = share;
+      });
+      if (!dry) renew();
+      fill(told, reportOf(report, dry, again));
+    } catch (error) {
+      fill(told, problem(error), grouped(error));
+    } finally {
+      button.disabled = false;
+      bar.hidden = true;
+    }
+  }
   return h.section(
     h.h2("Upload"),
     h.p({ class: "soft" }, "CSV with a header, NDJSON, Parquet or an Arrow stream. All rows are taken, or none."),
-    h.form(
-      {
-        onsubmit: async (event) => {
-          event.preventDefault();
-          const data = new FormData(event.target);
-          const chosen = data.get("file");
-          const ending = chosen.name.toLowerCase().replace(/\.gz$/, "").split(".").at(-1);
-          if (!TYPES[ending])
-            return fill(
-              told,
-              problem(
-                new Error(`A file that ends in .${ending} is not known here; use .csv, .ndjson, .parquet or .arrow.`),
-              ),
-            );
-          button.disabled = true;
-          bar.hidden = false;
-          try {
-            const headers = {
-              "Idempotency-Key": key,
-              ...(chosen.name.toLowerCase().endsWith(".gz") ? { "Content-Encoding": "gzip" } : {}),
-            };
-            const address = withQuery(path("datasets", dataset.name, "tables", data.get("table"), "rows"), {
-              dry_run: data.get("dry") ? "true" : "",
-              delimiter: data.get("delimiter"),
-              rows_over_limit: data.get("over") ? "truncate" : "",
-            });
-            const report = await upload(address, chosen, TYPES[ending], headers, (share) => {
-              bar.value = share;
-            });
-            fill(
-              told,
-              reportOf(report, Boolean(data.get("dry")), () => go(location.pathname)),
-            );
-            if (!data.get("dry")) key = crypto.randomUUID();
-          } catch (error) {
-            fill(told, problem(error), grouped(error));
-          } finally {
-            button.disabled = false;
-            bar.hidden = true;
-          }
-        },
-      },
-      h.div(
-        { class: "fields" },
-        field(
-          "Table",
-          select(
-            "table",
-            names.map((name) => [name, name]),
-            names[0],
-          ),
-        ),
-        field("File", file),
-      ),
-      h.div(
-        { class: "fields" },
-        field(
-          "Fields of CSV are separated by",
-          select(
-            "delimiter",
-            [
-              ["", "commas"],
-              [";", "semicolons"],
-              ["\t", "tabs"],
-              ["|", "bars"],
-            ],
-            "",
-          ),
-        ),
-      ),
-      h.label({ class: "check" }, h.input({ type: "checkbox", name: "dry" }), "Only check it; store nothing"),
-      h.label(
-        { class: "check" },
-        h.input({ type: "checkbox", name: "over" }),
-        "Of individuals with too many rows, keep as many as fit",
-      ),
-      bar,
-      h.div({ class: "row" }, button),
-      told,
-    ),
+    node,
   );
 }
 
-function reportOf(report, dry, again) {
-  const counted = [
-    ["moved to the nearer bound", report.clipped],
-    ["outside the declared categories, counted nowhere", report.out_of_domain],
-    ["empty", report.nulls],
+function uploadFields(dataset, /** @type {HTMLInputElement} */ file) {
+  const names = Object.keys(dataset.tables);
+  const check = (/** @type {string} */ name, /** @type {string} */ text) =>
+    h.label({ class: "check" }, h.input({ type: "checkbox", name }), text);
+  return [
+    h.div({ class: "fields" }, field("Table", select("table", names, names[0])), field("File", file)),
+    h.div({ class: "fields" }, field("Fields of CSV are separated by", select("delimiter", DELIMITERS, ""))),
+    check("dry", "Only check it; store nothing"),
+    check("over", "Of individuals with too many rows, keep as many as fit"),
   ];
-  const lines = counted.flatMap(([words, by]) =>
-    Object.entries(by)
-      .filter(([, n]) => n)
-      .map(([column, n]) => `${column}: ${count(n)} ${words}`),
-  );
+}
+
+/**
+ * Send the file of a form.
+ * @param {string} dataset
+ * @param {FormData} data
+ * @param {string} key that lets it be stored once
+ * @param {(share: number) => void} progress
+ */
+async function sent(dataset, data, key, progress) {
+  const file = /** @type {File} */ (data.get("file"));
+  const name = file.name.toLowerCase();
+  const isPacked = name.endsWith(".gz");
+  const ending = name.replace(/\.gz$/, "").split(".").at(-1) ?? "";
+  if (!TYPES[ending]) {
+    throw new Problem({
+      title: `A file that ends in .${ending} is not known here; use .csv, .ndjson, .parquet or .arrow.`,
+    });
+  }
+  const headers = {
+    "Content-Type": TYPES[ending],
+    "Idempotency-Key": key,
+    ...(isPacked && { "Content-Encoding": "gzip" }),
+  };
+  const address = withQuery(path("datasets", dataset, "tables", String(data.get("table")), "rows"), {
+    dry_run: data.has("dry") ? "true" : "",
+    delimiter: String(data.get("delimiter")),
+    rows_over_limit: data.has("over") ? "truncate" : "",
+  });
+  return upload(address, file, headers, progress);
+}
+
+function reportOf(report, /** @type {boolean} */ dry, /** @type {() => void} */ again) {
+  const lines = [
+    ...counted(report.clipped, "moved to the nearer bound"),
+    ...counted(report.out_of_domain, "outside the declared categories, counted nowhere"),
+    ...counted(report.nulls, "empty"),
+  ];
+  const stored = dry ? "would be stored" : "are stored";
   return h.div(
     { class: "note" },
-    h.strong(
-      dry
-        ? `${count(report.rows)} rows would be stored, with ${count(report.individuals)} new people.`
-        : `${count(report.rows)} rows are stored, with ${count(report.individuals)} new people.`,
-    ),
+    h.strong(`${count(report.rows)} rows ${stored}, with ${count(report.individuals)} new people.`),
     lines.length ? h.ul(lines.map((line) => h.li(line))) : h.p("Every value is within its declared domain."),
     !dry && h.button({ type: "button", onclick: again }, "Show the tables again"),
   );
 }
 
-function grouped(error) {
-  if (!error.rows) return null;
-  const { wrong, is_complete, groups, over_limit } = error.rows;
+const counted = (/** @type {Record<string, number>} */ by, /** @type {string} */ words) =>
+  Object.entries(by)
+    .filter(([, n]) => n)
+    .map(([column, n]) => `${column}: ${count(n)} ${words}`);
+
+function grouped(/** @type {unknown} */ error) {
+  const rows = error instanceof Problem && error.told.rows;
+  if (!rows) return null;
+  const { wrong, is_complete: isComplete, groups, over_limit: overLimit } = rows;
+  const columns = [
+    { title: "Column", cell: (each) => each.column },
+    { title: "What is wrong", class: "words", cell: (each) => each.message },
+    { title: "Rows", number: true, cell: (each) => count(each.rows) },
+    { title: "First rows", cell: (each) => each.first_rows.join(", ") },
+  ];
   return [
-    h.p(`${is_complete ? "" : "At least "}${count(wrong)} rows are wrong. Nothing is stored.`),
-    groups.length > 0 &&
-      table(
-        "Errors by kind",
-        [
-          { title: "Column", cell: (each) => each.column ?? "" },
-          { title: "What is wrong", class: "words", cell: (each) => each.message },
-          { title: "Rows", number: true, cell: (each) => count(each.rows) },
-          { title: "First rows", cell: (each) => each.first_rows.join(", ") },
-        ],
-        groups,
-      ),
-    over_limit && h.pre(JSON.stringify(over_limit, null, 2)),
+    h.p(`${isComplete ? "" : "At least "}${count(wrong)} rows are wrong. Nothing is stored.`),
+    groups.length > 0 && table("Errors by kind", columns, groups),
+    overLimit && h.pre(JSON.stringify(overLimit, null, 2)),
   ];
 }

@@ -32,7 +32,9 @@ export async function ledgerSection({ dataset }) {
       { class: "narrow" },
       h.h1("Ledger"),
       h.p(
-        "The service derives everything anew from the stored rows and compares: every charge, every answer, every account, the chain of hashes, and the witness outside the database. It takes a minute for some hundred thousand entries and slows no query.",
+        "The service derives everything anew from the stored rows and compares: every charge, every answer, every",
+        " account, the chain of hashes, and the witness outside the database. It takes a minute for some hundred",
+        " thousand entries and slows no query.",
       ),
       h.div({ class: "row" }, button),
       shown,

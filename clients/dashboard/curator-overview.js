@@ -1,9 +1,9 @@
 // The overview: what is left, how it moves, which people the next queries would lose.
 
 import { get, path, post, put, withQuery } from "./api.js";
+import { individualsOf } from "./columns.js";
 import { activeChart, budgetsChart, forecastChart, historyChart } from "./curator-charts.js";
 import { queriesTable } from "./curator-queries.js";
-import { individualsOf } from "./columns.js";
 import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, guarantee } from "./format.js";
@@ -66,6 +66,7 @@ function empty(dataset) {
   );
 }
 
+/** @returns {([string, string] | false)[]} */
 function numbersOf(dataset, summary) {
   return [
     [count(summary.individuals), summary.individuals === 1 ? "person" : "people"],
@@ -108,7 +109,10 @@ function forecastPart(dataset, rows, at) {
   );
 }
 
-/** The kinds of query that were asked last, and a count of each table. */
+/**
+ * The kinds of query that were asked last, and a count of each table.
+ * @returns {[string, string][]}
+ */
 function kindsOf(dataset, rows) {
   const asked = new Map(rows.map((row) => [row.words, row.query]).reverse()); // the newest of each is kept
   const newest = [...new Set(rows.map((row) => row.words))].slice(0, KINDS);
@@ -119,12 +123,13 @@ function kindsOf(dataset, rows) {
     noise: { sigma: 20 },
     per_individual: { l2_clip: 1 },
   });
+  /** @type {(query: unknown, words: string) => [string, string]} */
+  const option = (query, words) => [JSON.stringify(query), words];
   return [
-    ...newest.map((words, place) => [JSON.stringify(asked.get(words)), `${place ? "" : "like the last: "}${words}`]),
-    ...Object.keys(dataset.tables).map((name) => [
-      JSON.stringify(counted(name)),
-      `count of all ${name}, clipped to 1 per person`,
-    ]),
+    ...newest.map((words, place) => option(asked.get(words), `${place ? "" : "like the last: "}${words}`)),
+    ...Object.keys(dataset.tables).map((name) =>
+      option(counted(name), `count of all ${name}, clipped to 1 per person`),
+    ),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { get, path, withQuery } from "./api.js";
 import { calmly, field, fill, h, select, table } from "./dom.js";
 import { count, instant, percent } from "./format.js";
-import { draw, problem } from "./shell.js";
+import { pages, problem } from "./shell.js";
 
 const PAGE = 50;
 
@@ -34,55 +34,43 @@ export function queriesTable(rows, dataset) {
 
 export async function queriesSection({ dataset, watch }) {
   const at = path("datasets", dataset.name, "ledger");
-  const analysts = new Map();
+  /** @type {Map<string, string>} */
+  const analysts = new Map([["", "everyone"]]);
   const search = h.input({ type: "search", name: "search", placeholder: "area 1295", maxlength: "200" });
-  const analyst = select("analyst", [["", "everyone"]], "");
+  const analyst = select("analyst", [...analysts], "");
   const shown = h.div();
-  const more = h.div({ class: "row" });
-  let rows = [];
+  let isFirst = true;
 
-  async function load(cursor = null) {
-    const page = await get(withQuery(at, { limit: PAGE, cursor, search: search.value.trim(), analyst: analyst.value }));
-    rows = cursor ? [...rows, ...page.items] : page.items;
-    for (const row of rows) if (row.kind === "query") analysts.set(row.analyst_id, row.analyst);
+  async function load(/** @type {string | null} */ cursor = null) {
+    isFirst = cursor === null;
+    const query = { limit: PAGE, cursor, search: search.value.trim(), analyst: analyst.value };
+    const page = await get(withQuery(at, query));
+    for (const row of page.items) if (row.kind === "query") analysts.set(row.analyst_id, row.analyst);
+    const chosen = analyst.value;
     fill(
       analyst,
-      [["", "everyone"], ...analysts].map(([value, text]) =>
-        h.option({ value, selected: value === analyst.value }, text),
-      ),
+      [...analysts].map(([value, text]) => h.option({ value, selected: value === chosen }, text)),
     );
-    fill(
-      shown,
-      rows.length || !(search.value || analyst.value)
-        ? queriesTable(rows, dataset)
-        : h.p({ class: "empty" }, "No query matches."),
-    );
-    fill(
-      more,
-      page.next &&
-        h.button(
-          { type: "button", onclick: () => load(page.next).catch((error) => fill(more, problem(error))) },
-          "Older queries",
-        ),
-    );
+    return page;
   }
-
-  const again = calmly(() => load().catch((error) => fill(shown, problem(error))));
+  function list(/** @type {any[]} */ rows) {
+    const isSearched = search.value || analyst.value;
+    return isSearched && !rows.length ? h.p({ class: "empty" }, "No query matches.") : queriesTable(rows, dataset);
+  }
+  const show = async () => pages(await load(), load, list, "Older queries");
+  const again = calmly(async () => fill(shown, await show().catch(problem)));
   search.addEventListener("input", again);
   analyst.addEventListener("change", again);
-  watch.on(() => rows.length <= PAGE && again());
-  await draw(shown, async () => {
-    await load();
-    return [...shown.childNodes];
-  });
+  watch.on(() => isFirst && again());
+  fill(shown, await show());
   return h.section(
     h.h1("Queries"),
     h.div({ class: "fields" }, field("Search", search, "Every word must be in the query."), field("Analyst", analyst)),
     shown,
-    more,
     h.p(
       { class: "small soft" },
-      "Worst case: the most that a query may charge anyone, as a share of the dataset's budget. Counted: the people it charged. No analyst sees these numbers of people.",
+      "Worst case: the most that a query may charge anyone, as a share of the dataset's budget. Counted: the people it",
+      " charged. No analyst sees these numbers of people.",
     ),
   );
 }

@@ -1,18 +1,21 @@
 // The curator's page: is the dataset still worth asking?
 
 import { get, path } from "./api.js";
+import { analystsSection } from "./curator-analysts.js";
 import { dataSection } from "./curator-data.js";
 import { keysSection } from "./curator-keys.js";
 import { ledgerSection } from "./curator-ledger.js";
 import { overviewSection } from "./curator-overview.js";
-import { analystsSection, peopleSection } from "./curator-people.js";
+import { peopleSection } from "./curator-people.js";
 import { queriesSection } from "./curator-queries.js";
 import { registerSection } from "./curator-register.js";
 import { fill, h, select, table } from "./dom.js";
 import { count, guarantee } from "./format.js";
-import { live } from "./live.js";
+import { Watch } from "./live.js";
 import { bar, draw, explained, main, navigate, signedIn, tabs } from "./shell.js";
+import { promisedBy } from "./words.js";
 
+/** @type {[string, string, (shown: any) => Promise<import("./dom.js").Part>][]} */
 const SECTIONS = [
   ["", "Overview", overviewSection],
   ["queries", "Queries", queriesSection],
@@ -24,6 +27,7 @@ const SECTIONS = [
 
 const session = await signedIn("curator");
 const go = navigate("/curator", show);
+/** @type {Watch | null} */
 let watch = null;
 show();
 
@@ -36,7 +40,8 @@ async function show() {
   return showDataset(name, section);
 }
 
-function commonTabs(current) {
+function commonTabs(/** @type {string} */ current) {
+  /** @type {[string, string][]} */
   const links = [["/curator", "Datasets"]];
   if (session.dataset === null) links.push(["/curator/_register", "Register a dataset"], ["/curator/_keys", "Keys"]);
   tabs(links, current);
@@ -46,64 +51,56 @@ function showStart() {
   document.title = "Datasets · Sparing";
   bar(session);
   commonTabs("/curator");
-  return draw(main, async () => {
-    const datasets = await get("/v1/datasets");
-    return h.section(
-      h.h1("Datasets"),
-      datasets.length
-        ? table(
-            "Datasets",
-            [
-              { title: "Name", cell: (each) => h.a({ href: `/curator/${each.name}` }, each.name) },
-              { title: "Guarantee", cell: guarantee },
-              { title: "People", number: true, cell: (each) => count(each.individuals) },
-              { title: "Queries", number: true, cell: (each) => count(each.sequence) },
-              { title: "Epoch", number: true, cell: (each) => count(each.epoch) },
-            ],
-            datasets,
-          )
-        : h.div(
-            { class: "empty" },
-            "No dataset is registered yet.",
-            session.dataset === null && h.a({ class: "button", href: "/curator/_register" }, "Register a dataset"),
-          ),
-    );
-  });
+  return draw(main, async () => h.section(h.h1("Datasets"), datasetsPart(await get("/v1/datasets"))));
 }
 
-function showCommon(name) {
+function datasetsPart(/** @type {any[]} */ datasets) {
+  const register = () => h.a({ class: "button", href: "/curator/_register" }, "Register a dataset");
+  if (!datasets.length) {
+    return h.div({ class: "empty" }, "No dataset is registered yet.", session.dataset === null && register());
+  }
+  return table(
+    "Datasets",
+    [
+      { title: "Name", cell: (each) => h.a({ href: `/curator/${each.name}` }, each.name) },
+      { title: "Guarantee", cell: guarantee },
+      { title: "People", number: true, cell: (each) => count(each.individuals) },
+      { title: "Queries", number: true, cell: (each) => count(each.sequence) },
+      { title: "Epoch", number: true, cell: (each) => count(each.epoch) },
+    ],
+    datasets,
+  );
+}
+
+function showCommon(/** @type {string} */ name) {
   bar(session);
   commonTabs(`/curator/${name}`);
   document.title = `${name === "_keys" ? "Keys" : "Register a dataset"} · Sparing`;
-  return draw(main, () => (name === "_keys" ? keysSection(session) : registerSection(go)));
+  return draw(main, async () => (name === "_keys" ? keysSection() : registerSection(go)));
 }
 
-async function showDataset(name, section) {
+async function showDataset(/** @type {string} */ name, /** @type {string} */ section) {
   const [, title, drawSection] = SECTIONS.find(([place]) => place === section) ?? SECTIONS[0];
+  const own = new Watch(name);
+  watch = own;
   document.title = `${title} of ${name} · Sparing`;
-  watch = live(name);
-  const chooser = select("dataset", [[name, name]], name, {
+  const address = (/** @type {string} */ dataset, place = section) => `/curator/${dataset}${place && `/${place}`}`;
+  const chooser = select("dataset", [name], name, {
     "aria-label": "Dataset",
-    onchange: () => go(`/curator/${chooser.value}${section && `/${section}`}`),
+    onchange: () => go(address(chooser.value)),
   });
-  bar(session, { context: chooser, status: watch.node });
+  bar(session, { context: chooser, status: own.node });
   tabs(
-    SECTIONS.map(([place, text]) => [`/curator/${name}${place && `/${place}`}`, text]),
-    `/curator/${name}${section && `/${section}`}`,
+    SECTIONS.map(([place, text]) => [address(name, place), text]),
+    address(name),
   );
-  get("/v1/datasets").then((datasets) =>
-    fill(
-      chooser,
-      datasets.map((each) => h.option({ value: each.name, selected: each.name === name }, each.name)),
-    ),
-  );
-  const own = watch;
+  get("/v1/datasets").then((datasets) => {
+    const names = datasets.map((/** @type {{ name: string }} */ each) => each.name);
+    fill(chooser, [...select("", names, name).childNodes]);
+  });
   await draw(main, async () => {
     const dataset = await get(path("datasets", name));
-    const shown = await drawSection({ dataset, session, watch: own, go });
-    return [shown, explained(explainedBy(dataset))];
+    return [await drawSection({ dataset, session, watch: own, go }), explained(promisedBy(dataset))];
   });
-  own.start();
+  if (watch === own) own.start();
 }
-
-const explainedBy = (dataset) => ({ ...dataset.guarantee, budget_rho: Number(dataset.budget_rho).toPrecision(3) });

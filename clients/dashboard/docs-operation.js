@@ -1,7 +1,7 @@
 // One operation of the interface: words on the left, examples on the right.
 
-import { fill, h, select } from "./dom.js";
 import { described, inline, members, nameOf, resolved, textOf, typeOf } from "./docs-schema.js";
+import { fill, h, select } from "./dom.js";
 
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
@@ -26,7 +26,7 @@ export function operationPart(operation, told) {
       successes(operation, told),
       refusals(operation, told),
     ),
-    h.div({ class: "examples" }, requestExample(operation, told), responseExample(operation)),
+    h.div({ class: "examples" }, requestExample(operation), responseExample(operation)),
   );
 }
 
@@ -68,8 +68,11 @@ function bodyPart(operation, told) {
   ];
 }
 
+/** @returns {[string, any]} the status of success, and its response */
+const successOf = (operation) => Object.entries(operation.responses).filter(([code]) => code.startsWith("2"))[0];
+
 function successes(operation, told) {
-  const [status, response] = Object.entries(operation.responses).find(([code]) => code.startsWith("2"));
+  const [status, response] = successOf(operation);
   const content = Object.entries(response.content ?? {});
   const schema = response.content?.[JSON_TYPE]?.schema;
   const ofRow = schema?.type === "array" ? schema.items : schema;
@@ -120,7 +123,7 @@ function refusals(operation, told) {
 }
 
 /** The request as it is sent: address and headers, and a body that can be copied. */
-function requestExample(operation, told) {
+function requestExample(operation) {
   const stated = (operation.parameters ?? []).filter((each) => each.example !== undefined);
   const address = stated
     .filter((each) => each.in === "path")
@@ -161,7 +164,7 @@ function requestExample(operation, told) {
 }
 
 function responseExample(operation) {
-  const [status, response] = Object.entries(operation.responses).find(([code]) => code.startsWith("2"));
+  const [status, response] = successOf(operation);
   const [type, content] = Object.entries(response.content ?? {}).find(([, each]) => each.example !== undefined) ?? [];
   if (!type) return h.p({ class: "small soft" }, `${status}, without a body.`);
   return example(`${status} ${type}`, content.example, operation);
@@ -193,7 +196,7 @@ async function copy(button, block, text) {
     fill(button, "Copied");
     setTimeout(() => fill(button, "Copy"), 2000);
   } catch {
-    getSelection().selectAllChildren(block); // without a clipboard, as on a page without TLS: ready for the keyboard
+    getSelection()?.selectAllChildren(block); // without a clipboard, as on a page without TLS: ready for the keyboard
   }
 }
 

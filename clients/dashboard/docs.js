@@ -1,9 +1,9 @@
 // The reference of the interface, readable, from its own document. It needs no sign-in: the document is public.
 
 import { Problem } from "./api.js";
-import { fill, h } from "./dom.js";
 import { operationPart } from "./docs-operation.js";
 import { schemaNames, textOf, typePart } from "./docs-schema.js";
+import { fill, h } from "./dom.js";
 import { header, main, problem } from "./shell.js";
 
 const EVERYONE = { name: "everyone", title: "Every role", description: "What any key may ask for." };
@@ -45,7 +45,7 @@ async function read() {
   if (!response?.ok)
     throw new Problem({
       title: "The document of the interface did not come. Load the page again.",
-      status: response?.status,
+      status: response?.status ?? 0,
     });
   return response.json();
 }
@@ -130,7 +130,7 @@ function drawContents(groups) {
     list.open = wide.matches;
   });
   list.addEventListener("click", (event) => {
-    if (event.target.closest("a") && !wide.matches) list.open = false;
+    if (/** @type {Element} */ (event.target).closest("a") && !wide.matches) list.open = false;
   });
   fill(contents, list);
 }
@@ -150,7 +150,7 @@ function follow(groups) {
     },
     { rootMargin: "-10% 0px -60% 0px" },
   );
-  for (const id of order) watch.observe(document.getElementById(id));
+  for (const id of order) watch.observe(/** @type {Element} */ (document.getElementById(id)));
 }
 
 /** Scroll the contents and nothing else. */

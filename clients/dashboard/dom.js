@@ -93,14 +93,15 @@ export function field(label, control, hint) {
 }
 
 /**
- * A select of pairs of value and text.
+ * A select of texts, or of pairs of value and text.
  * @param {string} name
- * @param {[string, string][]} options
+ * @param {(string | [string, string])[]} options
  * @param {string} value the chosen one
  * @param {Attributes} [attributes]
  */
 export function select(name, options, value, attributes = {}) {
-  const listed = options.map(([key, text]) => h.option({ value: key, selected: key === value }, text));
+  const pairs = options.map((each) => (typeof each === "string" ? [each, each] : each));
+  const listed = pairs.map(([key, text]) => h.option({ value: key, selected: key === value }, text));
   return h.select({ name, ...attributes }, listed);
 }
 

@@ -3,8 +3,6 @@
 import { draw } from "./chart.js";
 import { fill, h, table } from "./dom.js";
 
-const REACH = 40; // px from the pointer to what it points at
-
 /**
  * @typedef {import("./chart.js").Drawing} Drawing
  * @typedef {import("./chart.js").Target} Target
@@ -78,14 +76,17 @@ class ChartFigure extends HTMLElement {
   }
 }
 
-/** The target of the nearest column, and there the nearest one. */
-function nearest(/** @type {Target[]} */ targets, /** @type {number} */ x, /** @type {number} */ y) {
+/**
+ * The target of the nearest column, and there the nearest one.
+ * @param {Target[]} targets
+ * @param {number} x
+ * @param {number} y
+ * @returns {Target | undefined}
+ */
+function nearest(targets, x, y) {
   const away = (/** @type {Target} */ each) => Math.abs(each.x - x) + Math.abs(each.y - y) / 1000;
-  const best = targets.reduce(
-    (/** @type {Target | null} */ found, each) => (found && away(found) <= away(each) ? found : each),
-    null,
-  );
-  return best && Math.abs(best.x - x) <= REACH ? best : null;
+  const least = Math.min(...targets.map(away));
+  return targets.find((each) => away(each) === least);
 }
 
 customElements.define("chart-figure", ChartFigure);

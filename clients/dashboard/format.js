@@ -47,14 +47,43 @@ export function instant(text) {
 export const date = (text) => day.format(new Date(text));
 export const now = () => clock.format(new Date());
 
-/** Rows as CSV; a cell that a spreadsheet would take for a formula begins with an apostrophe. */
+/**
+ * Rows as CSV; a cell that a spreadsheet would take for a formula begins with an apostrophe.
+ * @param {string[]} columns
+ * @param {unknown[][]} rows
+ */
 export function csv(columns, rows) {
-  const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+  const cell = (/** @type {unknown} */ value) => {
+    const text = String(value ?? "");
     const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-  return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\n`).join("");
+}
+
+/** The rows of a CSV text (RFC 4180), its header first; a quotation that does not end is refused. */
+export function readCsv(/** @type {string} */ text) {
+  const rows = [[""]];
+  let isQuoted = false;
+  let isEscaped = false; // the sign before was a quote within a quotation: its end, or the first of two
+  const add = (/** @type {string} */ sign) => {
+    const row = rows[rows.length - 1];
+    row[row.length - 1] += sign;
+  };
+  for (const sign of text.replace(/^\ufeff/, "").replaceAll("\r\n", "\n")) {
+    if (sign === '"') {
+      if (isEscaped) add(sign);
+      isEscaped = isQuoted;
+      isQuoted = !isQuoted;
+      continue;
+    }
+    isEscaped = false;
+    if (isQuoted || !",\n".includes(sign)) add(sign);
+    else if (sign === ",") rows[rows.length - 1].push("");
+    else rows.push([""]);
+  }
+  if (isQuoted) throw new Error("A quotation in the file does not end.");
+  return rows.filter((row) => row.length > 1 || row[0]);
 }
 
 /** The promise of a dataset: ε and δ, or ρ. */

@@ -10,6 +10,7 @@ import { bar, draw, explained, form, main, problem, signedIn } from "./shell.js"
 import { OUTCOME, promiseWords, receiptsLead } from "./words.js";
 
 const NEWEST = 1000;
+const ROWS_SHOWN = 100;
 const session = await signedIn("individual");
 main.classList.add("narrow");
 bar(session);
@@ -18,38 +19,35 @@ show();
 function show() {
   return draw(main, async () => {
     const [account] = await get("/v1/me/budgets");
-    const [first, asked] = await Promise.all([
-      get(withQuery("/v1/me/receipts", { limit: NEWEST })),
-      get(path("me", "erasure", account.dataset)),
-    ]);
+    const receipts = (/** @type {string | null} */ cursor) =>
+      get(withQuery("/v1/me/receipts", { limit: NEWEST, cursor }));
+    const [first, asked] = await Promise.all([receipts(null), get(path("me", "erasure", account.dataset))]);
     document.title = `Your privacy in ${account.dataset} · Sparing`;
+    const epsilon = String(Number(account.promise_epsilon.toPrecision(4)));
     return [
       h.section(
         h.h1(`Your privacy in ${account.dataset}`),
         h.p({ class: "soft" }, `Kept under the key ${session.individual}.`),
         gauge(account),
-        account.paused &&
-          h.div(
-            { class: "note" },
-            h.strong("You have paused."),
-            h.p("No query uses your data, and nothing of your limit is spent, until you resume."),
-          ),
+        account.paused && paused(),
       ),
       h.section(
         h.h2(receiptsLead(account)),
         figure(timeline(first.items, account), { low: true }),
-        receiptsTable(
-          first,
-          (cursor) => get(withQuery("/v1/me/receipts", { limit: NEWEST, cursor })),
-          account.promise_rho,
-          { concernedOnly: true },
-        ),
+        receiptsTable(first, receipts, account.promise_rho, { concernedOnly: true }),
       ),
       controls(account, asked.requested),
-      explained({ epsilon: String(Number(account.promise_epsilon.toPrecision(4))), delta: account.delta }),
+      explained({ epsilon, delta: account.delta }),
     ];
   });
 }
+
+const paused = () =>
+  h.div(
+    { class: "note" },
+    h.strong("You have paused."),
+    h.p("No query uses your data, and nothing of your limit is spent, until you resume."),
+  );
 
 function gauge(account) {
   const spent = Math.min(account.share_spent, 1);
@@ -105,140 +103,124 @@ function timeline(rows, account) {
   };
 }
 
-function controls(account, erasureAsked) {
-  const at = (...parts) => path("me", "budgets", account.dataset, ...parts);
+const card = (/** @type {string} */ title, /** @type {import("./dom.js").Part[]} */ ...parts) =>
+  h.div({ class: "card" }, h.h3(title), parts);
+
+function controls(account, /** @type {boolean} */ isErasureAsked) {
   const record = h.div();
-  const saved = h.div({ "aria-live": "polite" });
-  const spent = Number(account.spent_rho),
-    limit = Number(account.budget_rho);
+  const showRecord = () => draw(record, () => ownRecord(account.dataset));
   return h.section(
     { class: "no-print" },
     h.h2("What you can do"),
     h.div(
       { class: "cards" },
-      h.div(
-        { class: "card" },
-        h.h3(account.paused ? "Resume" : "Pause"),
-        h.p(
-          account.paused
-            ? "Take part in queries again, from the next one on."
-            : "Take part in no query until you resume. Nothing is spent meanwhile, and no analyst is told.",
-        ),
-        form(
-          [],
-          async () => {
-            await post(at(account.paused ? "resume" : "lower"), account.paused ? undefined : { pause: true });
-            await show();
-          },
-          { button: account.paused ? "Resume" : "Pause", main: false },
-        ),
-      ),
-      h.div(
-        { class: "card" },
-        h.h3("Lower my limit"),
-        h.p(
-          `Your limit can be lowered to as little as the ${percent(account.share_spent)} that is spent. It can never be raised again.`,
-        ),
-        form(
-          [
-            field(
-              "New limit, per cent of the present one",
-              h.input({ name: "share", type: "number", min: "0", max: "100", step: "any", required: true }),
-            ),
-          ],
-          async ({ share }) => {
-            const lower = Math.max((Number(share) / 100) * limit, spent);
-            if (!confirm(`Lower your limit to ${share} % of what it is? This cannot be undone.`)) return null;
-            await post(at("lower"), { limit_rho: lower.toFixed(15) });
-            await show();
-            return null;
-          },
-          { button: "Lower it", main: false },
-        ),
-      ),
-      h.div(
-        { class: "card" },
-        h.h3("My record"),
+      pauseCard(account),
+      lowerCard(account),
+      card(
+        "My record",
         h.p("Everything that the dataset holds about you."),
-        h.div(h.button({ type: "button", onclick: () => draw(record, () => ownRecord(account.dataset)) }, "Show it")),
+        h.div(h.button({ type: "button", onclick: showRecord }, "Show it")),
       ),
-      h.div(
-        { class: "card" },
-        h.h3("Download"),
-        h.p("Your account, every receipt and your record."),
-        h.div(
-          { class: "row" },
-          h.button({ type: "button", onclick: () => save(account, "csv", saved) }, "CSV"),
-          h.button({ type: "button", onclick: () => save(account, "json", saved) }, "JSON"),
-        ),
-        saved,
-      ),
-      h.div(
-        { class: "card" },
-        h.h3("Be erased"),
-        erasureAsked
-          ? h.p("You have asked to be erased. The curator sees your request.")
-          : [
-              h.p("Ask the curator to erase your record and your charges."),
-              form(
-                [],
-                async () => {
-                  if (!confirm("Ask the curator to erase your record? Your key ends with it.")) return null;
-                  await post(path("me", "erasure", account.dataset));
-                  await show();
-                  return null;
-                },
-                { button: "Ask for it", main: false },
-              ),
-            ],
-      ),
+      downloadCard(account),
+      erasureCard(account, isErasureAsked),
     ),
     record,
   );
 }
 
-async function ownRecord(dataset) {
-  const told = await get(path("me", "record", dataset));
-  return h.section(
-    h.h2("Your record"),
-    Object.entries(told.tables).map(([name, each]) => {
-      const columns = Object.keys(each.rows[0] ?? {});
-      return h.section(
-        h.h3(name),
-        each.count === 0
-          ? h.p({ class: "soft" }, "Nothing.")
-          : table(
-              `Your rows in ${name}`,
-              columns.map((column) => ({
-                title: column,
-                cell: (row) => (row[column] === null ? "empty" : String(row[column])),
-              })),
-              each.rows.slice(0, 100),
-            ),
-        each.count > 100 && h.p({ class: "soft small" }, `${each.count} rows in all; the download has up to 1,000.`),
-      );
-    }),
+function pauseCard(account) {
+  const at = (/** @type {string} */ act) => path("me", "budgets", account.dataset, act);
+  const [button, words, act] = account.paused
+    ? ["Resume", "Take part in queries again, from the next one on.", () => post(at("resume"))]
+    : [
+        "Pause",
+        "Take part in no query until you resume. Nothing is spent meanwhile, and no analyst is told.",
+        () => post(at("lower"), { pause: true }),
+      ];
+  return card(
+    button,
+    h.p(words),
+    form([], () => act().then(show), { button, main: false }),
   );
 }
 
-async function save(account, kind, told) {
+function lowerCard(account) {
+  const share = h.input({ name: "share", type: "number", min: "0", max: "100", step: "any", required: true });
+  const lower = async (/** @type {Record<string, string>} */ data) => {
+    const wished = (Number(data.share) / 100) * Number(account.budget_rho);
+    const limit = Math.max(wished, Number(account.spent_rho));
+    if (!confirm(`Lower your limit to ${data.share} % of what it is? This cannot be undone.`)) return;
+    await post(path("me", "budgets", account.dataset, "lower"), { limit_rho: limit.toFixed(15) });
+    await show();
+  };
+  return card(
+    "Lower my limit",
+    h.p(
+      `Your limit can be lowered to as little as the ${percent(account.share_spent)} that is spent.`,
+      " It can never be raised again.",
+    ),
+    form(field("New limit, per cent of the present one", share), lower, { button: "Lower it", main: false }),
+  );
+}
+
+function downloadCard(account) {
+  const saved = h.div({ "aria-live": "polite" });
+  const button = (/** @type {"csv" | "json"} */ kind) =>
+    h.button({ type: "button", onclick: () => save(account, kind, saved) }, kind.toUpperCase());
+  return card(
+    "Download",
+    h.p("Your account, every receipt and your record."),
+    h.div({ class: "row" }, button("csv"), button("json")),
+    saved,
+  );
+}
+
+function erasureCard(account, /** @type {boolean} */ isAsked) {
+  const ask = async () => {
+    if (!confirm("Ask the curator to erase your record? Your key ends with it.")) return;
+    await post(path("me", "erasure", account.dataset));
+    await show();
+  };
+  if (isAsked) return card("Be erased", h.p("You have asked to be erased. The curator sees your request."));
+  return card(
+    "Be erased",
+    h.p("Ask the curator to erase your record and your charges."),
+    form([], ask, { button: "Ask for it", main: false }),
+  );
+}
+
+async function ownRecord(/** @type {string} */ dataset) {
+  const told = await get(path("me", "record", dataset));
+  return h.section(
+    h.h2("Your record"),
+    Object.entries(told.tables).map(([name, each]) => h.section(h.h3(name), ownRows(name, each))),
+  );
+}
+
+function ownRows(/** @type {string} */ name, { count, rows }) {
+  if (!count) return h.p({ class: "soft" }, "Nothing.");
+  const columns = Object.keys(rows[0]).map((title) => ({ title, cell: (row) => String(row[title] ?? "empty") }));
+  return [
+    table(`Your rows in ${name}`, columns, rows.slice(0, ROWS_SHOWN)),
+    count > ROWS_SHOWN && h.p({ class: "soft small" }, `${count} rows in all; the download has up to 1,000.`),
+  ];
+}
+
+async function save(account, /** @type {"csv" | "json"} */ kind, /** @type {Element} */ told) {
   fill(told, h.p({ class: "small soft", role: "status" }, "Fetching every receipt …"));
   try {
     const [receipts, record] = await Promise.all([all("/v1/me/receipts"), get(path("me", "record", account.dataset))]);
-    const name = `my-privacy-in-${account.dataset}`;
-    if (kind === "json")
-      download(`${name}.json`, "application/json", JSON.stringify({ account, receipts, record }, null, 2));
-    else
-      download(
-        `${name}.csv`,
-        "text/csv",
-        csv(
-          ["query", "at", "asked", "outcome", "charged_rho"],
-          receipts.map((row) => [row.sequence, row.at, row.words, OUTCOME[row.outcome], row.charged_rho]),
-        ),
-      );
+    const name = `my-privacy-in-${account.dataset}.${kind}`;
+    if (kind === "json") download(name, "application/json", JSON.stringify({ account, receipts, record }, null, 2));
+    else download(name, "text/csv", receiptsCsv(receipts));
     fill(told, h.p({ class: "small soft" }, "Saved."));
   } catch (error) {
     fill(told, problem(error));
   }
+}
+
+function receiptsCsv(/** @type {any[]} */ receipts) {
+  const columns = ["query", "at", "asked", "outcome", "charged_rho"];
+  const cells = receipts.map((row) => [row.sequence, row.at, row.words, OUTCOME[row.outcome], row.charged_rho]);
+  return csv(columns, cells);
 }

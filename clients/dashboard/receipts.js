@@ -7,108 +7,88 @@ import { OUTCOME } from "./words.js";
 
 const FIRST_SHOWN = 12;
 const MORE_SHOWN = 100;
+const PAGES_MAX = 20;
 
-/** A page of receipts with a button for older ones; `next(cursor)` fetches the next page. */
-export function receiptsTable(first, next, budget_rho, { concernedOnly = false } = {}) {
-  let rows = first.items;
+/**
+ * Receipts with a button for older ones; `next(cursor)` fetches the next page.
+ * @typedef {{ items: any[], next: string | null }} Page
+ * @param {Page} first
+ * @param {(cursor: string) => Promise<Page>} next
+ * @param {string} limit in ρ
+ */
+export function receiptsTable(first, next, limit, { concernedOnly = false } = {}) {
+  let { items: rows, next: cursor } = first;
   let only = concernedOnly;
   let most = FIRST_SHOWN;
   const shown = h.div();
   const more = h.div({ class: "row" });
-  function show(cursor) {
+  const untouched = h.input({ type: "checkbox", checked: !only, onchange: toggle });
+  const choice = h.label({ class: "check small" }, untouched, "Show those that did not concern this data, too");
+  function show() {
     const listed = rows.filter((row) => !only || row.outcome !== "untouched");
-    fill(
-      shown,
-      listed.length
-        ? table("Receipts, newest first", columns(budget_rho), listed.slice(0, most))
-        : h.p(
-            { class: "empty" },
-            only && rows.length ? "None of the newest queries concerned this data." : "No query was asked yet.",
-          ),
-    );
-    fill(
-      more,
-      listed.length > most
-        ? h.button(
-            {
-              type: "button",
-              onclick: () => {
-                most += MORE_SHOWN;
-                show(cursor);
-              },
-            },
-            `Show ${Math.min(listed.length - most, MORE_SHOWN)} more of ${listed.length}`,
-          )
-        : cursor &&
-            h.button(
-              {
-                type: "button",
-                onclick: () => {
-                  most += MORE_SHOWN;
-                  older(cursor);
-                },
-              },
-              "Older queries",
-            ),
-      h.label(
-        { class: "check small" },
-        h.input({
-          type: "checkbox",
-          checked: !only,
-          onchange: (event) => {
-            only = !event.target.checked;
-            show(cursor);
-          },
-        }),
-        "Show those that did not concern this data, too",
-      ),
-    );
+    const none = only && rows.length ? "None of the newest queries concerned this data." : "No query was asked yet.";
+    const columns = columnsOf(limit);
+    const list = () => table("Receipts, newest first", columns, listed.slice(0, most));
+    fill(shown, listed.length ? list() : h.p({ class: "empty" }, none));
+    fill(more, moreButton(listed.length), choice);
   }
-  async function older(cursor) {
+  function toggle() {
+    only = !untouched.checked;
+    show();
+  }
+  function moreButton(/** @type {number} */ listed) {
+    const text = `Show ${Math.min(listed - most, MORE_SHOWN)} more of ${listed}`;
+    if (listed > most) return h.button({ type: "button", onclick: further }, text);
+    return cursor && h.button({ type: "button", onclick: older }, "Older queries");
+  }
+  function further() {
+    most += MORE_SHOWN;
+    show();
+  }
+  async function older() {
     try {
-      let page = await next(cursor);
-      rows = [...rows, ...page.items];
-      // Queries that concern one person may be rare: go on until one is found, some pages at most.
-      for (
-        let pages = 0;
-        only && page.next && pages < 20 && page.items.every((row) => row.outcome === "untouched");
-        pages += 1
-      ) {
-        page = await next(page.next);
-        rows = [...rows, ...page.items];
-      }
-      show(page.next);
+      const added = await nextConcerned(cursor, next, only);
+      rows = [...rows, ...added.items];
+      cursor = added.next;
+      further();
     } catch (error) {
       fill(more, problem(error));
     }
   }
-  show(first.next);
+  show();
   return h.div(shown, more);
 }
 
-function columns(budget_rho) {
+/** Queries that concern one person may be rare: go on until one is found, some pages at most. */
+async function nextConcerned(cursor, next, only) {
+  const items = [];
+  for (let pages = 0; cursor && pages < PAGES_MAX; pages += 1) {
+    const page = await next(cursor);
+    items.push(...page.items);
+    cursor = page.next;
+    if (!only || page.items.some((row) => row.outcome !== "untouched")) break;
+  }
+  return { items, next: cursor };
+}
+
+function columnsOf(/** @type {string} */ limit) {
   return [
     { title: "Query", number: true, cell: (row) => `#${row.sequence}` },
     { title: "At", cell: (row) => h.time({ datetime: row.at }, instant(row.at)) },
     { title: "Asked", class: "words", cell: (row) => [row.words, asker(row.asker)] },
     { title: "Outcome", class: "short", cell: (row) => OUTCOME[row.outcome] },
-    {
-      title: "Of the limit",
-      number: true,
-      cell: (row) =>
-        row.charged_rho === null
-          ? ""
-          : h.span(
-              { class: "share", title: `ρ ${row.charged_rho}` },
-              Number(row.charged_rho) ? percent(Number(row.charged_rho) / Number(budget_rho)) : "0 %",
-            ),
-    },
+    { title: "Of the limit", number: true, cell: (row) => cost(row.charged_rho, limit) },
   ];
 }
 
+function cost(/** @type {string | null} */ charged, /** @type {string} */ limit) {
+  if (charged === null) return "";
+  const share = percent(Number(charged) / Number(limit));
+  return h.span({ class: "share", title: `ρ ${charged}` }, Number(charged) ? share : "0 %");
+}
+
 function asker(told) {
-  const words = [told?.organisation && `asked by an analyst of ${told.organisation}`, told?.purpose]
-    .filter(Boolean)
-    .join("; ");
-  return words ? h.div({ class: "small soft" }, words) : null;
+  const organisation = told?.organisation && `asked by an analyst of ${told.organisation}`;
+  const words = [organisation, told?.purpose].filter(Boolean).join("; ");
+  return words && h.div({ class: "small soft" }, words);
 }

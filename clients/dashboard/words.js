@@ -1,20 +1,33 @@
 // Every sentence that the pages say more than once.
 
-import { count, number, percent, people, small, times } from "./format.js";
+import { count, number, people, percent, rho, small, times } from "./format.js";
+
+/** @typedef {{ epsilon: string | null, delta: string | null, rho?: string }} Promised what each person is promised */
+
+/** @returns {Promised} of a dataset */
+export const promisedBy = (dataset) => ({ ...dataset.guarantee, rho: rho(dataset.budget_rho) });
 
 /** The four sentences that explain a budget, the same on every page. */
-export function fourSentences({ epsilon, delta, budget_rho }) {
-  const stated = epsilon !== null && epsilon !== undefined;
-  const factor = stated ? number(Math.exp(Number(epsilon))) : null;
+export function fourSentences(/** @type {Promised} */ promised) {
   return [
-    stated
-      ? `A limit of ε = ${epsilon} means: all answers together, now and later, change the odds of any guess about a person by at most a factor of about ${factor}, compared with that person's data being blank.`
-      : `A limit of ρ = ${budget_rho} bounds the privacy loss of all answers together, in zero-concentrated differential privacy, compared with a person's data being blank.`,
-    stated ? `δ = ${small(delta)} is the chance that this could fail.` : "The bound holds at every δ.",
-    "Each query that uses a person's data spends some of that person's limit; when too little is left, the person is left out, and no analyst is told.",
+    ...(promised.epsilon === null ? boundOfRho(promised) : boundOfEpsilon(promised)),
+    "Each query that uses a person's data spends some of that person's limit; when too little is left, the person is" +
+      " left out, and no analyst is told.",
     "What is spent never comes back; pausing keeps the rest.",
   ];
 }
+
+const boundOfEpsilon = (/** @type {Promised} */ { epsilon, delta }) => [
+  `A limit of ε = ${epsilon} means: all answers together, now and later, change the odds of any guess about a person` +
+    ` by at most a factor of about ${number(Math.exp(Number(epsilon)))}, compared with that person's data being blank.`,
+  `δ = ${small(delta)} is the chance that this could fail.`,
+];
+
+const boundOfRho = (/** @type {Promised} */ promised) => [
+  `A limit of ρ = ${promised.rho} bounds the privacy loss of all answers together, in zero-concentrated differential` +
+    " privacy, compared with a person's data being blank.",
+  "The bound holds at every δ.",
+];
 
 export const UNITS = [
   [
@@ -24,11 +37,13 @@ export const UNITS = [
   ["ε (epsilon)", "The bound on how far the odds of a guess can move: by a factor of at most e to the power ε."],
   [
     "σ (sigma)",
-    "The standard deviation of the noise on each number. Two thirds of all answers are within one σ of what was counted.",
+    "The standard deviation of the noise on each number. Two thirds of all answers are within one σ of what was" +
+      " counted.",
   ],
   [
     "active",
-    "A person is active for a query if the limit has room for its charge, and the person has not paused. Others are left out.",
+    "A person is active for a query if the limit has room for its charge, and the person has not paused. Others are" +
+      " left out.",
   ],
 ];
 
@@ -74,6 +89,7 @@ export function receiptsLead(account) {
   return `${parts.join(", ")}. All others had nothing to do with you.`;
 }
 
+/** @type {Record<string, string>} */
 export const OUTCOME = {
   charged: "used your data",
   left_out: "left you out",
@@ -83,9 +99,10 @@ export const OUTCOME = {
 
 /** The promise to an individual, and the bound on its loss so far where that is below the promise. */
 export function promiseWords(account) {
-  const [promised, soFar] = [account.promise_epsilon, account.epsilon_so_far_time_uniform];
+  const soFar = account.epsilon_so_far_time_uniform;
   const few = (value) => Number(value.toPrecision(3));
-  const promise = `You were promised ε = ${few(promised)}, δ = ${small(account.delta)}, over everything that is ever asked.`;
+  const bound = `ε = ${few(account.promise_epsilon)}, δ = ${small(account.delta)}`;
+  const promise = `You were promised ${bound}, over everything that is ever asked.`;
   if (soFar === null) return promise;
   return `${promise} So far at most ε = ${few(soFar)} has been used, with a probability of 1 − δ.`;
 }

@@ -308,6 +308,37 @@ def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None
         assert analyst.get("/v1/datasets").status_code == 401
 
 
+def test_a_file_of_individuals_becomes_a_file_of_keys(visit: Visit, file: MakeFile) -> None:
+    """From the column of the key, also where another one quotes commas, quotes and ends of lines."""
+    visit.sign_in("curator")
+    visit.go("/curator/_keys")
+    page = visit.page
+    form = page.locator("section", has_text="Keys for many individuals").locator("form").last
+    form.get_by_label("Dataset").select_option("town")
+    text = 'note,person_id\r\n"a, ""b""\nc",p11\r\n,"p12"\r\n'
+    form.get_by_label("File").set_input_files(file("people.csv", text))
+    with page.expect_download() as download:
+        form.get_by_role("button", name="Make the keys").click()
+    header, *rows = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert header == "individual,api_key"
+    keys = dict(row.split(",") for row in rows)
+    assert keys.keys() == {"p11", "p12"}
+    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {keys['p12']}"}) as own:
+        assert own.get("/v1/session").json()["individual"] == "p12"
+
+
+def test_a_chart_tells_the_point_under_the_pointer(visit: Visit) -> None:
+    """The column nearest to it, in words, until the pointer leaves."""
+    visit.sign_in("curator")
+    visit.go("/curator/town")
+    chart, tip = visit.page.locator(".chart").nth(1), visit.page.locator(".tip").nth(1)
+    chart.locator(".line").wait_for()
+    chart.hover(position={"x": 200, "y": 100})
+    expect(tip).to_contain_text("half have more than")
+    visit.page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+
+
 def test_the_alarm_is_set_on_the_page(visit: Visit, site: Site) -> None:
     """And kept by the service."""
     visit.sign_in("curator")
