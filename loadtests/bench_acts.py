@@ -27,9 +27,9 @@ import pyarrow as pa
 from loadtests.rig import arrow_bytes, people, throw_away_home
 from service.embedded import EmbeddedPostgres
 from service.store.entropy import system_entropy
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal

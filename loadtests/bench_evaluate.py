@@ -20,7 +20,7 @@ from service.core.arrays import Codes
 from service.core.release import Release
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Schema
 
 PEOPLE = 1_000_000

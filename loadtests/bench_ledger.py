@@ -24,9 +24,9 @@ from service.core.arrays import uniform
 from service.embedded import EmbeddedPostgres
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import FORMAT, LedgerEntry

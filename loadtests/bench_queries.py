@@ -17,7 +17,7 @@ from scipy import sparse
 from loadtests.in_process import asked, medians_ms
 from service.core.release import Release
 from service.engine.memory import DatasetMemory
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Schema
 
 PEOPLE = 1_000_000

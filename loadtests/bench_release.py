@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import system_clock
-from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import ReleaseSlots
+from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.workflows.ports.telemetry import NULL_TELEMETRY
 
 SLOT_MS = 10

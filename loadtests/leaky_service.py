@@ -17,7 +17,7 @@ from fastapi import Request
 
 from service.api import auth
 from service.cli.app import main
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.query.cost import PublicCost
 from service.query.plan import Plan
 from service.workflows.admission.admission import Admission

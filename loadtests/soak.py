@@ -26,7 +26,7 @@ import psycopg
 from psycopg import sql
 
 from service.embedded import EmbeddedPostgres, EmbeddedValkey
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from tests.conftest import TEST_SETTINGS
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one
 from tests.faults.falling import lose_database, lose_power

@@ -1,4 +1,4 @@
-"""Alembic's entry point. The URL comes from `service.store.postgres.migrate`, never from a file."""
+"""Alembic's entry point. The URL comes from `service.store.postgres.registrations`, never from a file."""
 
 from alembic import context
 from sqlalchemy import create_engine, pool

@@ -76,7 +76,7 @@ def postgres_server(server_directory: Path) -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def migrated_template(postgres_server: PostgresServer) -> str:
     """The name of a database with every migration applied, to copy."""
-    from service.store.postgres.migrate import migrate  # noqa: PLC0415 -- see above
+    from service.store.postgres.registrations import migrate  # noqa: PLC0415 -- see above
 
     _execute(postgres_server.dsn, f"CREATE DATABASE {TEMPLATE}")
     migrate(postgres_server.url_of(TEMPLATE))

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from service.core.noise import Entropy
 from service.query.parse import parse_query
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
-from service.testing.witness import MemoryWitness
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.analyst_views import StoredAnswer

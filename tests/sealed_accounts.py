@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from service.store.postgres.sealing import LedgerSeal
+from service.store.postgres.rows import LedgerSeal
 from service.workflows.model.pieces import WHOLE, Measure, Quantities
 
 PAGE_SLOTS = 65_536

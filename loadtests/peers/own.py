@@ -21,7 +21,7 @@ from service.core.release import answer
 from service.core.units import UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.kept_plans import KeptPlans
 from service.query.parse import kept_query
 from service.query.plan import compile_query

@@ -19,15 +19,13 @@ from starlette.middleware import Middleware
 
 from service.api.forwarding.middleware import Forwarding
 from service.api.middleware.chaos import ChaosMiddleware
-from service.api.middleware.drain import DrainState
-from service.api.middleware.fast_path import FastPath, FastRoute
 from service.api.middleware.release_clock import ReleaseClock, system_clock
-from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, ReleaseSlots
-from service.api.middleware.request_context import RequestContext
+from service.api.middleware.release_slots import Deadline, ReleaseSlots, Slots
+from service.api.middleware.request_context import DrainState, RequestContext
 from service.api.middleware.request_limits import Incidents, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
+from service.api.query_requests import FastPath, FastRoute
 from service.api.routes import analyst, auditor, curator, datasets, health, individual, overview, pages, session
 from service.failpoints import armed
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry

@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.api.models import BurnReason
 from service.api.routes.batch import BatchRequest
-from service.query import conditions_ast, language, schema, values_ast
+from service.query import expressions_ast, language, schema
 
 __all__ = ["complete", "nested", "reference", "tidy"]
 
@@ -29,13 +29,13 @@ _NOTES: Final = frozenset({"title", "description", "default"})
 _EXACT_MAX: Final = 2**53
 
 _UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
-    "Condition": (conditions_ast.Condition, "A condition on a row, told by its one key: true, false or unknown."),
-    "Operand": (values_ast.Operand, "A value that is compared or calculated with: of the row, or a literal."),
-    "RowValue": (values_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
-    "Literal": (values_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
+    "Condition": (expressions_ast.Condition, "A condition on a row, told by its one key: true, false or unknown."),
+    "Operand": (expressions_ast.Operand, "A value that is compared or calculated with: of the row, or a literal."),
+    "RowValue": (expressions_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
+    "Literal": (expressions_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
     "SelectItem": (language.Item, "A select item, told by its one key."),
     "Noise": (language.Noise, "The precision, in one of four ways."),
-    "GroupKey": (values_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),
+    "GroupKey": (expressions_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),
     "Table": (schema.Table, "A table: of individuals, or of events."),
     "Column": (schema.Column, "A column of the table of individuals, with its domain."),
     "EventColumn": (schema.DataColumn, "A column of an event table, with its domain."),

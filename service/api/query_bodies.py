@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.api.binary_answers import NPZ
-from service.query.base_model import INTEGER_MAX
+from service.api.responses import NPZ
+from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, document_of, kept_query, parse_query, query_of
 from service.query.problems import QueryProblem, quoted

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.upload_records import RowsOverLimit
+from service.workflows.model.journal import RowsOverLimit
 
 CONTENT_TYPES = (
     "text/csv",

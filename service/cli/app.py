@@ -1,21 +1,64 @@
-"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`."""
+"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`.
 
+`sparing schema infer`: a proposal for a schema, made on the curator's own machine.
+
+The Python client holds the logic, and not the service: the data is where the client is, and nothing of it should come
+near a server before the schema is settled. The production image holds no client, so there the command says what is
+missing; in a clone both are installed.
+"""
+
+import json
 import os
 from contextlib import closing
 from dataclasses import asdict
 from importlib.metadata import version as distribution_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from service.cli.keys import keys
 from service.cli.ledger import ledger
 from service.cli.options import Home, existing_settings_of, fail, settings_of
-from service.cli.schema import schema
+
+__all__ = ["app", "calibrate", "demo", "main", "migrate", "schema", "serve"]
 
 if TYPE_CHECKING:
     from service.settings import Settings
+
+
+schema = typer.Typer(no_args_is_help=True, help="Schemas of datasets.")
+
+
+@schema.callback()
+def _commands() -> None:
+    """Schemas of datasets."""
+
+
+@schema.command()
+def infer(
+    file: Annotated[Path, typer.Argument(help="CSV, NDJSON, Parquet or Arrow, CSV and NDJSON also in gzip.")],
+    table: Annotated[Optional[str], typer.Option(help="The table's name; by default the file's.")] = None,  # noqa: UP045
+    key: Annotated[Optional[str], typer.Option(help="The column that names the individual.")] = None,  # noqa: UP045
+    kind: Annotated[
+        Optional[Literal["individuals", "events"]],  # noqa: UP045 - typer reads it at run time
+        typer.Option(help="One row for each individual, or events; by default whether a key repeats."),
+    ] = None,
+) -> None:
+    """Propose a schema as JSON. It reads the file here, sends nothing, and needs no home.
+
+    Each domain read off the data carries a member `confirm`; no registration is accepted until it is removed.
+    """
+    try:
+        from sparing import infer_schema
+    except ModuleNotFoundError:
+        fail("schema infer needs the Python client on this machine: pip install ./clients/python")
+    try:
+        proposal = infer_schema(file, table=table, key=key, kind=kind)
+    except (OSError, ValueError) as error:
+        fail(f"{file}: {error}")
+    print(json.dumps(proposal, indent=2, ensure_ascii=False))
+
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys, name="keys")
@@ -96,7 +139,7 @@ def migrate(
 ) -> None:
     """Bring the database to the newest schema."""
     from service.run.home import servers_of
-    from service.store.postgres.migrate import migrate as run_migrations
+    from service.store.postgres.registrations import migrate as run_migrations
 
     settings = settings_of(home)
     if settings.database_url is not None:
@@ -146,7 +189,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        from service.run.startup_errors import KNOWN  # to know all failures is to import half of the service
+        from service.run.composition import KNOWN  # to know all failures is to import half of the service
         from service.settings import SettingsError
 
         if not isinstance(error, (*KNOWN, SettingsError)):

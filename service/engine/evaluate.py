@@ -3,7 +3,7 @@
 Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
 compacted, so that removing an individual changes no other's vector, norm or charge by a bit (theory: invariant A;
 tests/laws/test_separability.py). Where one block ends and the next begins depends on which individuals are chosen, and
-decides about memory alone. Floats occur only in `service.engine.clipping`.
+decides about memory alone. Floats occur only in `service.engine.sparse_vectors`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,22 +12,19 @@ from math import isqrt
 import numpy as np
 
 from service.core.arrays import Codes, Integers, take, uniform
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.touched import Touched
-from service.engine.access_paths import candidates, listings_of, shortest
-from service.engine.errors import BrokenInvariant
 from service.engine.events import EventPage
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
-from service.engine.row_view import RowView, TableRows
-from service.engine.runs import ChosenRows, Run, cuts, runs
-from service.engine.selection import selects_nulls
-from service.engine.sparse_vectors import Entries, folded
+from service.engine.rows import ChosenRows, RowView, Run, TableRows, cuts, runs
+from service.engine.selection import candidates, listings_of, selects_nulls, shortest
+from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
 from service.engine.tallies import blocks_of
 from service.engine.terms import Unit
+from service.query.conditions import All
 from service.query.plan import Count, Histogram, Plan
-from service.query.predicate import All
 from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
 
 

@@ -19,7 +19,7 @@ from service.core.arrays import Codes, Integers
 from service.engine.inverted import Inverted, InvertedPages, Listing, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.engine.tallies import Tally, tally_of
-from service.query.coding import Coding
+from service.query.columns import Coding
 
 T = TypeVar("T", bound=np.generic)
 

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from service.core.arrays import Codes, Integers
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
-from service.engine.counters import Counters
 from service.engine.events import EventPage, EventTable
-from service.engine.indexes import Built
-from service.engine.inverted import InvertedPages, Listing, is_indexed
-from service.engine.pages import PAGE_SLOTS, pages_for, union
+from service.engine.inverted import Built, InvertedPages, Listing, is_indexed
+from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
-from service.query.coding import Coding, coding_of
+from service.query.columns import Coding, coding_of
 from service.query.schema import BudgetColumn, EventsTable, Schema, Table
 
 __all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "Placed"]

@@ -1,4 +1,13 @@
-"""The unit in which everything by slot grows and is checkpointed."""
+"""The unit in which everything by slot grows and is checkpointed.
+
+Two counters beside each account: the queries that charged an individual, and the queries that left it out.
+
+They are replayed from the ledger as spent totals are, so that counting does not read all entries. They stand
+here and not in the core: no charge, no limit and no answer depends on them.
+
+A query that touches a whole stretch is counted in one byte for each slot and counter, and the bytes of a page are added
+to its totals before they overflow: adding marks to bytes takes a fifth of the time of adding them to wider numbers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import FEW
+from service.core.touched import Touched
 from service.query.working_memory import PAGE_SLOTS
 
-__all__ = ["PAGE_BITS", "PAGE_SLOTS", "PageTotals", "pages_for", "pages_of", "slots_on", "union"]
+__all__ = [
+    "PAGE_BITS",
+    "PAGE_SLOTS",
+    "Counters",
+    "Counts",
+    "PageTotals",
+    "Slots",
+    "pages_for",
+    "pages_of",
+    "slots_on",
+    "union",
+]
 
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """A slot within its page is exactly a uint16."""
@@ -61,3 +82,103 @@ def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     if pages.size <= FEW:
         return np.array(sorted(set(pages.tolist())), dtype=np.int64)
     return np.flatnonzero(np.bincount(pages))
+
+
+Counts = NDArray[np.uint32]
+Slots = NDArray[np.int64]
+
+_CHARGED, _LEFT_OUT = 0, 1
+_RECENT_MAX: Final = 255
+_PAGES_APART: Final = 37  # pages overflow at different queries
+
+
+class Counters:
+    """How many queries charged each slot, and how many left it out: 10 bytes for each. Owned by one writer thread."""
+
+    def __init__(self, slots_max: int = 0) -> None:
+        """For no slot. Room for `slots_max` is reserved; unused, it takes no memory."""
+        self._size = 0
+        self._totals: Counts = np.zeros((2, slots_max), dtype=np.uint32)
+        self._recent = np.zeros((2, slots_max), dtype=np.uint8)
+        self._queries: list[int] = []  # counted in the bytes of a page, at most
+
+    @property
+    def size(self) -> int:
+        """The number of slots."""
+        return self._size
+
+    @property
+    def charged(self) -> Counts:
+        """By slot, (n,): a copy."""
+        return self.charged_of(slice(0, self._size))
+
+    @property
+    def left_out(self) -> Counts:
+        """By slot, (n,): a copy."""
+        return self.left_out_of(slice(0, self._size))
+
+    def charged_of(self, slots: Slots | slice) -> Counts:
+        """Of some slots (k,), (k,): a copy."""
+        return self._totals[_CHARGED, slots] + self._recent[_CHARGED, slots]
+
+    def left_out_of(self, slots: Slots | slice) -> Counts:
+        """Of some slots (k,), (k,): a copy."""
+        return self._totals[_LEFT_OUT, slots] + self._recent[_LEFT_OUT, slots]
+
+    def set(self, slots: slice, charged: Counts | int, left_out: Counts | int) -> None:
+        """Set the counters of some slots, of a load."""
+        self._totals[_CHARGED, slots], self._totals[_LEFT_OUT, slots] = charged, left_out
+        self._recent[:, slots] = 0
+
+    def grow(self, size: int) -> None:
+        """Have counters for `size` slots: more of the room, or of a larger room."""
+        missing = size - self._totals.shape[1]
+        if missing > 0:
+            self._totals = np.concatenate([self._totals, np.zeros((2, missing), dtype=np.uint32)], axis=1)
+            self._recent = np.concatenate([self._recent, np.zeros((2, missing), dtype=np.uint8)], axis=1)
+        self._size = size
+        pages = range(len(self._queries), pages_for(size))
+        self._queries += [page * _PAGES_APART % _RECENT_MAX for page in pages]
+
+    def make_room(self, slots: slice) -> None:
+        """Have the counters of slots not given yet in physical memory. They are zero before and after."""
+        self._totals[:, slots] = self._recent[:, slots] = 0
+
+    def count(self, touched: Touched, active: NDArray[np.bool_]) -> None:
+        """One more query: it charged the places `active` (p,) of `touched`, and left out the other touched ones.
+
+        Raises IndexError for a slot beyond the counters.
+        """
+        if touched.end > self._size:
+            raise IndexError("slots must be within the counters")
+        left_out = touched.among(~active)
+        if not isinstance(touched.index, slice):
+            charged_totals, left_out_totals = self._totals  # rows: numpy picks from one without releasing the GIL
+            charged_totals[touched.index[active]] += 1
+            left_out_totals[touched.index[left_out]] += 1
+            return
+        self._spare(touched.index)
+        for number, counted in ((_CHARGED, active), (_LEFT_OUT, left_out)):
+            recent = self._recent[number, touched.index]
+            recent += counted.view(np.uint8)
+
+    def take_back(self, touched: Touched, active: NDArray[np.bool_]) -> None:
+        """The query that was counted last, or any earlier one, has never been."""
+        for page in range(len(self._queries)):
+            self._settle(page)
+        self._totals[_CHARGED, touched.slots(active)] -= 1
+        self._totals[_LEFT_OUT, touched.slots(touched.among(~active))] -= 1
+
+    def _spare(self, stretch: slice) -> None:
+        """Have a byte left for one more query on the pages of a stretch."""
+        for page in range(stretch.start >> PAGE_BITS, pages_for(stretch.stop)):
+            if self._queries[page] == _RECENT_MAX:
+                self._settle(page)
+            self._queries[page] += 1
+
+    def _settle(self, page: int) -> None:
+        """Add the bytes of a page to its totals."""
+        slots = slots_on(page)
+        self._totals[:, slots] += self._recent[:, slots]
+        self._recent[:, slots] = 0
+        self._queries[page] = 0

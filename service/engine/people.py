@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers
-from service.engine.indexes import Built, Indexes
-from service.engine.inverted import Listing, is_indexed
+from service.engine.inverted import Built, Indexes, Listing, is_indexed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
-from service.query.coding import Coding
+from service.query.columns import Coding
 from service.query.schema import CategoryColumn, Table
 
 Columns = dict[str, Codes]

@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from service.core.arrays import Codes, Integers, Mask, kept, take
-from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
-from service.engine.row_view import TableRows, code_tables
-from service.engine.selection import Select, columns_of, conjuncts, every, selection
+from service.engine.rows import TableRows, code_tables
+from service.engine.selection import Cover, Select, columns_of, conjuncts, covers, every, listings_of, selection
 from service.engine.sparse_vectors import Entries, RowEntries, side_by_side
 from service.engine.terms import Groups, SingleTerm, Spread, Stack, Term, Unit, groups_of, stacked, terms_of
-from service.query.coding import Coding
-from service.query.formulas import OwnColumn, Placed, Weighted
+from service.query.columns import Coding, OwnColumn, Placed, Weighted
 from service.query.layout import entries_of_row
 from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable

@@ -3,17 +3,24 @@
 `low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
 large. NULL is the code above the domain, so it comes out large too, and every
 range is false for it by itself.
+
+The way to a predicate's rows: which lists of an inverted index cover them, and whether reading those is worth it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Mask
-from service.query.coding import Coding
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
-from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
+from service.core.arrays import Codes, Integers, Mask
+from service.engine.inverted import InvertedPages, Listing
+from service.query.columns import Coding
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE_SPAN_MAX
 
 Select = Callable[[Mapping[str, Codes], Mask], None]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
@@ -143,3 +150,144 @@ def _combined(operation: np.ufunc, parts: Sequence[Select]) -> Select:
             operation(out, part_out, out=out)
 
     return select
+
+
+Rows = NDArray[np.unsignedinteger]
+Indexes = Mapping[Listing, InvertedPages]
+
+_LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
+_CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRange:
+    """The codes from `low` to `high` of one listing."""
+
+    listing: Listing
+    low: int
+    high: int
+
+
+Cover = tuple[CodeRange, ...]
+"""Stretches that together list every row of a predicate, and others beside."""
+
+
+def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:
+    """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
+    match predicate:
+        case Within(column, low, high) if listed((column,)):
+            return ((CodeRange((column,), low, high),),)
+        case Among(column, codes) if listed((column,)) and len(codes) <= _LISTS_MAX:
+            return (tuple(CodeRange((column,), code, code) for code in codes),)
+        case Conjunction(parts):
+            return _of_any(tuple(_narrowed(parts)), codings, listed)
+        case Disjunction(parts):
+            return _of_all([covers(part, codings, listed) for part in parts])
+        case Nothing():
+            return ((),)
+        case _:
+            return ()
+
+
+def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
+    """The listings whose indexes the covers read."""
+    return frozenset(stretch.listing for cover in covers for stretch in cover)
+
+
+def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
+    """The cover that lists the fewest of `rows` rows; None: better scan."""
+    counts = [_count(cover, indexes) for cover in covers]
+    fewest = min(counts, default=rows)
+    is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
+    return covers[counts.index(fewest)] if is_short and counts else None
+
+
+def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
+    """The rows that a cover lists, increasing, each once. The indexes are of pages of `page_rows` rows each."""
+    lists = [indexes[stretch.listing].rows(stretch.low, stretch.high) for stretch in cover]
+    if len(cover) == 1 and cover[0].low == cover[0].high:
+        pages = lists[0]
+    else:
+        pages = [_merged(listed) for listed in zip(*lists, strict=True)]
+    return _placed(pages, page_rows)
+
+
+def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
+    """The parts of a conjunction, with the ranges of one column cut to what they have in common."""
+    ranges: dict[str, Within] = {}
+    for part in parts:
+        if isinstance(part, Within):
+            kept = ranges.get(part.column, part)
+            ranges[part.column] = Within(part.column, max(kept.low, part.low), min(kept.high, part.high))
+        else:
+            yield part
+    for each in ranges.values():
+        yield each if each.low <= each.high else Nothing()
+
+
+def _of_any(
+    parts: Sequence[Predicate], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
+) -> tuple[Cover, ...]:
+    """The covers of each part of a conjunction; two parts have one together, which is the shorter, if they can."""
+    pair = _pair([part for part in parts if isinstance(part, (Within, Among))], codings, listed)
+    apart = [covers(part, codings, listed) for part in parts if pair is None or part not in pair]
+    together = () if pair is None else (_paired(*pair, codings),)
+    return (*together, *chain.from_iterable(apart))
+
+
+def _pair(
+    leaves: Sequence[Within | Among], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
+) -> tuple[Within, Within | Among] | None:
+    """Two conditions that are listed together, of columns with many values, the first for one value."""
+    most = sorted(leaves, key=lambda leaf: -codings[leaf.column].span)
+    ones = [leaf for leaf in most if isinstance(leaf, Within) and leaf.low == leaf.high]
+    for first in ones[:_CHOICE_MAX]:
+        for second in most[:_CHOICE_MAX]:
+            if first.column != second.column and listed((first.column, second.column)):
+                return first, second
+    return None
+
+
+def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]) -> Cover:
+    """The pairs of one value of the first with those of the second, which lie side by side."""
+    listing = first.column, second.column
+    base = first.low * (codings[second.column].span + 1)
+    if isinstance(second, Within):
+        return (CodeRange(listing, base + second.low, base + second.high),)
+    return tuple(CodeRange(listing, base + code, base + code) for code in second.codes)
+
+
+def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
+    """A cover of every part: with several to choose from, the first, since choosing among all pairs is not worth it."""
+    return (tuple(stretch for part in parts for stretch in part[0]),) if all(parts) else ()
+
+
+def _count(cover: Cover, indexes: Indexes) -> int:
+    return sum(indexes[stretch.listing].count(stretch.low, stretch.high) for stretch in cover)
+
+
+def _merged(lists: Sequence[Rows]) -> Rows:
+    """The rows of several lists of one page, increasing, each once."""
+    listed = np.sort(np.concatenate(lists), kind="stable")  # of two bytes each: a radix sort
+    is_first = np.ones(listed.size, dtype=np.bool_)
+    np.not_equal(listed[1:], listed[:-1], out=is_first[1:])
+    merged: Rows = listed[is_first]
+    return merged
+
+
+def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
+    """Rows within their pages as rows of all pages together."""
+    if not pages:
+        return np.empty(0, dtype=np.int64)
+    placed = np.concatenate(pages, dtype=np.int64)
+    if len(pages) > 1:
+        placed += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
+    return placed
+
+
+@lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the GIL to count to sixteen
+def _firsts(pages: int, page_rows: int) -> Integers:
+    """The first row of each page among the rows of all."""
+    firsts = np.arange(0, pages * page_rows, page_rows)
+    firsts.flags.writeable = False
+    return firsts

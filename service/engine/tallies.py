@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers, uniform
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.touched import Touched
-from service.engine.errors import BrokenInvariant
+from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import Groups, Unit
-from service.query.coding import Coding
+from service.query.columns import Coding
 
 __all__ = ["TALLY_ROWS", "Tally", "blocks_of", "tally_of"]
 

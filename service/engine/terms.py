@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers, first, is_uniform, take, uniform
-from service.engine.errors import BrokenInvariant
-from service.engine.sparse_vectors import RowEntries
-from service.query.coding import Coding
+from service.engine.sparse_vectors import BrokenInvariant, RowEntries
+from service.query.columns import Coding
 from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
 from service.query.vectors import shifted
 

@@ -7,8 +7,7 @@ have more, its step is coarser, and operands are rounded half up to what it can 
 from dataclasses import dataclass
 from typing import Literal
 
-from service.query.coding import Coding
-from service.query.formulas import Calculated, Kind, QueryColumn, Term, rounded
+from service.query.columns import Calculated, Coding, Kind, QueryColumn, Term, rounded
 
 __all__ = ["Amount", "clipped", "difference", "product", "total", "without_sign"]
 

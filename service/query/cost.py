@@ -14,7 +14,8 @@ from math import ceil
 from service.core.arrays import narrowest
 from service.core.charge import wide_rounds
 from service.core.noise import ERROR
-from service.query.formulas import Intervals, OwnColumn, Placed, Weighted, listed
+from service.query.columns import Intervals, OwnColumn, Placed, Weighted, listed
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.layout import (
     CATEGORIES_SHOWN_MAX,
     LABELS_MAX,
@@ -29,7 +30,6 @@ from service.query.layout import (
 )
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import CODE_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 

@@ -11,17 +11,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from service.query.coding import Coding
-from service.query.formulas import Placed, QueryColumn, Weighted
+from service.query.columns import Coding, Placed, QueryColumn, Weighted
+from service.query.conditions import All, Predicate, among, disjunction
+from service.query.expressions_ast import Value
 from service.query.group_keys import countable
 from service.query.language import Linear, Matrix, Weights
 from service.query.layout import Count, CountIndividuals, Functionals, Histogram, ListedValues, PlanItem, Sum, domain_of
-from service.query.predicate import All, Predicate, among, disjunction
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of
 from service.query.schema import CategoryColumn
 from service.query.sparse_matrix import Triples, is_whole, matrix_of, step_log2_of
-from service.query.values_ast import Value
 
 __all__ = ["functionals_of", "listed_histogram", "weighed"]
 

@@ -5,13 +5,13 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
-from service.query.formulas import QueryColumn
+from service.query.columns import QueryColumn
+from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
 from service.query.layout import Countable
 from service.query.parts import PARTS_MAX, Parts, bucketed, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of
 from service.query.schema import RealColumn
-from service.query.values_ast import Bin, BinKey, BucketKey, GroupKey
 
 __all__ = ["Group", "countable", "group_of"]
 

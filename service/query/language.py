@@ -10,10 +10,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
-from service.query.conditions_ast import Condition
+from service.query.expressions_ast import (
+    NOT_EMPTY,
+    SOME,
+    Closed,
+    ColumnName,
+    Condition,
+    GroupKey,
+    Name,
+    Row,
+    Value,
+    only_key,
+)
 from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX, doc, optional
-from service.query.values_ast import ColumnName, GroupKey, Row, Value
 
 __all__ = [
     "CountIndividualsItem",

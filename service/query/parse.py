@@ -17,7 +17,7 @@ import rfc8785
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from service.query.base_model import INTEGER_MAX
+from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
 from service.query.problems import FieldError, QueryProblem, quoted
 

@@ -9,10 +9,9 @@ from math import ceil, floor
 from typing import Final
 
 from service.query.calendar import DAY_S, Labels, date_text
-from service.query.coding import Coding
-from service.query.formulas import Cyclic, Formula, Intervals, QueryColumn
+from service.query.columns import Coding, Cyclic, Formula, Intervals, QueryColumn
+from service.query.expressions_ast import Unit
 from service.query.problems import QueryProblem
-from service.query.values_ast import Unit
 
 __all__ = ["LABEL_BYTES", "PARTS_MAX", "Parts", "bucketed", "in_intervals", "interval_labels"]
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.query.canonical import canonical_bytes, query_hash, table_of
-from service.query.compile_conditions import predicate_of
-from service.query.formulas import QueryColumn
+from service.query.columns import QueryColumn
+from service.query.conditions import Predicate, conjunction, predicate_of
 from service.query.functionals import functionals_of, listed_histogram, weighed
-from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import (
     SELECT_MAX,
@@ -33,10 +32,9 @@ from service.query.layout import (
     domain_of,
 )
 from service.query.parse import BODY_BYTES_MAX
-from service.query.precision import Precision, half_width_95, precision_of
-from service.query.predicate import Predicate, conjunction
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import DataTable, RowColumns
+from service.query.scale import Extent, Precision, Scale, ScaleRequest, half_width_95, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
 
 __all__ = [

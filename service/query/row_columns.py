@@ -5,11 +5,10 @@ from typing import Final
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
 from service.query.calendar import days_of, seconds_of
-from service.query.coding import coding_of
-from service.query.formulas import OwnColumn, QueryColumn
+from service.query.columns import OwnColumn, QueryColumn, coding_of
+from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Row, Sub, Value
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import BudgetColumn, CategoryColumn, Column, EventsTable, IndividualsTable, Schema
-from service.query.values_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Row, Sub, Value
 
 __all__ = ["DataTable", "RowColumns", "position_of"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Integers
-from service.query.coding import REAL_BITS
-from service.query.grid import STEPS_MIN, Extent
+from service.query.columns import REAL_BITS
+from service.query.scale import STEPS_MIN, Extent
 from service.query.vectors import Vectors
 
 __all__ = ["SparseMatrix", "Triples", "is_whole", "matrix_of", "step_log2_of"]

@@ -8,10 +8,10 @@ is bounded by the capacity and the dimension.
 from typing import Final
 
 from service.core.arrays import narrowest
-from service.query.formulas import Intervals, Placed, QueryColumn, Weighted, listed
+from service.query.columns import Intervals, Placed, QueryColumn, Weighted, listed
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.layout import Count, CountIndividuals, Functionals, entries_of_row
 from service.query.plan import Plan
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [

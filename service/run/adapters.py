@@ -14,15 +14,14 @@ from service.run.speed import speed_of
 from service.settings import Settings
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
 from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.model.api_keys import Pepper

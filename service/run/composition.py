@@ -1,13 +1,22 @@
-"""Opens a whole service: the servers first, then the adapters and the replica on top of them."""
+"""Opens a whole service: the servers first, then the adapters and the replica on top of them.
+
+Errors that the operator can mend: each is printed in one line, without a traceback.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from service.embedded import EmbeddedServerError
 from service.run.home import servers_of
 from service.run.listening import end_if_asked
 from service.settings import Settings
+from service.store.postgres.curator_tables import PepperMismatch
+from service.store.postgres.registrations import UnknownSchema
+from service.store.postgres.sessions import DurabilityTooWeak
+from service.store.postgres.store import SchemaMismatch
+from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 if TYPE_CHECKING:
@@ -33,3 +42,14 @@ def open_service(
 def _import_adapters() -> None:
     """Half a second of imports, in which servers of our own come up."""
     import_module("service.run.adapters")
+
+
+KNOWN: Final = (
+    EmbeddedServerError,
+    UnknownSchema,
+    DurabilityTooWeak,
+    SchemaMismatch,
+    PepperMismatch,
+    StoreUnavailable,
+    OSError,
+)

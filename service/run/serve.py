@@ -1,8 +1,14 @@
 """Serving: adapters and replica, and the web server on top of them.
 
 At the top nothing is imported that has to wait for servers of our own to be launched (docs/decisions/0023).
+
+The C library's allocator, told to keep freed memory for the next query.
+
+By default glibc gives every block above 128 KiB back to the kernel, and a query about a million people spends a third
+of its time on pages that the kernel has to clear again (measured: 10.4 instead of 17.2 ms). What is kept is bounded.
 """
 
+import ctypes
 import gc
 import socket
 import sys
@@ -11,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from service.run.allocator import keep_freed_memory
 from service.run.composition import open_service
 from service.run.listening import (
     bound_socket,
@@ -28,6 +33,30 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer
     from service.workflows.replica import Replica
+
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+
+BLOCK_BYTES_MAX: Final = 2**25
+"""The largest block that is kept; glibc accepts no more."""
+
+KEPT_BYTES_MAX: Final = 2**28
+"""How much freed memory at the top of the heap is kept."""
+
+
+def keep_freed_memory() -> bool:
+    """Set it for this process; False where the C library is another one. Call it before threads are started."""
+    if sys.platform != "linux":
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    settings = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: BLOCK_BYTES_MAX, _M_TRIM_THRESHOLD: KEPT_BYTES_MAX}
+    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
+    return all(accepted)
+
 
 Watch = Callable[["Replica"], None]
 

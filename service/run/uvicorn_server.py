@@ -9,8 +9,8 @@ from types import FrameType
 import uvicorn
 
 from service.api.app import HttpOptions, create_app
-from service.api.middleware.drain import DrainState
-from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Slots
+from service.api.middleware.request_context import DrainState
 from service.run.listening import ENDING
 from service.settings import Settings
 from service.workflows.ports.telemetry import Telemetry

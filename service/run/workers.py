@@ -228,8 +228,8 @@ def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket
     end_on_signals()
     arm(os.environ, host=host)
     # Here and not above: the parent serves nothing, and is a third of the size without.
+    from service.run.composition import KNOWN  # noqa: PLC0415
     from service.run.serve import serve_on  # noqa: PLC0415
-    from service.run.startup_errors import KNOWN  # noqa: PLC0415
 
     is_measured = settings.metrics_port is not None
     try:

@@ -1,13 +1,19 @@
-"""A key-value store in one process's memory: Redis's twin. Any number of caches may share one `MemoryServer`."""
+"""A key-value store in one process's memory: Redis's twin. Any number of caches may share one `MemoryServer`.
+
+Leases on datasets in one process's memory: the twin of `service.store.postgres.leases`.
+
+The witness's twin in one process's memory: the same contract, nothing durable.
+"""
 
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from service.store.redis.sealed import Item, Swap
-from service.store.redis.sealing import Seal
+from service.store.redis.sealed import Item, Seal, Swap
+from service.workflows.model.rows import Lease, ReplicaAddress, WitnessRecord
 
 _MESSAGES_MAX: Final = 1024
 
@@ -78,3 +84,60 @@ class MemoryKeyValueStore:
         with self._room.door:
             if self._heard in self._room.listeners:
                 self._room.listeners.remove(self._heard)
+
+
+class MemoryLeases:
+    """The port's Leases, by a clock that counts seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._held: dict[int, tuple[ReplicaAddress, float]] = {}
+        self._lock = threading.Lock()
+
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
+        with self._lock:
+            now = self._clock()
+            holder, until = self._held.get(dataset_id, (replica, now))
+            if holder.id == replica.id or until <= now:
+                holder, until = self._held[dataset_id] = replica, now + lease_s
+            return Lease(dataset_id=dataset_id, replica=holder, left_s=until - now)
+
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
+        with self._lock:
+            now = self._clock()
+            for dataset_id, (holder, _) in self._held.items():
+                if holder.id == replica.id:
+                    self._held[dataset_id] = replica, now + lease_s
+            leases = [
+                Lease(dataset_id=key, replica=each, left_s=until - now) for key, (each, until) in self._held.items()
+            ]
+        return [lease for lease in leases if lease.left_s > 0]
+
+    def release(self, replica: ReplicaAddress) -> None:
+        with self._lock:
+            for dataset_id, (holder, until) in self._held.items():
+                if holder.id == replica.id:
+                    self._held[dataset_id] = replica, min(until, self._clock())
+
+
+class MemoryWitness:
+    """The port's Witness."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[WitnessRecord]] = {}
+        self._lock = threading.Lock()
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        with self._lock:
+            return list(self.kept.get(dataset, ()))
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        with self._lock:
+            records = self.kept.setdefault(dataset, [])
+            before = records[-1] if records else None
+            if before is None or before.position < record.position:
+                records.append(record)
+            return before
+
+    def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
+        return partial(self.write, dataset, record)

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.testing.tables import Dataset, chosen, first_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
-from service.workflows.model.journal import JournalAct
+from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
@@ -27,7 +27,6 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
-from service.workflows.model.upload_records import UploadRecord
 
 
 class MemorySnapshot:

@@ -14,10 +14,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Column, Schema
 from service.workflows.model.amendments import Amendment, Rewritten
-from service.workflows.model.journal import TOUCHED, JournalAct
+from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import ActRecord
 from service.workflows.model.rows import (
@@ -32,7 +32,6 @@ from service.workflows.model.rows import (
     PrincipalRecord,
     StoredPage,
 )
-from service.workflows.model.upload_records import UploadRecord
 
 Rows = tuple[NDArray[np.int64], Codes]
 Item = TypeVar("Item")

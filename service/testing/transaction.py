@@ -13,10 +13,9 @@ from service.query.schema import Schema
 from service.testing.snapshot import MemorySnapshot
 from service.testing.tables import Dataset, Kept
 from service.workflows.model.amendments import Rewritten
-from service.workflows.model.journal import JournalAct
+from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
-from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import CommitRejected, StoreUnavailable
 
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"

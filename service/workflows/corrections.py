@@ -15,15 +15,14 @@ from service.engine.ingest import Rows
 from service.query.schema import BudgetColumn, Column, Schema
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.errors import FieldError, InvalidRequest
+from service.workflows.model.journal import UploadRequest
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.upload_records import UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
 from service.workflows.uploads import read_upload
-from service.workflows.writer.committer import Operation
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 
 Value = str | int | float | bool | None

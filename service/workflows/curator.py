@@ -9,8 +9,8 @@ from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import Counts, Registration, register
 from service.workflows.keyed_uploads import store_upload
 from service.workflows.model.api_keys import Pepper
+from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.upload_records import UploadOutcome, UploadRequest
 from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, Page, Receipt, UploadReport
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
@@ -20,12 +20,11 @@ from service.workflows.reads.act_log import acts
 from service.workflows.reads.ledger import receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.low_priority import in_background
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import in_background
 
 
 class Curators:

@@ -11,18 +11,17 @@ from typing import BinaryIO, Final
 
 from pydantic import TypeAdapter
 
-from service.query.canonical_json import canonical_json
+from service.query.canonical import canonical_json
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import KeyConflict
+from service.workflows.model.journal import UploadOutcome, UploadRecord, UploadRequest
 from service.workflows.model.rows import Address, DatasetRecord
-from service.workflows.model.upload_records import UploadOutcome, UploadRecord, UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
 from service.workflows.uploads import placing, read_upload
-from service.workflows.writer.committer import Operation
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Settled, act_beside
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 

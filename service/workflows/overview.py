@@ -21,16 +21,14 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetSummary
 from service.workflows.ports.cache import Cache, LedgerPosition, SharedSummary
-from service.workflows.ports.store import Store
-from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
 from service.workflows.queries.submit import compiled
 from service.workflows.reads.budget_summary import QUANTILES, all_accounts, ledger_facts, summary
 from service.workflows.reads.forecast import Forecast, charges_of, forecast
 from service.workflows.reads.ledger import snapshot
-from service.workflows.writer.low_priority import in_background, lower_priority
 from service.workflows.writer.operations import look_beside
 from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.threads import WriterThread
+from service.workflows.writer.threads import WriterThread, in_background, lower_priority
 
 FINDINGS_SHOWN_MAX: Final = 20
 _SUMMARY: Final = TypeAdapter(BudgetSummary)

@@ -12,13 +12,11 @@ from service.query.extension import extension_errors
 from service.query.schema import Schema, doc
 from service.workflows.datasets import CAPACITY_MAX
 from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
-from service.workflows.model.registrations import registration_digest
-from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.rows import DatasetRecord, registration_digest
 from service.workflows.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
 from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.writer.committer import Operation
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Settled
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 
 __all__ = ["Archiving", "Extension", "archiving", "delete", "extending"]

@@ -1,7 +1,11 @@
-"""One replica of the service: its wiring, its life cycle, and one facade for each audience."""
+"""One replica of the service: its wiring, its life cycle, and one facade for each audience.
+
+Whether the replica can serve: its store, and every dataset, which may be closed.
+"""
 
 from collections.abc import Callable, Collection
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from service.core.noise import Entropy
 from service.workflows.admission.admission import Admission
@@ -9,8 +13,8 @@ from service.workflows.analyst import Analysts
 from service.workflows.auditor import Auditors
 from service.workflows.curator import Curators
 from service.workflows.individual import Individuals
-from service.workflows.maintenance.amender import Amender
-from service.workflows.maintenance.start_checks import StartChecks
+from service.workflows.maintenance.amend import Amender
+from service.workflows.maintenance.start_check import StartChecks
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.overview import Overview
@@ -20,13 +24,40 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
 from service.workflows.queries.submit import QuerySubmitter
-from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.sign_ins import SignIns
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.threads import WriterThread
+
+READY_FOR: Final = timedelta(seconds=1)
+
+
+class Readiness:
+    """Public codes of what keeps the replica from serving."""
+
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
+        self._store, self._registry, self._clock = store, registry, clock
+        self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
+
+    def problems(self) -> list[str]:
+        """The codes, none when ready; checked at most once a second."""
+        now = self._clock()
+        asked_at, problems = self._found
+        if not asked_at <= now < asked_at + READY_FOR:
+            problems = self._store.problems() or self._closed_problems()
+            self._found = now, problems
+        return problems
+
+    def check_witnesses(self) -> list[str]:
+        """Compare every dataset with its witness, for `problems` too; the public codes of the problems."""
+        guards = [self._registry.guard(record) for record in self._store.datasets()]
+        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
+
+    def _closed_problems(self) -> list[str]:
+        """Codes of the closed datasets, each checked again: it may have been reconciled."""
+        return sorted({code for guard in self._registry.closed() if (code := guard.recheck()) is not None})
 
 
 class Replica:

@@ -12,8 +12,7 @@ from typing import Final
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal
-from service.workflows.ports.sign_ins import SignIn
-from service.workflows.ports.store import Store
+from service.workflows.ports.store import SignIn, Store
 from service.workflows.principals import REMEMBERED_FOR, Principals
 
 IDLE: Final = timedelta(minutes=30)

@@ -1,4 +1,17 @@
-"""Uploads of rows, all or nothing: checked outside the writer, then written in one transaction."""
+"""Uploads of rows, all or nothing: checked outside the writer, then written in one transaction.
+
+Rows of an individual beyond `rows_per_individual`: refused by name, or dropped by a rule about its own rows alone.
+
+Truncation keeps neighbouring datasets neighbours. The guarantee compares datasets that differ in all rows of one
+individual. Which rows of an individual are stored depends on the contents of its own rows in the upload and on the
+number of its own rows stored before: not on their order in the upload, on the rows of others, or on chance. Without one
+individual's rows, every other individual has exactly the same stored rows, so that the stored datasets still differ in
+one individual. A rule such as "the first rows of the file" would be as safe only if the order of the file never
+depended on others; a rule such as "until the table is full" would let the rows of one decide about those of another.
+
+The rows that come first in the order of their columns, as declared, are kept, and missing values come last. That is no
+random sample: sums and counts over later columns are biased where rows are dropped.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,24 +21,53 @@ from typing import BinaryIO
 import numpy as np
 
 from service.core.arrays import Codes, Integers, Mask
-from service.engine.ingest import Problems, RowError, Rows, RowsProblem
+from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.schema import EventsTable, IndividualsTable
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import FieldError, InvalidRequest, InvalidRows, NotFound, OverLimit
-from service.workflows.model.journal import told_slots
+from service.workflows.model.errors import FieldError, InvalidRequest, InvalidRows, NotFound, OverLimit, PersonOverLimit
+from service.workflows.model.journal import UploadRequest, told_slots
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.upload_records import UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.row_limits import people_over, rows_to_keep
-from service.workflows.writer.committer import Operation
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Settled
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
+
+PEOPLE_MAX = 20
+
+
+def rows_to_keep(slots: Integers, codes: Mapping[str, Codes], held: Integers, limit: int) -> Mask:
+    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows.
+
+    `slots` and `codes` are those of the rows; `held` is, for each row, the number of rows that its individual would
+    hold with all of them.
+    """
+    over = np.flatnonzero(held > limit)
+    contents = [codes[name][over] for name in reversed(list(codes))]
+    ordered = over[np.lexsort([*contents, slots[over]])]
+    _, starts, sizes = np.unique(slots[ordered], return_index=True, return_counts=True)
+    place = np.arange(ordered.size) - np.repeat(starts, sizes)
+    stored_before = held[ordered] - np.repeat(sizes, sizes)
+    kept: Mask = np.ones(slots.size, dtype=np.bool_)
+    kept[ordered[place >= limit - stored_before]] = False
+    return kept
+
+
+def people_over(keys: Keys, slots: Integers, held: Integers, limit: int) -> OverLimit:
+    """The individuals with more than `limit` rows, in the order of their first rows; the first of them by key."""
+    over = np.flatnonzero(held > limit)
+    _, firsts = np.unique(slots[over], return_index=True)
+    rows = over[np.sort(firsts)]
+    people = tuple(
+        PersonOverLimit(key=keys[row], rows=int(held[row]), excess=int(held[row]) - limit)
+        for row in rows[:PEOPLE_MAX].tolist()
+    )
+    return OverLimit(individuals=rows.size, excess=int((held[rows] - limit).sum()), first=people)
+
 
 _UNKNOWN = -1
 _TOMBSTONES_AT_ONCE = 2**14

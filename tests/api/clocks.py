@@ -5,9 +5,8 @@ from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
-from service.workflows.admission.schedule import SlotRequest
+from service.workflows.admission.schedule import SlotRequest, SlotRules
 from service.workflows.admission.scheduler import Act, Committing, Dispatcher, Job
-from service.workflows.admission.slot_rules import SlotRules
 
 
 class FakeTime:

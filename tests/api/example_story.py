@@ -11,10 +11,10 @@ from typing import Any, Final
 import httpx
 
 from service.api.app import create_app
-from service.api.openapi_examples import Example, examples
+from service.api.openapi import Example, examples
 from service.store.entropy import system_entropy
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.replica import Replica
 from tests.api.world import PEPPER, Settings, World, client_of

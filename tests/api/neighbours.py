@@ -13,11 +13,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from service.api.app import HttpOptions, create_app
-from service.api.middleware.drain import DrainState
+from service.api.middleware.request_context import DrainState
 from service.store.entropy import system_entropy
-from service.testing.leases import MemoryLeases
+from service.testing.cache import MemoryLeases, MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NullTelemetry

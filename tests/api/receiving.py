@@ -4,8 +4,7 @@ import httpx
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.middleware.drain import DrainState
-from service.api.middleware.request_context import RequestContext
+from service.api.middleware.request_context import DrainState, RequestContext
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-import service.api.openapi_examples
-from service.api.openapi_examples import Example
+import service.api.openapi
+from service.api.openapi import Example
 from tests.api.example_story import JSON, WITHOUT_EFFECT, Story, agree, body_of, empty_world, media_type_of
 
-FILE: Final = Path(service.api.openapi_examples.__file__).with_name("openapi_examples.json")
+FILE: Final = Path(service.api.openapi.__file__).with_name("openapi_examples.json")
 WIDTH: Final = 118
 SECRET: Final = "made-up-for-this-page-and-kept-by-no-holder"
 

@@ -12,9 +12,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
-from service.api.middleware.chunked_body import DeliveryFailed
+from service.api.middleware.request_context import DeliveryFailed
 from service.api.problems import response_of
-from service.testing.leases import MemoryLeases
+from service.testing.cache import MemoryLeases
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress

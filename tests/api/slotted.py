@@ -8,7 +8,7 @@ from typing import Any
 from starlette.types import Message
 
 from service.api.app import HttpOptions
-from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Slots
 from service.query.cost import Speed
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.scheduler import Dispatcher, slot_rules

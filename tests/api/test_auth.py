@@ -9,8 +9,7 @@ import httpx
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import Authentication, GuardedRoute, RouteGuard, guarded_router
-from service.api.credentials import ApiKey
+from service.api.auth import ApiKey, Authentication, GuardedRoute, RouteGuard, guarded_router
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import PAGES, PUBLIC, ROUTES, Route, served

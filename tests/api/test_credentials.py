@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from service.api.credentials import COOKIE, REQUEST_HEADER
+from service.api.auth import COOKIE, REQUEST_HEADER
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import ROLES, World, client_of
 

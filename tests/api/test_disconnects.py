@@ -15,7 +15,7 @@ import uvicorn
 
 from service.api.app import HttpOptions
 from service.api.middleware.release_clock import system_clock
-from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Slots
 from service.query.parse import parse_query
 from tests.api.world import COUNT, World, build_world
 from tests.gated_store import WAIT_S, GatedStore

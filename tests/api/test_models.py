@@ -4,7 +4,7 @@ from dataclasses import fields
 from uuid import uuid4
 
 from service.workflows.model.views import AuditedRow, CuratorDataset, LedgerRow, NewPrincipal, Principal, PublicDataset
-from service.workflows.principal_details import shown
+from service.workflows.principals import shown
 
 
 def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:

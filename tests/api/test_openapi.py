@@ -8,8 +8,8 @@ import jsonschema_rs
 import pytest
 import schemathesis
 
-from service.api.binary_answers import ENCODERS
 from service.api.openapi_schemas import nested
+from service.api.responses import ENCODERS
 from service.workflows.model.analyst_views import HALF_WIDTH
 from tests.api.described import Document, faults, operations, reached, references, the_document, undescribed
 from tests.api.route_table import CURATOR, INDIVIDUAL, PUBLIC, ROUTES

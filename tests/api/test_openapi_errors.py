@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from service.api.app import HttpOptions
-from service.api.middleware.drain import DrainState
+from service.api.middleware.request_context import DrainState
 from service.api.problems import MEDIA_TYPE, PROBLEMS
 from tests.api.described import Document, operations, resolved, the_document
 from tests.api.route_table import ROUTES, Route

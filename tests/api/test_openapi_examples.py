@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.api.openapi_examples import examples
+from service.api.openapi import examples
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.schema import Schema

@@ -15,7 +15,7 @@ from service.workflows.model import errors
 from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from sparing import APIStatusError
-from sparing._testing_problems import _TITLES
+from sparing._testing_http import TITLES
 from tests.api.problem_shape import check_shape
 from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World
@@ -36,7 +36,7 @@ class TestMap:
 
     def test_the_client_follows_the_list(self) -> None:
         """Its fake has the same statuses and titles; and what a caller can mend or repeat has a class of its own."""
-        own = {slug: kind for slug, kind in _TITLES.items() if slug != "not-in-fake"}
+        own = {slug: kind for slug, kind in TITLES.items() if slug != "not-in-fake"}
         assert own == {slug: PROBLEMS[slug] for slug in own}
         plain = {slug for slug, kind in PROBLEMS.items() if kind.status not in APIStatusError.by_status}
         assert plain == {

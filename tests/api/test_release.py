@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.api.app import HttpOptions
-from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Slots
 from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import compile_query

@@ -10,8 +10,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from service.api.binary_answers import ARROW, NPY, NPZ
-from service.api.responses import JSON, preferred, respond
+from service.api.responses import ARROW, JSON, NPY, NPZ, preferred, respond
 from service.query.layout import LABELS_MAX
 from service.workflows.model.analyst_views import StoredAnswer
 from sparing._npz import answer_of_npz

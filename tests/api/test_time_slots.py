@@ -13,8 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.api.app import HttpOptions
 from service.api.middleware.release_clock import ReleaseClock, TimerFd
-from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import tickets_of
+from service.api.middleware.release_slots import Slots, tickets_of
 from service.query.cost import Speed
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.api.validation_errors import ERRORS_MAX, field_errors
+from service.api.problems import ERRORS_MAX, field_errors
 from service.query.problems import FieldError
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.api.app import create_app
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from sparing import APIStatusError, Client

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from service.api.app import HttpOptions, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper

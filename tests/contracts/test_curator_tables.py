@@ -7,9 +7,7 @@ from uuid import UUID
 import pytest
 
 from service.workflows.model.rows import DatasetRecord, PrincipalRecord
-from service.workflows.ports.sign_ins import SignIn
-from service.workflows.ports.store import NotEmpty, Store
-from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from tests.contracts.stores import ANALYST, AT, answer, dataset, entry
 
 pytestmark = pytest.mark.slow

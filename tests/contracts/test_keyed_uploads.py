@@ -6,8 +6,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from service.workflows.model.journal import UploadRecord
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import Store
 from tests.contracts.stores import dataset
 

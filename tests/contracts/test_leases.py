@@ -10,9 +10,9 @@ import pytest
 
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.testing.leases import MemoryLeases
+from service.testing.cache import MemoryLeases
 from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.leases import Leases
+from service.workflows.ports.store import Leases
 from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Schema
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.journal import JournalAct

@@ -10,7 +10,7 @@ import pytest
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import Witness

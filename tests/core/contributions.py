@@ -3,7 +3,7 @@
 import numpy as np
 
 from service.core.arrays import first, uniform
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.touched import Touched
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.touched import Touched
 from tests.core.contributions import refuse_unsound
 

@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.contribution import Contributions
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Release, answer, exact_sum
+from service.core.release import Contributions, Release, answer, exact_sum
 from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.core.units import UNITS_PER_RHO

@@ -3,7 +3,7 @@
 import json
 import re
 
-from service.api.page_files import page_files
+from service.api.routes.pages import page_files
 from tests.architecture.source import ROOT
 
 FOLDER = ROOT / "clients" / "dashboard"

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from service.store.postgres.sealing import LedgerSeal
+from service.store.postgres.rows import LedgerSeal
 from service.workflows.model.pieces import WHOLE
 from tests.sealed_accounts import charged_in
 

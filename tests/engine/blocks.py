@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import access_paths
+from service.engine import selection
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.prepared import prepared
@@ -22,7 +22,7 @@ def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> dict[str,
         memory.prepare()
         assert memory.take_prepared()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(access_paths, "SCAN_WORTH", scan_worth)
+        patch.setattr(selection, "SCAN_WORTH", scan_worth)
         blocks = [as_list(block) for block in contributions(plan, memory)]
     assert blocks
     found: dict[str, list[Any]] = {"slots": [], "norms_squared": [], "owners": [], "coordinates": [], "values": []}

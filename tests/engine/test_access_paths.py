@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from service.core.arrays import Codes
-from service.engine import access_paths
-from service.engine.access_paths import CodeRange, Cover, candidates, covers, listings_of, shortest
+from service.engine import selection
 from service.engine.inverted import Inverted, InvertedPages, Listing
-from service.query.coding import Coding
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.engine.selection import CodeRange, Cover, candidates, covers, listings_of, shortest
+from service.query.columns import Coding
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
 A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)
@@ -123,7 +123,7 @@ def test_more_rows_than_are_looked_up_at_a_time_are_looked_for(monkeypatch: pyte
     }
     rare: Cover = (CodeRange(("a",), 1, 1),)
     for listed_max, found in ((3, rare), (2, None)):
-        monkeypatch.setattr(access_paths, "LISTED_MAX", listed_max)
+        monkeypatch.setattr(selection, "LISTED_MAX", listed_max)
         assert shortest([rare], indexes, rows=size) == found
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.clipping import SATURATED, clipped, norms_squared
-from service.engine.errors import BrokenInvariant
+from service.engine.sparse_vectors import SATURATED, BrokenInvariant, clipped, norms_squared
 
 SIZES = st.one_of(st.integers(1, 9), st.integers(1, 2**31 + 2), st.integers(1, 2**61), st.just(2**61))
 VALUES = st.builds(lambda size, sign: size * sign, SIZES, st.sampled_from([1, -1]))

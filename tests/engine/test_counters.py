@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.touched import Touched
-from service.engine.counters import Counters
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
+from service.engine.pages import Counters
 from tests.engine.worlds import SCHEMA
 
 SLOTS = 40

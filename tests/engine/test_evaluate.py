@@ -11,12 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.core.contribution import Contributions
-from service.core.release import answer
-from service.engine.errors import BrokenInvariant
+from service.core.release import Contributions, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
+from service.engine.sparse_vectors import BrokenInvariant
 from service.query.parse import parse_query
 from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema

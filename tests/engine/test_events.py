@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.events import EventTable
-from service.query.coding import Coding
+from service.query.columns import Coding
 
 CODINGS = {"item": Coding(offset=0, span=9, step_log2=0)}
 SLOTS = st.sampled_from([0, 1, 65_535, 65_536, 131_071, 2**31 - 1])

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.arrays import Codes
-from service.engine.indexes import PAIRED_MAX, Indexes
-from service.engine.inverted import PAIRS_MAX, Listing
+from service.engine.inverted import PAIRED_MAX, PAIRS_MAX, Indexes, Listing
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.query.coding import Coding
+from service.query.columns import Coding
 from service.query.schema import Schema
 
 

@@ -10,11 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.engine.indexes import INSERTED_MAX
-from service.engine.inverted import VALUES_MAX, Inverted, InvertedPages, is_indexed
+from service.engine.inverted import INSERTED_MAX, VALUES_MAX, Inverted, InvertedPages, is_indexed
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.query.coding import Coding, coding_of
+from service.query.columns import Coding, coding_of
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, SCHEMA, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits

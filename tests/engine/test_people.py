@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.engine import events, indexes, people
+from service.engine import events, inverted, people
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from tests.engine.blocks import ALWAYS, NEVER, answered
@@ -87,7 +87,7 @@ def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(
     old = held(memory), released(memory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(people, "WRITTEN_MAX", 1024 if in_place else -1)
-        patch.setattr(indexes, "INSERTED_MAX", 16 if inserted else -1)
+        patch.setattr(inverted, "INSERTED_MAX", 16 if inserted else -1)
         patch.setattr(events, "SPLICED_MAX", 256 if spliced else -1)
         change = memory.changed(
             emptied=np.array(gone, dtype=np.int64),

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.row_view import TableRows
-from service.engine.runs import ChosenRows, cuts, runs
+from service.engine.rows import ChosenRows, TableRows, cuts, runs
 
 ROWS_MAX = st.integers(1, 9)
 PEOPLE = st.lists(st.integers(0, 12), max_size=12)

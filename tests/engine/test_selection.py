@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.engine.selection import columns_of, conjuncts, selection, selects_nulls
-from service.query.coding import Coding
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.query.columns import Coding
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 SPANS = (0, 1, 5, 253, 254, 255, 65_534, 2**20, 2**32, 2**52)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.errors import BrokenInvariant
-from service.engine.sparse_vectors import Entries, RowEntries, folded, side_by_side
+from service.engine.sparse_vectors import BrokenInvariant, Entries, RowEntries, folded, side_by_side
 from tests.core.contributions import refuse_unsound
 
 DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])

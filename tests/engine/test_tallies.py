@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.engine import events, tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory

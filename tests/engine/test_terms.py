@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.arrays import uniform
-from service.engine.errors import BrokenInvariant
 from service.engine.memory import DatasetMemory
+from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import SingleTerm, Spread, Unit, Value, groups_of, stacked, terms_of
-from service.query.coding import Coding
+from service.query.columns import Coding
 from service.query.plan import Functionals, Plan
 from tests.engine.worlds import SCHEMA, matrix, planned
 

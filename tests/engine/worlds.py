@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.engine.evaluate import contributions
 from service.engine.ingest import Rows
 from service.engine.ingest.reader import read_rows

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from tests.faults.load import Crowd
 from tests.faults.machine import Disk, Machine
 from tests.faults.proxy import Cut, CuttingProxy

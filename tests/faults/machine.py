@@ -19,7 +19,7 @@ import psycopg
 
 from service.embedded import EmbeddedPostgres
 from service.embedded.postgres import DATABASE
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from service.store.witness.file import FileWitness
 from tests.e2e.processes import children_of, living
 from tests.faults.replicas import Nursery, Replica

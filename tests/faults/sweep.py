@@ -19,12 +19,11 @@ from psycopg import sql
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
-from service.workflows.readiness import READY_FOR
-from service.workflows.replica import Replica
+from service.workflows.replica import READY_FOR, Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, World, build_world
 from tests.faults.messages import RoundTrips

@@ -15,7 +15,7 @@ from service.core.units import rho_of_units
 from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal

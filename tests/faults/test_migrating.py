@@ -7,14 +7,14 @@ import sys
 import psycopg
 import pytest
 
-from service.store.postgres.migrate import migrate
+from service.store.postgres.registrations import migrate
 from tests.contracts.stores import dataset, open_store
 from tests.e2e.workers import await_that
 from tests.store.postgres.emptying import emptied
 
 pytestmark = pytest.mark.slow
 
-MIGRATE = "import sys; from service.store.postgres.migrate import migrate; migrate(sys.argv[1])"
+MIGRATE = "import sys; from service.store.postgres.registrations import migrate; migrate(sys.argv[1])"
 WAITS = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE ledger%' AND wait_event_type = 'Lock'"
 OURS = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import first, is_uniform, uniform
-from service.core.contribution import Contributions
+from service.core.release import Contributions
 from service.core.touched import Touched
 from service.engine.pages import PAGE_SLOTS
 from tests.core.contributions import as_list

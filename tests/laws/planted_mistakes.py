@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from service.engine import clipping
-from service.query.predicate import conjunction
+from service.engine import sparse_vectors
+from service.query.conditions import conjunction
 from sparing import Value
 from tests.laws.fraction_evaluator import FractionEvaluator
 from tests.laws.fraction_values import Near
@@ -116,14 +116,14 @@ def _halves_down(self: Any, columns: Any, _count: int) -> Any:
 
 
 IN_THE_ENGINE: dict[str, tuple[str, Any]] = {
-    "le and between exclude their highest": ("service.query.compile_conditions.floor", lambda place: ceil(place) - 1),
-    "or is and": ("service.query.compile_conditions.disjunction", conjunction),
+    "le and between exclude their highest": ("service.query.conditions.floor", lambda place: ceil(place) - 1),
+    "or is and": ("service.query.conditions.disjunction", conjunction),
     "halves are rounded down": ("service.engine.terms.Value.values", _halves_down),
     "an individual counts with every row": ("service.engine.evaluate._counted_once", lambda query, entries: entries),
     "every row counts": ("service.engine.prepared.PreparedPlan.first_rows", lambda query, table, rows: rows),
     "nothing is clipped": (
         "service.engine.sparse_vectors.clipped",
-        lambda values, firsts, most: (values, clipping.norms_squared(values, firsts)),
+        lambda values, firsts, most: (values, sparse_vectors.norms_squared(values, firsts)),
     ),
 }
 IN_THE_BUILDER: dict[str, tuple[str, Any]] = {

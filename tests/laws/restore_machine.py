@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from numpy.typing import NDArray
 
 from service.query.parse import parse_query
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.reconcile import reconcile
 from service.workflows.maintenance.verify.report import verify_all
@@ -24,7 +24,7 @@ from service.workflows.model.errors import Fenced
 from service.workflows.model.ledger_entry import replay
 from service.workflows.model.rows import Head
 from service.workflows.model.views import Principal
-from service.workflows.reads.promised_limit import promised
+from service.workflows.reads.ledger import promised
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import registration

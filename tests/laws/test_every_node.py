@@ -12,9 +12,8 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from service.engine.errors import BrokenInvariant
-from service.query.base_model import Closed
-from service.query.values_ast import Unit
+from service.engine.sparse_vectors import BrokenInvariant
+from service.query.expressions_ast import Closed, Unit
 from tests.laws.every_node import COMPARISONS, COUNTABLE, LEAVES, documents
 from tests.laws.fraction_evaluator import FractionEvaluator
 from tests.laws.fraction_values import Unsure

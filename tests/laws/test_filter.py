@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from service.core.contribution import Contributions
-from service.core.release import Release, answer
+from service.core.release import Contributions, Release, answer
 from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
-from service.engine.counters import Counters
 from service.engine.evaluate import contributions
+from service.engine.pages import Counters
 from service.workflows.model.pieces import joined, pieces_digest, pieces_of
 from service.workflows.writer.batch import measure_of
 from tests.core.contributions import as_list, as_stretch, in_parts

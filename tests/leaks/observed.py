@@ -19,9 +19,8 @@ from service.api.middleware.release_slots import ReleaseSlots
 from service.run import adapters
 from service.run.serve import serve
 from service.settings import Settings
-from service.workflows.admission.schedule import SlotRequest
+from service.workflows.admission.schedule import SlotRequest, SlotRules
 from service.workflows.admission.scheduler import Scheduler
-from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.writer.submission import Submission
 
 FORMER_SLOTS = "former-slots"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from service.query.parse import parse_query
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.testing.witness import MemoryWitness
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import Asked, WitnessRecord

@@ -21,11 +21,10 @@ import pytest
 
 from service.api.app import HttpOptions, create_app
 from service.core.release import Release
-from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
-from service.store.postgres.sealing import LedgerSeal
+from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure
 from service.workflows.model.views import Role
@@ -131,7 +130,7 @@ def lived(database_url: str, world: str) -> dict[str, list[Note]]:
 def opened(database_url: str) -> Iterator[Replica]:
     """A replica on a database, whose sessions number prepared statements from 0 in each test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.store.postgres.connection._NAMES", count())
+        patch.setattr("service.store.postgres.sessions._NAMES", count())
         store = PostgresStore(
             database_url, LEDGER_KEY, connections_max=1
         )  # a second one would begin whenever it is ready

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from service.store.witness.record_format import encode
+from service.store.witness.combined import encode
 from service.store.witness.redis import RedisWitness
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import WitnessRecord

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import service
-from service.core.contribution import Contributions
-from service.core.release import answer
+from service.core.release import Contributions, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan

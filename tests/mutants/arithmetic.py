@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         name="L1 for L2",
         incident="The norm is a sum of magnitudes: one large value costs its square root.",
-        file="service/engine/clipping.py",
+        file="service/engine/sparse_vectors.py",
         find="return np.add.reduceat(values * values, firsts)",
         put="return np.add.reduceat(np.abs(values), firsts)",
         killed_by="tests/engine/test_clipping.py::test_norms_are_exact_until_they_saturate",
@@ -230,7 +230,7 @@ MUTANTS = [
     Mutant(
         name="charge clipped, add unclipped",
         incident="A vector beyond the clip pays for the clip and enters whole.",
-        file="service/engine/clipping.py",
+        file="service/engine/sparse_vectors.py",
         find="return np.sign(values) * cut, norms",
         put="return values, norms",
         killed_by="tests/engine/test_clipping.py"
@@ -273,7 +273,7 @@ MUTANTS = [
     Mutant(
         name="the index is not told who came",
         incident="Somebody who joined is asked for by value, is not found, and never pays.",
-        file="service/engine/indexes.py",
+        file="service/engine/inverted.py",
         find="            self._made[listing] = index.whole\n",
         put="",
         killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
@@ -289,7 +289,7 @@ MUTANTS = [
     Mutant(
         name="a list made meanwhile is not told who came",
         incident="A query asks for a list while an upload is built: it never lists the people of that upload.",
-        file="service/engine/indexes.py",
+        file="service/engine/inverted.py",
         find="                    made.pop(page, None)\n",
         put="                    pass\n",
         killed_by="tests/engine/test_people.py::test_a_list_first_used_while_a_change_is_built_misses_no_row",
@@ -297,7 +297,7 @@ MUTANTS = [
     Mutant(
         name="a pair of values is another's",
         incident="Somebody is looked for under another pair of values than their own, is not found, and never pays.",
-        file="service/engine/access_paths.py",
+        file="service/engine/selection.py",
         find="base = first.low * (codings[second.column].span + 1)",
         put="base = first.low * codings[second.column].span",
         killed_by="tests/engine/test_inverted.py::test_every_pair_of_values_is_found_as_the_scan_finds_it[eq]",
@@ -305,7 +305,7 @@ MUTANTS = [
     Mutant(
         name="a run ends within an individual",
         incident="Rows of one individual are squared in two runs: two rows of 1 cost 2, not 4.",
-        file="service/engine/runs.py",
+        file="service/engine/rows.py",
         find="stop = int(np.searchsorted(owners, beyond))\n",
         put="stop = start + rows_max\n",
         killed_by="tests/engine/test_runs.py::test_a_cut_falls_between_two_individuals",
@@ -321,10 +321,10 @@ MUTANTS = [
     Mutant(
         name="worst case forgets that rows add up",
         incident="The public price of an events query is too low by the number of rows.",
-        file="service/query/grid.py",
+        file="service/query/scale.py",
         find="if extent.is_once else request.rows**2",
         put="if extent.is_once else request.rows",
-        killed_by="tests/query/test_grid.py::test_select_items_add_as_squares_and_rows_add_as_numbers",
+        killed_by="tests/query/test_scale.py::test_select_items_add_as_squares_and_rows_add_as_numbers",
     ),
     Mutant(
         name="coverage certified a unit too far",
@@ -345,7 +345,7 @@ MUTANTS = [
     Mutant(
         name="noise for a half width without the grid",
         incident="Somebody who asks for 2.9 people at 95 per cent gets noise that keeps to them in 91 cases.",
-        file="service/query/precision.py",
+        file="service/query/scale.py",
         find="floor(ldexp(self.half_width, -grid_log2))",
         put="ldexp(self.half_width, -grid_log2) - 0.5",
         killed_by="tests/statistics/test_intervals.py::test_noise_asked_for_by_a_half_width_keeps_to_it",
@@ -361,7 +361,7 @@ MUTANTS = [
     Mutant(
         name="a reused answer states the half width of today's plan",
         incident="Sigma is the released one's and the half width beside it another's.",
-        file="service/workflows/writer/answer_document.py",
+        file="service/workflows/writer/batch.py",
         find="half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),",
         put="plan.half_width_95,",
         killed_by="tests/workflows/writer/test_batch.py::"

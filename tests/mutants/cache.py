@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         name="trust Redis spent",
         incident="Entries of another history are debited: people who are out of budget can pay again.",
-        file="service/workflows/replication/tail.py",
+        file="service/workflows/replication/exchange.py",
         find="return chained if own_hash == head.hash else []",
         put="return chained",
         killed_by="tests/workflows/replication/test_tail.py::test_another_history_of_the_same_length_is_not_used",
@@ -30,7 +30,7 @@ MUTANTS = [
     Mutant(
         name="an entry's own hash is not checked",
         incident="Whoever changes the charges of a shared entry and leaves its hash makes people richer.",
-        file="service/workflows/replication/tail.py",
+        file="service/workflows/replication/exchange.py",
         find="if entry.is_itself}",
         put="if entry.hash}",
         killed_by="tests/workflows/replication/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(
         name="a sealed value begins with its length",
         incident="Whoever reads Redis counts the people of every query, to the last one.",
-        file="service/store/redis/sealing.py",
+        file="service/store/redis/sealed.py",
         find="salt = secrets.token_bytes(STAMP_BYTES)",
         put='salt = secrets.token_bytes(STAMP_BYTES - 8) + len(value).to_bytes(8, "big")',
         killed_by="tests/faults/test_meddling.py::test_nothing_about_individuals_can_be_read_there",
@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant(
         name="cache not authenticated",
         incident="Whoever reaches Redis writes answers and budgets that everybody believes.",
-        file="service/store/redis/sealing.py",
+        file="service/store/redis/sealed.py",
         find='return AESGCM(hmac.digest(self._key, b"value\\0" + salt, hashlib.sha256))',
         put="return AESGCM(hashlib.sha256(salt).digest())",
         killed_by="tests/store/redis/test_sealing.py::test_what_was_closed_opens",

@@ -26,7 +26,7 @@ MUTANTS = [
     Mutant(
         name="no row lock",
         incident="Two replicas read the same head and both believe that the last unit is theirs.",
-        file="service/store/postgres/heads.py",
+        file="service/store/postgres/registrations.py",
         find='LOCK_HEAD: Final = " FOR UPDATE"',
         put='LOCK_HEAD: Final = ""',
         killed_by=f"{CONTRACT}::test_two_writers_wait_for_each_other",
@@ -82,7 +82,7 @@ MUTANTS = [
     Mutant(
         name="asynchronous commit accepted",
         incident="A power cut forgets charges whose answers were read.",
-        file="service/store/postgres/pool.py",
+        file="service/store/postgres/sessions.py",
         find='("fsync", "full_page_writes", "synchronous_commit")',
         put='("full_page_writes",)',
         killed_by=f"{SCHEMA}::test_a_forgetful_database_is_refused",
@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         name="how many paid, in the answer",
         incident="The active set's size is an unaccounted release in every reply.",
-        file="service/workflows/writer/answer_document.py",
+        file="service/workflows/writer/batch.py",
         find='        "reused": reused,\n',
         put='        "reused": reused,\n        "charged": entry.charged_count,\n',
         killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",

@@ -142,7 +142,7 @@ MUTANTS = [
     Mutant(
         name="long acts of two replicas at once",
         incident="Two uploads at two replicas give the same slots to different people; one of them fails, or worse.",
-        file="service/store/postgres/heads.py",
+        file="service/store/postgres/registrations.py",
         find='ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"',
         put='ONE_LONG_ACT: Final = "SELECT %s, %s"',
         killed_by="tests/store/postgres/test_store.py::test_a_long_act_waits_for_that_of_another_process",
@@ -294,7 +294,7 @@ MUTANTS = [
     Mutant(
         name="another's own column",
         incident="An event is counted by the town of somebody else.",
-        file="service/engine/row_view.py",
+        file="service/engine/rows.py",
         find="return take(self._table.individuals[own], self._owners())",
         put="return take(self._table.individuals[own], (self._owners() + 1) % self._table.individuals[own].size)",
         killed_by="tests/engine/test_evaluate.py::test_events_see_the_columns_of_their_own_individual",
@@ -302,7 +302,7 @@ MUTANTS = [
     Mutant(
         name="a value that is missing calculated as zero",
         incident="People without an age are counted as newborn.",
-        file="service/engine/row_view.py",
+        file="service/engine/rows.py",
         find="        return _coded(np.broadcast_to(steps - coding.offset, self._shape()), is_null, coding)",
         put="        return _coded(np.broadcast_to(steps - coding.offset, self._shape()), None, coding)",
         killed_by="tests/query/test_arithmetic.py::test_one_operand",

@@ -43,7 +43,7 @@ MUTANTS = [
     Mutant(
         name="a lost connection is an incident",
         incident="What the database does shows in the status: 500 for this fault, 503 for that.",
-        file="service/store/postgres/errors.py",
+        file="service/store/postgres/sessions.py",
         find="except (psycopg.Error, PoolTimeout, PoolClosed)",
         put="except (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
         killed_by="tests/faults/test_sweep.py::test_a_replica_that_has_loaded_nothing_is_no_different[REPLIED]",
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="a broken pipeline is believed",
         incident="Found by the sweep: after one refused statement a session fails for ever on another.",
-        file="service/store/postgres/connection.py",
+        file="service/store/postgres/sessions.py",
         find="        is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS\n",
         put="        is_whole = True\n",
         killed_by="tests/store/postgres/test_store.py::test_a_broken_pipeline_leaves_a_session_that_works",
@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         name="an unclear proposal is read past",
         incident="Postgres begins with a statement after others have looked: a refused question is charged.",
-        file="service/store/postgres/pool.py",
+        file="service/store/postgres/sessions.py",
         find="                self._await_end(backend)\n",
         put="                pass\n",
         killed_by=f"{CUTTING}[SENT]",
@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         name="a rejection taken for an unclear commit",
         incident="One query that Postgres rejects refuses everything that shares its batch, each time it is tried.",
-        file="service/store/postgres/errors.py",
+        file="service/store/postgres/sessions.py",
         find="fault.sqlstate.startswith(_REPEATING)",
         put="fault.sqlstate.startswith(())",
         killed_by="tests/workflows/writer/test_committer.py::test_neighbours_of_a_rejected_query_are_answered[postgres]",

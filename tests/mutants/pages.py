@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         name="form of another site",
         incident="A page elsewhere erases a person with the curator's cookie.",
-        file="service/api/credentials.py",
+        file="service/api/auth.py",
         find="if request.method not in _SAFE and REQUEST_HEADER not in request.headers:",
         put="if request.method in _SAFE and REQUEST_HEADER in request.headers and False:",
         killed_by=f"{CREDENTIALS}::test_a_request_that_another_site_may_have_caused_is_refused",

@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         name="an amendment that nobody journalled passes",
         incident="Whoever holds pepper and database takes people out of entries at will.",
-        file="service/workflows/maintenance/verify/amendments.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find="if amendments_digest(rows).hex() != digest:",
         put="if len(digest) == 0:",
         killed_by=f"{NAMED}[an amendment is deleted]",
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         name="content that no amendment leads to passes",
         incident="An erasure is undone from a backup, and `verify` finds all well.",
-        file="service/workflows/maintenance/verify/amendments.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find="            if leads_to != held:\n",
         put="            if held == b'':\n",
         killed_by=f"{REWRITTEN}::test_a_restored_piece_of_an_erased_individual_is_found",
@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant(
         name="totals of a pruning are believed",
         incident="After a pruning everybody's spent total is whatever somebody wrote.",
-        file="service/workflows/maintenance/verify/pruning.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find='            if digest != act.detail["totals"]:\n',
         put='            if digest == act.detail["totals"][:1]:\n',
         killed_by=f"{NAMED}[the totals of a pruning are others]",
@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         name="an erasure that a death interrupted is left so",
         incident="The individual's norms stay in the ledger until the next erasure of anybody, if there is one.",
-        file="service/workflows/maintenance/amender.py",
+        file="service/workflows/maintenance/amend.py",
         find="        self.ask(record, writer)\n",
         put="        pass\n",
         killed_by=f"{KILLED}::test_amendments_go_on_wherever_a_process_is_killed",

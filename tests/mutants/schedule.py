@@ -32,7 +32,7 @@ MUTANTS = [
     Mutant(
         name="a turn ignores the cost",
         incident="An analyst with expensive queries gets as many turns as one with cheap ones, and all the time.",
-        file="service/workflows/admission/fair_queue.py",
+        file="service/workflows/admission/schedule.py",
         find="self._ends[principal] = tag + cost",
         put="self._ends[principal] = tag + min(cost, 1)",
         killed_by="tests/workflows/admission/test_fair_queue.py::test_the_order_is_that_of_start_time_fair_queueing",
@@ -57,7 +57,7 @@ MUTANTS = [
     Mutant(
         name="a late response leaves at the next slot",
         incident="A grid reads off how late a response was, slot by slot.",
-        file="service/api/middleware/release_schedule.py",
+        file="service/api/middleware/release_slots.py",
         find="            delay_ns *= 2\n",
         put="            delay_ns += self.length_ns\n",
         killed_by="tests/api/middleware/test_release_schedule.py::test_what_is_late_leaves_at_two_four_eight_times_its_delay",
@@ -73,7 +73,7 @@ MUTANTS = [
     Mutant(
         name="memory is released with each say",
         incident="A response that is said to have left twice frees what others hold, and the bound is none.",
-        file="service/workflows/admission/memory_bound.py",
+        file="service/workflows/admission/admission.py",
         find="bound, self._bound = self._bound, None",
         put="bound = self._bound",
         killed_by="tests/workflows/admission/test_memory_bound.py::test_memory_is_given_back_once",
@@ -81,7 +81,7 @@ MUTANTS = [
     Mutant(
         name="one principal may take all memory",
         incident="One analyst's wide queries keep every other analyst out.",
-        file="service/workflows/admission/memory_bound.py",
+        file="service/workflows/admission/admission.py",
         find="self._used_bytes() + own_bytes <= self.bytes_max",
         put="self._used_bytes() <= self.bytes_max",
         killed_by="tests/workflows/admission/test_memory_bound.py::test_one_principal_cannot_keep_others_out",
@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="a batch has the reserve of none",
         incident="The errors of 256 queries add up, and the answer to their batch is late where one query's is not.",
-        file="service/workflows/admission/slot_rules.py",
+        file="service/workflows/admission/schedule.py",
         find="return work_ns + work_ns * self.reserve_percent // 100",
         put="return work_ns + 0 * self.reserve_percent",
         killed_by="tests/workflows/admission/test_schedule.py::"
@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant(
         name="a response is held for slots of any length",
         incident="In short slots the reads of individuals are late as often as the server is busy, and so show it.",
-        file="service/api/middleware/release_schedule.py",
+        file="service/api/middleware/release_slots.py",
         find="max(held_ns, self.length_ns)",
         put="5 * self.length_ns",
         killed_by="tests/api/middleware/test_release_schedule.py::test_short_slots_hold_as_long_as_long_ones",
@@ -259,7 +259,7 @@ MUTANTS = [
     Mutant(
         name="a commit takes no time",
         incident="Every answer of a full reservation is late.",
-        file="service/workflows/admission/slot_rules.py",
+        file="service/workflows/admission/schedule.py",
         find="self.booked_ns(work_ns) + commits * self.commit_ns + self.margin_ns",
         put="self.booked_ns(work_ns) + self.margin_ns",
         killed_by="tests/workflows/admission/test_schedule.py::test_a_plain_simulation_gives_the_same_reservations",

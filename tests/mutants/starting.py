@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 CHECK = "tests/workflows/maintenance/test_start_check.py"
 CHECKS = "tests/workflows/maintenance/test_start_checks.py"
-PEPPERS = "tests/store/postgres/test_pepper_proof.py"
+PEPPERS = "tests/store/postgres/test_curator_tables.py"
 LAST_LOOK = (
     "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"
     "[serve-service.run.uvicorn_server:GracefulServer.listen_to_signals-True]"
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="any pepper will do",
         incident="A pepper is mistyped: whoever was erased comes back with a budget anew.",
-        file="service/store/postgres/pepper_proof.py",
+        file="service/store/postgres/curator_tables.py",
         find="if proof_of(bytes(salt)) != bytes(proof):",
         put="if len(proof_of(bytes(salt))) != len(proof):",
         killed_by=f"{PEPPERS}::test_a_new_database_keeps_the_first_pepper_and_no_other",

@@ -39,7 +39,7 @@ MUTANTS = [
     Mutant(
         name="the limit of now for the largest one",
         incident="In a dataset with limits of one's own, the promise falls with the limit again.",
-        file="service/workflows/reads/promised_limit.py",
+        file="service/workflows/reads/ledger.py",
         find='limits.append(int(act.detail["limit_before_units"]))',
         put="limits.append(0)",
         killed_by="tests/workflows/reads/test_promised_limit.py::test_the_promise_covers_the_largest_limit_ever",
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="an unknown limit taken for the limit of now",
         incident="Limits that were lowered before the journal told from where pass for limits that always were so low.",
-        file="service/workflows/reads/promised_limit.py",
+        file="service/workflows/reads/ledger.py",
         find='        if "limit_before_units" not in act.detail:\n            return None\n',
         put='        if "limit_before_units" not in act.detail:\n            continue\n',
         killed_by="tests/workflows/reads/test_promised_limit.py::test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown",
@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         name="what a restore forgot is not promised for",
         incident="Whoever joins after a restore is promised what is left, on top of what was forgotten.",
-        file="service/workflows/reads/promised_limit.py",
+        file="service/workflows/reads/ledger.py",
         find="    if transaction.head.joining_units > 0:\n        return None\n",
         put="",
         killed_by="tests/workflows/reads/test_promised_limit.py::test_after_a_restore_with_lost_charges_the_promise_is_the_budget",
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         name="what a burn could not take counts as not spent",
         incident="A limit that was lowered elsewhere hides what was truly spent from the bound on the loss so far.",
-        file="service/workflows/reads/promised_limit.py",
+        file="service/workflows/reads/ledger.py",
         find="if self.is_restored and spent_units >= limit_units:",
         put="if False:",
         killed_by="tests/workflows/reads/test_promised_limit.py::test_after_a_burn_to_the_limit_all_may_be_spent",

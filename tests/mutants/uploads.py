@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         name="rows truncated by the order of the file",
         incident="Which rows of a person are kept depends on where others stand in the file.",
-        file="service/workflows/row_limits.py",
+        file="service/workflows/uploads.py",
         find="np.lexsort([*contents, slots[over]])",
         put="np.lexsort([over, slots[over]])",
         killed_by=f"{LIMITS}::test_the_order_of_the_upload_does_not_count",
@@ -43,7 +43,7 @@ MUTANTS = [
     Mutant(
         name="truncation forgets stored rows",
         incident="Each upload of a person's rows may bring as many again: the bound behind every charge is false.",
-        file="service/workflows/row_limits.py",
+        file="service/workflows/uploads.py",
         find="kept[ordered[place >= limit - stored_before]] = False",
         put="kept[ordered[place >= limit]] = False",
         killed_by=f"{UPLOADS}::test_truncation_keeps_as_many_rows_as_fit",

@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         name="nobody looks at who was left out",
         incident="People are left out of answers at will, and the ledger is said to be sound.",
-        file="service/workflows/maintenance/verify/participation.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="slots[~active & ~have_paused & can_pay & is_certain]",
         put="slots[~active & have_paused & can_pay & is_certain]",
         killed_by=f"{VERIFYING}::test_participation_is_derived_again",
@@ -106,7 +106,7 @@ MUTANTS = [
     Mutant(
         name="whoever pauses may be charged",
         incident="A pause is passed over by a faulty filter, and the ledger is said to be sound.",
-        file="service/workflows/maintenance/verify/participation.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="slots[active & have_paused]",
         put="slots[~active & have_paused]",
         killed_by=f"{VERIFYING}::test_participation_is_derived_again",
@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="a limit holds for entries before it was lowered",
         incident="A sound ledger is reported as broken as soon as somebody lowers a limit.",
-        file="service/workflows/maintenance/verify/participation.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="self._acts[0].at_seq < before",
         put="self._acts[0].at_seq <= before",
         killed_by=f"{VERIFYING}::test_limits_count_from_when_they_were_lowered",
@@ -130,10 +130,10 @@ MUTANTS = [
     Mutant(
         name="one nonce for all pieces of an entry",
         incident="Two stretches are sealed with one keystream, and their norms can be read off each other.",
-        file="service/store/postgres/sealing.py",
+        file="service/store/postgres/rows.py",
         find="nonce = _NONCE.pack(revision, piece.number)",
         put="nonce = _NONCE.pack(revision, 0)",
-        killed_by="tests/store/postgres/test_sealing.py::test_each_revision_and_number_has_its_own_keystream",
+        killed_by="tests/store/postgres/test_rows.py::test_each_revision_and_number_has_its_own_keystream",
     ),
     Mutant(
         name="sizes of pieces tell how many",

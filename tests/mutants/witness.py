@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         name="a burn skips the erased",
         incident="Whoever left, came back and left again with the restore comes back with what was spent.",
-        file="service/workflows/maintenance/burn.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="slots, accounts = np.sort(transaction.individuals().slots), state.accounts",
         put="people, accounts = transaction.individuals(), state.accounts\n"
         "    slots = np.sort(people.slots[people.present])",
@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="a torn record is believed",
         incident="Half a record closes a sound dataset, or stands for an end that was never reached.",
-        file="service/store/witness/record_format.py",
+        file="service/store/witness/combined.py",
         find=" or checksum != _checksum(dataset, body):",
         put=" or not checksum:",
         killed_by=f"{STORES}/test_file.py::test_a_write_that_tears_at_any_byte_leaves_the_record_before",

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from service.query.coding import coding_of
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.columns import coding_of
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import Schema
 
 CAPACITY = 1_000_000

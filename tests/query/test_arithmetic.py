@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from service.engine.row_view import TableRows
+from service.engine.rows import TableRows
 from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
-from service.query.coding import Coding
-from service.query.formulas import QueryColumn
+from service.query.columns import Coding, QueryColumn
+from service.query.conditions import Nothing, Predicate, Within
+from service.query.expressions_ast import ColumnRef, Row
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.query.predicate import Nothing, Predicate, Within
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, position_of, text_of
-from service.query.values_ast import ColumnRef, Row
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 
 ROW: TypeAdapter[Row] = TypeAdapter(Row)

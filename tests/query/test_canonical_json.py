@@ -8,7 +8,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.canonical_json import canonical_json
+from service.query.canonical import canonical_json
 
 LEAVES = (
     st.none()

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service.engine.selection import selects_nulls
-from service.query.coding import coding_of
-from service.query.compile_conditions import predicate_of
-from service.query.conditions_ast import Condition, Eq, Not
+from service.query.columns import coding_of
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within, predicate_of
+from service.query.expressions_ast import Condition, Eq, Not
 from service.query.parse import parse_query
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.problems import FieldError, QueryProblem
 from service.query.row_columns import RowColumns
 from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, body, comparisons, conditions, holds, query, truth

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from service.core.units import rho_of_units
-from service.engine.row_view import TableRows
+from service.engine.rows import TableRows
 from service.engine.selection import selection
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
 from service.query.plan import Plan, compile_query
-from service.query.precision import half_width_95
 from service.query.problems import QueryProblem
+from service.query.scale import half_width_95
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
 from tests.query.samples import BUDGET_UNITS, CAPACITY
 

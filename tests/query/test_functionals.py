@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.formulas import Placed, Weighted
+from service.query.columns import Placed, Weighted
+from service.query.conditions import All, Among, Conjunction, Disjunction, Predicate, Within
 from service.query.layout import Functionals
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
-from service.query.predicate import All, Among, Conjunction, Disjunction, Predicate, Within
 from service.query.problems import QueryProblem
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 

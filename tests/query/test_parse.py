@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.query.conditions_ast import In
+from service.query.expressions_ast import In
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, KEPT_BODY_BYTES_MAX, kept_query, parse_query
 from service.query.problems import QueryProblem

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.query.coding import Coding
-from service.query.formulas import Intervals, QueryColumn
+from service.query.columns import Coding, Intervals, QueryColumn
 from service.query.layout import LABELS_MAX
 from service.query.parse import parse_query
 from service.query.parts import in_intervals

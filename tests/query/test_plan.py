@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
 from service.query.canonical import canonical_bytes
+from service.query.conditions import Within
 from service.query.parse import parse_query
 from service.query.plan import Count, Histogram, Plan, Sum, compile_query
-from service.query.predicate import Within
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, queries, query

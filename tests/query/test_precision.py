@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from service.core.charge import worst_case_units
 from service.query.language import HalfWidth, Rho, Share, Sigma
-from service.query.precision import FixedHalfWidth, WorstCase, half_width_95, precision_of
 from service.query.problems import QueryProblem
+from service.query.scale import FixedHalfWidth, WorstCase, half_width_95, precision_of
 from sparing import half_width
 from tests.query.samples import BUDGET_UNITS
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.grid import STEPS_MIN, Extent, ScaleRequest, scale_of
-from service.query.precision import FixedSigma
 from service.query.problems import QueryProblem
+from service.query.scale import STEPS_MIN, Extent, FixedSigma, ScaleRequest, scale_of
 from service.query.vectors import Vectors, shifted
 
 SIZES = st.integers(-(2**53) + 1, 2**53 - 1) | st.integers(-9, 9) | st.sampled_from([2**53 - 1, -(2**53) + 1, 0])

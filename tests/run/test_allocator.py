@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import resource, sys
-from service.run.allocator import keep_freed_memory
+from service.run.serve import keep_freed_memory
 if sys.argv[1] == "kept":
     print(keep_freed_memory())
 def faults():

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from service.api.middleware.drain import DrainState
 from service.api.middleware.release_slots import ReleaseSlots
+from service.api.middleware.request_context import DrainState
 from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
 from service.workflows.ports.telemetry import NULL_TELEMETRY

@@ -17,8 +17,7 @@ from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.prepared import PreparedOperation
+from service.workflows.writer.committer import Operation, PreparedOperation
 from service.workflows.writer.queue import Look, WriterQueue
 from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from types import TracebackType
 
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 from tests.simulation.scheduler import Scheduler

@@ -10,8 +10,8 @@ from random import Random
 from zlib import crc32
 
 from service.store.witness.combined import CombinedWitness
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable

@@ -23,8 +23,7 @@ from service.accounting.odometer import epsilon_time_uniform
 from service.accounting.statements import AccountStatement, statement_of_account
 from service.core.arrays import Integers
 from service.core.budget import budget_units, epsilon_of_units
-from service.core.contribution import Contributions
-from service.core.release import answer
+from service.core.release import Contributions, answer
 from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.core.units import UNITS_PER_RHO

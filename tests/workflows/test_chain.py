@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from service.query.canonical_json import canonical_json
+from service.query.canonical import canonical_json
 from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, private_digest, public_facts
 from service.workflows.model.rows import Head
 from tests.contracts.stores import priced_entry

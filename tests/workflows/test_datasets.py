@@ -8,8 +8,7 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.registration import check_registration
-from service.workflows.model.registrations import RegistrationHistory
-from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.rows import DatasetRecord, RegistrationHistory
 
 PEOPLE = {
     "kind": "individuals",

@@ -7,8 +7,8 @@ import hashlib
 from dataclasses import replace
 from uuid import UUID
 
-from service.query.canonical_json import canonical_json
-from service.store.witness.record_format import decode, encode
+from service.query.canonical import canonical_json
+from service.store.witness.combined import decode, encode
 from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.journal import JournalAct

@@ -11,7 +11,7 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
-from service.workflows.model.upload_records import UploadOutcome, UploadRequest
+from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.replica import Replica
 from tests.factories import open_replica, register, upload
 

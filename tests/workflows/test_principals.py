@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.curator_tables import MemoryPrincipals
-from service.testing.store import MemoryStore
+from service.testing.store import MemoryPrincipals, MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import PrincipalRecord

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.workflows.row_limits import rows_to_keep
+from service.workflows.uploads import rows_to_keep
 
 ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 3)), max_size=40)
 STORED = st.lists(st.integers(0, 3), min_size=6, max_size=6)

@@ -8,7 +8,7 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, InvalidRows
-from service.workflows.model.upload_records import RowsOverLimit, UploadRequest
+from service.workflows.model.journal import RowsOverLimit, UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.replica import Replica
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload

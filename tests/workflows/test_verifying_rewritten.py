@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from service.store.postgres.sealing import LedgerSeal
+from service.store.postgres.rows import LedgerSeal
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune

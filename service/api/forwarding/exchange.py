@@ -16,8 +16,7 @@ from uuid import UUID
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.forwarding.connection import ConnectionLost, PeerConnection, RawHeaders
-from service.api.middleware.chunked_body import DELIVERED_BYTES_PER_S, DELIVERY_S, DeliveryFailed
-from service.api.middleware.drain import NOT_STARTED
+from service.api.middleware.request_context import DELIVERED_BYTES_PER_S, DELIVERY_S, NOT_STARTED, DeliveryFailed
 from service.api.problems import request_id_of
 from service.incidents import report_incident
 from service.workflows.model.errors import Unavailable

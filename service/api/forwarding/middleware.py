@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import Authentication, authenticated, current_replica
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, ForwardingClient
-from service.api.middleware.drain import NOT_STARTED
-from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
+from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord, ReplicaAddress

@@ -2,24 +2,54 @@
 
 Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
 a replay and an incident pass here alike.
+
+The instants at which responses may leave.
+
+Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
+schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before
+anything was reserved or a read by an individual, leaves a fixed time after its request was whole. A response
+that is not ready by then leaves when twice its delay is over, or four times, or eight: of how late it was, an observer
+sees the number of doublings. All numbers are ns.
 """
 
 import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import ReleaseClock
-from service.api.middleware.release_schedule import Slots
-from service.api.middleware.shared_timeout import SharedTimeout
+from service.api.middleware.request_limits import SharedTimeout
 from service.api.problems import request_id_of, response_of
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.ports.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """Slots of `length_ns`, which begin at whole multiples of it."""
+
+    length_ns: int
+
+    def after(self, whole_ns: int, held_ns: int) -> int:
+        """The beginning of a slot that is nearest to `held_ns` after `whole_ns`, or to a slot where that is longer."""
+        return self._at_or_after(whole_ns + max(held_ns, self.length_ns) - self.length_ns // 2)
+
+    def late(self, *, arrived_ns: int, due_ns: int, now_ns: int) -> int:
+        """The instant for a response that was due at `due_ns` and is ready only at `now_ns`."""
+        delay_ns = max(due_ns - arrived_ns, self.length_ns)
+        while arrived_ns + delay_ns <= now_ns:
+            delay_ns *= 2
+        return self._at_or_after(arrived_ns + delay_ns)
+
+    def _at_or_after(self, instant_ns: int) -> int:
+        return -(-instant_ns // self.length_ns) * self.length_ns
+
 
 log = logging.getLogger("sparing.slots")
 
@@ -64,7 +94,7 @@ def _held_ns(scope: Scope) -> int | None:
 
 
 class ReleaseSlots:
-    """Holds every response but a curator's until its instant (`service.api.middleware.release_schedule`).
+    """Holds every response but a curator's until its instant (`service.api.middleware.release_slots`).
 
     A response without a reservation is held from the end of the reservation in which its request comes, and leaves
     within none. Pages that need no key are held alike: while a query is worked on, the event loop is late for all.

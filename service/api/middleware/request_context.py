@@ -3,23 +3,127 @@
 Several concerns, one layer: it looks at the headers once, and a message passes one `send` instead of four.
 
 request id      names the request, in its response and in the log
-counts          for the operator (`service.api.middleware.request_metrics`)
-draining        refuses what is new once the service is leaving (`service.api.middleware.drain`)
+counts          for the operator (`service.api.middleware.request_context`)
+draining        refuses what is new once the service is leaving (`service.api.middleware.request_context`)
 headers         the same constant ones on every response
+
+Drain: a process that ends says so, refuses new requests, and finishes the accepted ones.
+
+Accepted requests are answered, and every response then closes its connection (see `request_context`).
+
+Requests are counted by the template of their path: a path itself may hold the key of an individual.
+
+Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time.
+
+A server that is given a body whole keeps what the client does not read in a buffer of its own, for as long as the
+connection lasts, and what the request was admitted for no longer counts it. Piece by piece the body stays with the
+request, whose memory is counted until the last piece has left (`service.workflows.admission.admission`).
 """
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.chunked_body import deliver
-from service.api.middleware.drain import DrainState, draining
 from service.api.middleware.release_slots import tickets_of
-from service.api.middleware.request_metrics import RequestCount
-from service.api.problems import response_of
+from service.api.problems import Refusal, response_of
 from service.workflows.ports.telemetry import Telemetry
+
+PIECE_BYTES: Final = 2**16
+DELIVERY_S: Final = 30.0
+DELIVERED_BYTES_PER_S: Final = 2**20
+"""A client has `DELIVERY_S` to take a response, and a second more for so many bytes."""
+
+
+class DeliveryFailed(ClientDisconnect):
+    """The client has not taken its response in time. A response that is not completed makes the server disconnect."""
+
+
+async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
+    """Send a message. Raises DeliveryFailed when a large body is not taken in time."""
+    body = message.get("body", b"")
+    if len(body) <= PIECE_BYTES:
+        await send(message)
+        return
+    try:
+        async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
+            await _in_pieces(message, memoryview(body), send)
+    except TimeoutError:
+        raise DeliveryFailed from None
+
+
+async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:
+    for start in range(0, len(body), PIECE_BYTES):
+        await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
+    await send({**message, "body": b""})  # waits for the last piece
+
+
+NOT_STARTED: Final = "X-Not-Started"
+"""On a refusal: nothing of the request was worked on, and it may be sent elsewhere as it is."""
+
+PROBES = frozenset({"/livez", "/readyz"})
+
+
+class DrainState:
+    """Whether new requests are taken. Set from a signal handler, read by every request."""
+
+    def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
+        """`leaving` is called when the drain begins, from a signal handler."""
+        self.draining = False
+        self._leaving = leaving
+
+    def drain(self) -> None:
+        """From now on refuse what is new; there is no way back."""
+        self.draining = True
+        self._leaving()
+
+    def refuses(self, path: str) -> bool:
+        """Whether a request comes too late. The operator's probes are answered to the end."""
+        return self.draining and path not in PROBES
+
+
+def draining() -> Refusal:
+    """The answer to everything that comes too late."""
+    return Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1"})
+
+
+UNMATCHED = "unmatched"
+FORWARDED = "forwarded"
+GREETING = "greeting"
+COUNTED_AS = "counted_as"
+"""Where a layer says under which name a request counts that no route answers."""
+
+
+class RequestCount:
+    """One request in the telemetry's books, from now until it ends; one that ends without a response has status 0."""
+
+    __slots__ = ("_is_open", "_scope", "_telemetry", "status")
+
+    def __init__(self, scope: Scope, telemetry: Telemetry) -> None:
+        self._scope, self._telemetry = scope, telemetry
+        self.status, self._is_open = 0, True
+        telemetry.request_began()
+
+    def end(self) -> None:
+        """Tell of its route and status, once: a response may be complete before its request's work is."""
+        if self._is_open:
+            self._is_open = False
+            self._telemetry.request_ended(_route_of(self._scope), self.status)
+
+
+def _route_of(scope: Scope) -> str:
+    """The name that a layer gave, else `METHOD /template` of a route of ours; everything else is one name."""
+    named = scope["state"].get(COUNTED_AS)
+    if named is not None:
+        return str(named)
+    route = scope.get("route")
+    template, methods = getattr(route, "path", None), getattr(route, "methods", None) or ()
+    return f"{scope['method']} {template}" if template and scope["method"] in methods else UNMATCHED
+
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 

@@ -8,10 +8,19 @@ from fastapi import Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
-from service.api.middleware.fast_path import FastRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_bodies import read_query
-from service.api.query_requests import KEYED, KEYED_QUERY, SMALL_BODY_BYTES, Admitted, sent_key, submit, wait_for_answer
+from service.api.query_requests import (
+    KEYED,
+    KEYED_QUERY,
+    SMALL_BODY_BYTES,
+    Admitted,
+    FastRoute,
+    sent_key,
+    submit,
+    wait_for_answer,
+    whole_body,
+)
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach

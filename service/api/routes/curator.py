@@ -14,7 +14,7 @@ from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.upload_records import UploadRequest
+from service.workflows.model.journal import UploadRequest
 from service.workflows.model.views import (
     ALLOWANCE,
     EXPIRY,
@@ -34,7 +34,7 @@ from service.workflows.model.views import (
     Receipt,
     UploadReport,
 )
-from service.workflows.principal_details import shown
+from service.workflows.principals import shown
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")

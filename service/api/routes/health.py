@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from service.api.auth import CurrentReplica
-from service.api.middleware.drain import DrainState
+from service.api.middleware.request_context import DrainState
 from service.api.problems import Refusal
 
 router = APIRouter(tags=["ops"])

@@ -5,8 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Request, Response
 
-from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.credentials import COOKIE, token_of
+from service.api.auth import COOKIE, Caller, CurrentReplica, guarded_router, token_of
 from service.query.schema import doc
 from service.workflows.model.views import KeyDataset, KeyIndividual, KeyName, KeyRole, Principal
 from service.workflows.sign_ins import IDLE

@@ -9,8 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from service.core.units import rho_of_units, units_down
-from service.engine.ingest.columns import text_of
-from service.engine.ingest.wrong import Report
+from service.engine.ingest.columns import Report, text_of
 
 DATASET_BUDGET = -1
 """Stands for the dataset's own budget, where an individual brings no limit."""

@@ -1,7 +1,14 @@
-"""An upload from bytes to checked codes: all of it or nothing."""
+"""An upload from bytes to checked codes: all of it or nothing.
 
-from collections.abc import Iterator
-from typing import BinaryIO
+Keys as Arrow holds them.
+
+The rows of an upload; apart from its reader, so that code that passes rows on need not import what reads them.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -9,16 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Mask
-from service.engine.ingest.columns import code_column, text_of
-from service.engine.ingest.csv_text import csv_batches, lines_of_rows
-from service.engine.ingest.keys import ArrowKeys
+from service.engine.ingest.columns import Report, WrongType, code_column, nulls_of, text_of
+from service.engine.ingest.csv_text import arrow_batches, csv_batches, lines_of_rows, parquet_batches
 from service.engine.ingest.limits import LimitReader
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
-from service.engine.ingest.rows import Rows
-from service.engine.ingest.typed import arrow_batches, parquet_batches
-from service.engine.ingest.wrong import Report, WrongType, nulls_of
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
@@ -30,6 +33,82 @@ from service.query.schema import (
     RealColumn,
     Table,
 )
+
+
+class Keys(Sequence[str]):
+    """The keys of an upload; a slice of them is a list."""
+
+    @abstractmethod
+    def taken(self, rows: NDArray[np.int64]) -> "Keys":
+        """The keys of some rows, in their order."""
+
+    @abstractmethod
+    def distinct(self) -> tuple["Keys", NDArray[np.int64]]:
+        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone."""
+
+    keys: Keys
+    codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
+    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
+    clipped: dict[str, int]
+    out_of_domain: dict[str, int]
+    nulls: dict[str, int]
+
+    def only(self, kept: NDArray[np.bool_]) -> "Rows":
+        """Some of the rows (n,); the counts stay those of the whole upload."""
+        return replace(
+            self,
+            keys=self.keys.taken(np.flatnonzero(kept)),
+            codes={name: codes[kept] for name, codes in self.codes.items()},
+            limits=None if self.limits is None else self.limits[kept],
+        )
+
+
+KEYS_AT_ONCE: Final = 2**12
+"""So many become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
+
+
+class ArrowKeys(Keys):
+    """The keys of an upload, none missing: a list of a million strings would take four times the memory.
+
+    Freeing it would hold the GIL for tens of milliseconds.
+    """
+
+    def __init__(self, keys: pa.ChunkedArray) -> None:
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, int):
+            key: str = self._keys[place].as_py()
+            return key
+        start, stop, step = place.indices(len(self))
+        found: list[str] = self._keys.slice(start, max(stop - start, 0)).to_pylist()
+        return found[::step]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), KEYS_AT_ONCE):
+            yield from self[start : start + KEYS_AT_ONCE]
+
+    def taken(self, rows: NDArray[np.int64]) -> "ArrowKeys":
+        """The keys of some rows, in their order."""
+        return ArrowKeys(self._keys.take(pa.array(rows)))
+
+    def distinct(self) -> tuple["ArrowKeys", NDArray[np.int64]]:
+        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
+        encoded = self._keys.combine_chunks().dictionary_encode()
+        return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)
+
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"

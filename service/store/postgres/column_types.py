@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.coding import Coding, coding_of
+from service.query.columns import Coding, coding_of
 from service.query.schema import Column
 
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from service.store.postgres.pool import SessionPool
+from service.store.postgres.sessions import SessionPool
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 

@@ -5,8 +5,7 @@ from datetime import UTC
 from math import ldexp
 from typing import Any, Final
 
-from service.store.postgres.rows import ENTRY_COLUMNS, LISTED_COLUMNS
-from service.store.postgres.sealing import SEAL_BYTES, LedgerSeal
+from service.store.postgres.rows import ENTRY_COLUMNS, LISTED_COLUMNS, SEAL_BYTES, LedgerSeal
 from service.workflows.model.listing_rows import ActRecord, OwnCharge
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
 

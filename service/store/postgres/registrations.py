@@ -1,19 +1,63 @@
-"""Registrations in Postgres: as they stand, what extensions have replaced, and the deletion of an unused dataset."""
+"""Registrations in Postgres: as they stand, what extensions have replaced, and the deletion of an unused dataset.
 
+The head of a dataset in Postgres: its row is the lock, the fence and the order of everything.
+
+Bring a database to the newest schema.
+"""
+
+import contextlib
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
+import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
+import service
 from service.query.schema import Schema
-from service.store.postgres.connection import Session
 from service.store.postgres.data_tables import RecordsTable, records_tables
-from service.store.postgres.errors import committing, translated
-from service.store.postgres.heads import LOCK_HEAD, LONG_ACTS, ONE_LONG_ACT, READ_HEAD, head_in
-from service.workflows.model.rows import DatasetRecord, EarlierRegistration
+from service.store.postgres.sessions import Session, committing, translated
+from service.workflows.model.rows import DatasetRecord, EarlierRegistration, Head
 from service.workflows.model.views import Guarantee
-from service.workflows.ports.store import NotEmpty
+from service.workflows.ports.store import NotEmpty, StoreUnavailable
+
+HEAD_COLUMNS: Final = (
+    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash,"
+    " pruned_seq"
+)
+LOCK_HEAD: Final = " FOR UPDATE"
+LONG_ACTS: Final = 0x53504143
+"""The class of the advisory locks of long acts; the dataset's number is the other half of such a lock's key."""
+ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"
+READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """A head from its columns."""
+    return Head(
+        seq=row[0],
+        hash=bytes(row[1]),
+        epoch=row[2],
+        fence=row[3],
+        data_version=row[4],
+        slots=row[5],
+        worst_case_units=row[6],
+        checkpoint_seq=row[7],
+        joining_units=row[8],
+        journal_hash=bytes(row[9]),
+        pruned_seq=row[10],
+    )
+
+
+def head_in(rows: Sequence[Sequence[Any]]) -> Head:
+    """The head among the rows of READ_HEAD. Raises StoreUnavailable where the dataset is deleted."""
+    if not rows:
+        raise StoreUnavailable("the dataset is deleted")
+    return head_of(rows[0])
+
 
 DATASET_COLUMNS: Final = (
     "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance,"
@@ -104,3 +148,60 @@ def delete_dataset(session: Session, dataset_id: int) -> None:
 
 def _place(name: str) -> int:
     return int(name.rpartition("_")[2])
+
+
+MIGRATIONS = Path(service.__file__).parent.parent / "migrations"
+UNRELEASED_COMMIT = "717ac36"
+"""The last checkout that reads schemas 0001 to 0019, of which no version was released."""
+_ONE_AT_A_TIME = 0x5350_4152
+
+
+class UnknownSchema(Exception):
+    """The database's schema is none of this version's: it is of a later one, or of a checkout before version 0.2.0."""
+
+
+def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:
+    """Run every migration of `folder` that is missing; when several replicas start at once, one of them works.
+
+    A migration's file begins with its revision, and revisions sort: that is how a database that misses nothing is
+    recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema.
+    """
+    known = sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
+    with psycopg.connect(database_url, autocommit=True) as guard:
+        guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
+        found = _revision(guard)
+        if found is not None and found not in known:
+            raise UnknownSchema(_refusal(found, known))
+        if found != known[-1]:
+            _upgrade(database_url, folder)
+
+
+def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
+    exists = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchall()[0][0]
+    rows = connection.execute("SELECT version_num FROM alembic_version").fetchall() if exists else []
+    return str(rows[0][0]) if rows else None
+
+
+def _refusal(found: str, known: list[str]) -> str:
+    if found < known[0]:
+        return (
+            f"the database has schema {found}, which was never released: commit {UNRELEASED_COMMIT} still reads it,"
+            " and this version begins with an empty database"
+        )
+    return f"the database has schema {found}, of a later version: this one knows schemas up to {known[-1]}"
+
+
+def _upgrade(database_url: str, folder: Path) -> None:
+    from alembic import command  # noqa: PLC0415 - see `migrate`
+    from alembic.config import Config  # noqa: PLC0415 - see `migrate`
+
+    config = Config(stdout=io.StringIO())
+    config.set_main_option("script_location", str(folder))
+    config.attributes["url"] = database_url
+    with contextlib.redirect_stdout(io.StringIO()):
+        command.upgrade(config, "head")
+
+
+def libpq_parts(database_url: str) -> dict[str, str]:
+    """A libpq connection string, of either form, by its parts."""
+    return {name: str(value) for name, value in conninfo_to_dict(database_url).items() if value is not None}

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from service.store.postgres.errors import translated
 from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
+from service.store.postgres.sessions import translated
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.pieces import WHOLE, number_for

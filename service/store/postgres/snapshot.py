@@ -12,10 +12,18 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.engine.pages import PAGE_SLOTS
-from service.store.postgres.account_rows import EXCEPTIONS, EXTENT, SLOTS, SOME, AccountRows, accounts_of
-from service.store.postgres.connection import Session
+from service.store.postgres.accounts import (
+    EXCEPTIONS,
+    EXTENT,
+    SLOTS,
+    SLOTS_BY_KEY,
+    SLOTS_BY_TOMBSTONE,
+    SOME,
+    AccountRows,
+    accounts_of,
+    keys_asked,
+)
 from service.store.postgres.data_tables import RecordsTable, chosen, in_pieces, runs_in, unpacked
-from service.store.postgres.errors import translated
 from service.store.postgres.ledger_listings import (
     ACCOUNT,
     ACTS_LISTED,
@@ -32,20 +40,20 @@ from service.store.postgres.ledger_listings import (
     own_charge_of,
     own_price,
 )
-from service.store.postgres.new_individuals import SLOTS_BY_KEY, SLOTS_BY_TOMBSTONE, keys_asked
 from service.store.postgres.registrations import EARLIER, REGISTRATION, dataset_of, earlier_of, stored_tables
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     PAGE_COLUMNS,
+    LedgerSeal,
     SealedPiece,
     answer_of,
     entry_of,
     entry_record_of,
     page_of,
 )
-from service.store.postgres.sealing import LedgerSeal
-from service.workflows.model.journal import TOUCHED, JournalAct
+from service.store.postgres.sessions import Session, translated
+from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.pieces import number_for
@@ -60,7 +68,6 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
-from service.workflows.model.upload_records import UploadRecord
 
 _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000

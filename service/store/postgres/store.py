@@ -1,31 +1,76 @@
-"""Everything durable, on Postgres: datasets, principals, answers, and each dataset's transactions."""
+"""Everything durable, on Postgres: datasets, principals, answers, and each dataset's transactions.
+
+The conditional append on Postgres: one statement that commits by itself, for a batch of any size.
+"""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from service.store.postgres.append import LAYOUTS
-from service.store.postgres.conditional_append import PostgresConditionalAppend
+from psycopg.errors import UniqueViolation
+
+from service.store.postgres.append import LAYOUTS, LedgerAppend
+from service.store.postgres.curator_tables import PostgresPrincipals, PostgresSignIns, PostgresSummaries, check_pepper
 from service.store.postgres.data_tables import records_tables
-from service.store.postgres.errors import translated
-from service.store.postgres.heads import READ_HEAD, head_in
-from service.store.postgres.pepper_proof import check_pepper
-from service.store.postgres.pool import SessionPool
-from service.store.postgres.principals import PostgresPrincipals
-from service.store.postgres.registrations import DATASET_COLUMNS, dataset_of, delete_dataset, json_of, stored_tables
+from service.store.postgres.registrations import (
+    DATASET_COLUMNS,
+    READ_HEAD,
+    dataset_of,
+    delete_dataset,
+    head_in,
+    json_of,
+    stored_tables,
+)
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
-from service.store.postgres.rows import page_row
-from service.store.postgres.sealing import LedgerSeal
-from service.store.postgres.sign_ins import PostgresSignIns
-from service.store.postgres.summaries import PostgresSummaries
+from service.store.postgres.rows import LedgerSeal, page_row
+from service.store.postgres.sessions import Session, SessionPool, committing, translated
 from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.errors import NameTaken
+from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer
-from service.workflows.ports.store import StoreUnavailable
+from service.workflows.model.rows import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, OwnAnswer
+from service.workflows.ports.store import HeadMoved, StoreUnavailable
+
+
+class PostgresConditionalAppend:
+    """The port's ConditionalAppend. Nothing is sent before `commit`."""
+
+    def __init__(
+        self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
+    ) -> None:
+        self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
+        self._extension: LedgerAppend | None = None
+        self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        replied = {(each.principal_id, each.key) for each in answers}
+        if not replied.issuperset(each.address for each in self._asked):
+            return  # the table of replies refuses a key that is taken; of one that gets no reply it says nothing
+        self._extension = LedgerAppend(
+            dataset_id=self._dataset_id,
+            assumed=self.head,
+            seal=self._seal,
+            entries=entries,
+            answers=answers,
+            worst_cases=worst_cases,
+            new_hashes=[each.query_hash for each in self._asked if each.query_hash is not None],
+        )
+        self.head = self._extension.head
+
+    def commit(self) -> None:
+        with committing():
+            try:
+                is_done = self._extension is not None and self._session.extend(self._extension)
+            except UniqueViolation as refusal:  # a key is taken: the long way finds its reply
+                raise HeadMoved from refusal
+        if not is_done:
+            raise HeadMoved
+
 
 _REGISTERED: Final = (
     "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance"

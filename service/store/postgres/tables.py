@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
-from service.store.postgres.migrate import libpq_parts
+from service.store.postgres.registrations import libpq_parts
 
 METADATA: Final = MetaData()
 

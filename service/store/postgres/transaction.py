@@ -10,20 +10,28 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.query.schema import Schema
+from service.store.postgres.accounts import COPY_INDIVIDUALS, copy_individuals
 from service.store.postgres.append import LedgerAppend
-from service.store.postgres.connection import Session
 from service.store.postgres.data_tables import records_tables
-from service.store.postgres.errors import committing, translated
-from service.store.postgres.heads import HEAD_COLUMNS, LOCK_HEAD, LONG_ACTS, ONE_LONG_ACT, READ_HEAD, head_in, head_of
-from service.store.postgres.new_individuals import COPY_INDIVIDUALS, copy_individuals
-from service.store.postgres.registrations import KEEP_EARLIER, SET_REGISTRATION, extend_tables, json_of
+from service.store.postgres.registrations import (
+    HEAD_COLUMNS,
+    KEEP_EARLIER,
+    LOCK_HEAD,
+    LONG_ACTS,
+    ONE_LONG_ACT,
+    READ_HEAD,
+    SET_REGISTRATION,
+    extend_tables,
+    head_in,
+    head_of,
+    json_of,
+)
 from service.store.postgres.rewritten_entries import RewrittenEntries
-from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
-from service.store.postgres.sealing import LedgerSeal
-from service.workflows.model.journal import JournalAct
+from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, answer_of, public_entry_of
+from service.store.postgres.sessions import Session, committing, translated
+from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
-from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from service.embedded.home import sync_directory
-from service.store.witness.record_format import RECORD_BYTES, decode, encode
+from service.store.witness.combined import RECORD_BYTES, decode, encode
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 

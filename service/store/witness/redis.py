@@ -18,9 +18,9 @@ from redis.connection import ConnectionInterface
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from service.store.redis.deadline_socket import deadline_connections
-from service.store.redis.sealing import STAMP_BYTES, Seal
-from service.store.witness.record_format import decode, encode
+from service.store.redis.client import deadline_connections
+from service.store.redis.sealed import STAMP_BYTES, Seal
+from service.store.witness.combined import decode, encode
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 

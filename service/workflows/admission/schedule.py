@@ -8,19 +8,140 @@ of these can compute them (tests/workflows/admission/test_schedule.py does).
 
 The schedule is passive: it is told of arrivals and of the time, and has neither a clock nor a thread nor a lock
 (`service.workflows.admission.scheduler`). Instants are whole nanoseconds of one monotonic clock.
+
+Turns by public cost: waiting requests of several principals, each served in proportion to what it asks for.
+
+Start-time fair queueing (Goyal, Vin and Cheng 1996): a request is tagged with the virtual time at which its principal's
+previous request would end, or with the current virtual time if that is later, and the smallest tag is served first.
+The order is a function of arrivals and public costs alone.
+
+How work is fitted into slots: public lengths, in whole slots.
 """
 
+import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from operator import is_
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from service.query.cost import PublicCost
-from service.workflows.admission.fair_queue import FairQueue
-from service.workflows.admission.slot_rules import SlotRules
+
+T = TypeVar("T")
+
+
+class FairQueue(Generic[T]):
+    """Waiting items; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int, T]] = []  # tag, order of arrival, cost, item
+        self._ends: dict[Hashable, int] = {}  # the virtual time at which a principal's last request ends
+        self._now = 0  # virtual time: the tag of what was served last
+        self._arrivals = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def __iter__(self) -> Iterator[T]:
+        """The items in no particular order."""
+        return (item for _, _, _, item in self._heap)
+
+    def put(self, principal: Hashable, cost: int, item: T) -> None:
+        """Let an item wait for its turn; `cost` is not negative."""
+        tag = max(self._now, self._ends.get(principal, 0))
+        self._ends[principal] = tag + cost
+        heapq.heappush(self._heap, (tag, next(self._arrivals), cost, item))
+
+    def peek(self) -> T:
+        """The item whose turn is next. Raises IndexError when there is none."""
+        return self._heap[0][3]
+
+    def take(self) -> T:
+        """Remove and return the item whose turn is next. Raises IndexError when there is none."""
+        self._now, _, _, item = heapq.heappop(self._heap)
+        self._forget_if_empty()
+        return item
+
+    def remove(self, gone: Callable[[T], bool]) -> list[T]:
+        """Remove items before their turn, and return them; their costs stay on their principals' accounts."""
+        removed = [item for _, _, _, item in self._heap if gone(item)]
+        if removed:
+            self._heap = [waiting for waiting in self._heap if not gone(waiting[3])]
+            heapq.heapify(self._heap)
+            self._forget_if_empty()
+        return removed
+
+    def before(self, principal: Hashable, cost: int = 0) -> list[T]:
+        """The items that would be served before a further one of this principal, after some that cost `cost`."""
+        tag = max(self._now, self._ends.get(principal, 0)) + cost
+        return [item for other, _, _, item in self._heap if other <= tag]
+
+    def _forget_if_empty(self) -> None:
+        if not self._heap:
+            self._ends.clear()  # with nothing waiting, no principal has a turn to wait for
+            self._now = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRules:
+    """How work is fitted into slots. All in ns but `reserve_percent`; lengths are rounded to whole slots.
+
+    `commit_ns` is kept free for each dataset that commits in a reservation, `margin_ns` once in every reservation: for
+    the departure of the responses before it, and for what is not the work's own. `reserve_percent` of the work are kept
+    free besides, since the errors of many queries' costs add up.
+
+    Requests share a commit while they fit in `shared_ns` together; a larger request has its slots to itself. After
+    `busy_ns` in a row with queries, `free_ns` are left free, in which acts can run. A refusal of what waits leaves
+    `refusal_ns` after the slot that shows that it would be late.
+    """
+
+    slot_ns: int
+    commit_ns: int
+    margin_ns: int
+    reserve_percent: int = 0
+    shared_ns: int = 160_000_000
+    busy_ns: int = 160_000_000
+    free_ns: int = 10_000_000
+    refusal_ns: int = 10_000_000
+
+    def slots(self, work_ns: int, commits: int) -> int:
+        """How many slots work of a public cost needs, with its commits."""
+        booked_ns = self.booked_ns(work_ns) + commits * self.commit_ns + self.margin_ns
+        return self._whole(booked_ns)
+
+    def booked_ns(self, work_ns: int) -> int:
+        """The public cost of some work with its reserve."""
+        return work_ns + work_ns * self.reserve_percent // 100
+
+    @property
+    def shared_slots_max(self) -> int:
+        """The most slots that requests sharing them may need."""
+        return max(self.shared_ns // self.slot_ns, 1)
+
+    @property
+    def busy_slots_max(self) -> int:
+        """So many slots in a row may be reserved before some are left free."""
+        return self._whole(self.busy_ns)
+
+    @property
+    def rest_ns(self) -> int:
+        """The length of the slots that are left free then."""
+        return self._whole(self.free_ns) * self.slot_ns
+
+    def refused_ns(self, shown_ns: int) -> int:
+        """The instant at which a refusal leaves that the slot from `shown_ns` on shows to be due."""
+        return shown_ns + self._whole(self.refusal_ns) * self.slot_ns
+
+    def delay_ns(self, work_ns: int) -> int:
+        """How long the slots of one request last that shares them with no other."""
+        return self.slots(work_ns, 1) * self.slot_ns
+
+    def _whole(self, length_ns: int) -> int:
+        """The least number of slots that last so long."""
+        return -(-length_ns // self.slot_ns)
+
 
 WAITING_MAX: Final = 1024
 LATEST_KEPT: Final = 64

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.fair_queue import FairQueue
-from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, ScheduleFull, SlotRequest
-from service.workflows.admission.slot_rules import SlotRules
+from service.workflows.admission.schedule import (
+    Begun,
+    FairQueue,
+    Progress,
+    Reservation,
+    Schedule,
+    ScheduleFull,
+    SlotRequest,
+    SlotRules,
+)
 from service.workflows.model.errors import Unavailable
 
 START_NS: Final = 500_000

@@ -3,6 +3,11 @@
 Entries are amended outside the writer in ranges, each by one act that binds its amendments (`model.amendments`), so
 that a process that ends in the middle loses at most the work on one range. An entry is amended only after a checkpoint
 contains its charges, so that it is never replayed again. The number of acts depends on sequences alone.
+
+Amends the ledgers after erasures: one dataset after the other, outside the writers.
+
+A dataset is queued when its writer is opened, to continue the work of another process, and after each erasure. After
+an error it is queued again, as long as its writer is open here.
 """
 
 import time
@@ -12,16 +17,20 @@ from itertools import islice
 from typing import Final
 
 from service.failpoints import reach
+from service.incidents import report_incident
+from service.workflows.maintenance.job_queue import JobQueue
 from service.workflows.model.amendments import Amendment, amendments_digest
+from service.workflows.model.errors import WorkflowError
 from service.workflows.model.journal import JournalAct
-from service.workflows.model.rows import Head
+from service.workflows.model.rows import DatasetRecord, Head
+from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
-from service.workflows.writer.committer import Operation
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, act_beside
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import WriterThread
+from service.workflows.writer.threads import WriterThread, handing_over_soon
 
 STRETCH_ENTRIES: Final = 1024
 _AT_ONCE: Final = 64
@@ -129,3 +138,44 @@ def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendmen
         transaction.amend(waiting)
         reach("amending")
         yield from (each.amendment for each in waiting)
+
+
+SILENT_RETRIES: Final = 600
+"""An erasure that is not amended after ten minutes is an incident; it is still retried."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Erasures:
+    """The erasures of one dataset, and the number of failed attempts to amend for them."""
+
+    record: DatasetRecord
+    writer: WriterThread
+    failures: int = 0
+
+
+class Amender(JobQueue[_Erasures]):
+    """The queue of datasets with erasures. Jobs left at the end are queued again at the next start."""
+
+    name = "amender"
+
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002 - a BackgroundService
+        self.ask(record, writer)
+
+    def ask(self, record: DatasetRecord, writer: WriterThread) -> None:
+        """Queue a dataset whose ledger is to be amended."""
+        self.put(_Erasures(record=record, writer=writer))
+
+    def title_of(self, job: _Erasures) -> str:
+        return f"erasures of dataset {job.record.id}"
+
+    def do(self, job: _Erasures) -> None:
+        if not job.writer.is_open:  # the new owner of the dataset has queued them
+            return
+        try:
+            with handing_over_soon():
+                amend_erased(job.writer, is_over=self._closed.is_set)
+        except (WorkflowError, StoreUnavailable, NoCheckpoint) as fault:
+            job.failures += 1
+            if job.failures == SILENT_RETRIES:
+                report_incident(fault, f"{self.title_of(job)}: entries are left to be amended; retrying")
+            self.put_again(job)

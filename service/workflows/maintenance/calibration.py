@@ -27,8 +27,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.answer_document import scaled
-from service.workflows.writer.batch import measure_of
+from service.workflows.writer.batch import measure_of, scaled
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from service.incidents import report_incident
-from service.workflows.writer.low_priority import lower_priority
+from service.workflows.writer.threads import lower_priority
 
 RETRY_S: Final = 1.0
 _ENDING_S: Final = 2.0

@@ -12,11 +12,10 @@ from service.query.problems import QueryProblem
 from service.workflows.maintenance.start_check import gives_its_hash
 from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
-from service.workflows.model.registrations import RegistrationHistory
-from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
+from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, RegistrationHistory
 from service.workflows.ports.store import CommitUnclear, Store
 from service.workflows.ports.transaction import Transaction
-from service.workflows.writer.answer_document import document
+from service.workflows.writer.batch import document
 
 __all__ = ["rebuild"]
 

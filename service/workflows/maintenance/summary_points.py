@@ -14,8 +14,7 @@ from typing import Final
 from service.incidents import report_incident
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store
-from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
 from service.workflows.reads.budget_summary import (
     all_accounts,
     cannot_afford,
@@ -25,8 +24,7 @@ from service.workflows.reads.budget_summary import (
 )
 from service.workflows.reads.ledger import snapshot
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.low_priority import handing_over_soon, lower_priority
-from service.workflows.writer.threads import WriterThread
+from service.workflows.writer.threads import WriterThread, handing_over_soon, lower_priority
 
 log = logging.getLogger("sparing.alarm")
 

@@ -3,20 +3,24 @@
 A replica applies an act by reading those slots again, or none (`replication.act_changes`). The slots of an upload
 are a compressed bitmap: a million consecutive ones take two hundred bytes, ten thousand scattered ones among a million
 twenty-one thousand. Where that would be long, the touched pages are told instead.
+
+Uploads: a request for one, its outcome, and the record of one under an idempotency key.
 """
 
 import hashlib
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import rfc8785
 
 from service.core.arrays import Integers
 from service.engine.pages import PAGE_SLOTS, pages_of
+from service.workflows.model.rows import Address
+from service.workflows.model.views import UploadReport
 
 TOUCHED_BYTES_MAX: Final = 2**16
 """Of a compressed bitmap; the detail of an act is read by every replica."""
@@ -89,3 +93,42 @@ def _bits(numbers: Integers) -> dict[str, Any]:
 def _numbers(told: Mapping[str, Any]) -> Integers:
     packed = np.frombuffer(zlib.decompress(b64decode(told["bits"])), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(packed)) + int(told["first"])
+
+
+RowsOverLimit = Literal["refuse", "truncate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadRequest:
+    """The table, type and options of an upload; `address` is the principal and its idempotency key, if any."""
+
+    table: str
+    content_type: str
+    delimiter: str = ","
+    rows_over_limit: RowsOverLimit = "refuse"
+    is_dry_run: bool = False
+    address: Address | None = None
+
+    def options(self) -> dict[str, str]:
+        """All that changes the effect of the same bytes. Defaults are left out: a later option changes no digest."""
+        said = {"table": self.table, "content_type": self.content_type}
+        stated = {"delimiter": self.delimiter, "rows_over_limit": self.rows_over_limit}
+        defaults = {field.name: field.default for field in fields(self)}
+        return said | {name: value for name, value in stated.items() if value != defaults[name]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadRecord:
+    """A stored upload: principal and idempotency key, a keyed digest of what was sent, and the report as JSON."""
+
+    address: Address
+    digest: bytes
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadOutcome:
+    """The report of an upload, and whether it was stored by an earlier request under the same key."""
+
+    report: UploadReport
+    is_repeat: bool = False

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import kept
 from service.core.release import Participants
-from service.query.canonical_json import canonical_json
+from service.query.canonical import canonical_json
 from service.workflows.model.pieces import (
     WHOLE,
     Outcome,

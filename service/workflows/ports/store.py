@@ -2,19 +2,133 @@
 
 The values that go in and out are in `service.workflows.model.rows`. Adapters live in `service.store`; each has an
 in-memory twin that passes the same contract suite (tests/contracts).
+
+The port of the table of principals, and of what analysts' queries may have cost.
+
+The port of the table of sign-ins: browsers that hold a cookie instead of an API key.
+
+The port of what is kept beside a ledger for its curators: points in time of the budget summary, and the alarm.
+
+The port of leases, by which one process at a time owns a dataset.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Protocol
 from uuid import UUID
 
+from service.query.schema import doc
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer
-from service.workflows.ports.principals import PrincipalTable
-from service.workflows.ports.sign_ins import SignInTable
-from service.workflows.ports.summaries import SummaryTable
+from service.workflows.model.rows import (
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    Lease,
+    OwnAnswer,
+    PrincipalRecord,
+    ReplicaAddress,
+)
 from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction
+
+
+class PrincipalTable(Protocol):
+    """The principals, durable."""
+
+    def add(self, records: Sequence[PrincipalRecord]) -> None:
+        """Keep new principals, all or none."""
+
+    def find(self, principal_id: UUID) -> PrincipalRecord | None:
+        """One principal, revoked or not."""
+
+    def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
+        """Those of these principals that are known, in no order."""
+
+    def listed(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
+        """The principals in order of id."""
+
+    def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
+        """The analysts that may ask a dataset, revoked ones too, by name."""
+
+    def change(self, record: PrincipalRecord) -> bool:
+        """Replace what may change of a principal: all but id, role, dataset and individual.
+
+        False, and nothing, when it is unknown or revoked.
+        """
+
+    def revoke(self, principal_id: UUID, at: datetime) -> bool:
+        """Revoke; False when unknown or revoked before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """One sign-in: the keyed hash of its cookie, its principal, and the key hash that the principal then had."""
+
+    token_hash: bytes = field(repr=False)
+    principal_id: UUID
+    key_hash: bytes = field(repr=False)
+    began_at: datetime
+    expires_at: datetime
+
+
+class SignInTable(Protocol):
+    """The sign-ins, durable."""
+
+    def add(self, sign_in: SignIn, *, now: datetime) -> None:
+        """Keep a new sign-in, and drop those that have expired by `now`."""
+
+    def find(self, token_hash: bytes) -> SignIn | None:
+        """One sign-in, expired or not."""
+
+    def extend(self, token_hash: bytes, expires_at: datetime) -> None:
+        """Let a sign-in last until `expires_at`; without effect on one that has ended."""
+
+    def end(self, token_hash: bytes) -> None:
+        """Forget a sign-in; without effect on one that has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryPoint:
+    """The budgets at one sequence of the ledger."""
+
+    seq: Annotated[int, doc("The ledger's sequence.")]
+    at: Annotated[datetime, doc("When the point was kept.")]
+    individuals: Annotated[int, doc("How many individuals the dataset had.")]
+    exhausted: Annotated[int, doc("How many individuals have nothing left.")]
+    paused: Annotated[int, doc("How many individuals had paused.")]
+    cannot_afford: Annotated[
+        int | None, doc("How many could not pay for another query like the last; null before the first.")
+    ]
+    quantiles: Annotated[Sequence[float], doc("The remaining share at each of the quantiles of the history.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetAlarm:
+    """Rings once, at `rang_seq`, when at least `share` of the people cannot pay for another query like the last."""
+
+    share: float
+    rang_seq: int | None = None
+
+
+class SummaryTable(Protocol):
+    """Points and alarms by dataset, durable."""
+
+    def add_point(self, dataset_id: int, point: SummaryPoint) -> None:
+        """Keep a point, unless there is one of its sequence."""
+
+    def points(self, dataset_id: int) -> list[SummaryPoint]:
+        """All points, by sequence."""
+
+    def drop_points(self, dataset_id: int, seqs: Sequence[int]) -> None:
+        """Forget the points of these sequences."""
+
+    def alarm(self, dataset_id: int) -> BudgetAlarm | None:
+        """The alarm that is set."""
+
+    def set_alarm(self, dataset_id: int, alarm: BudgetAlarm | None) -> None:
+        """Set, replace or remove the alarm."""
 
 
 class StoreUnavailable(Exception):
@@ -129,3 +243,19 @@ class Store(Protocol):
 
     def problems(self) -> list[str]:
         """Public codes of what keeps the store from serving; empty when ready."""
+
+
+class Leases(Protocol):
+    """Which process works on which dataset. Time is the store's clock alone; every method raises StoreUnavailable.
+
+    A lease decides only which process works. The charges are right with any number of them, by lock and fence.
+    """
+
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
+        """Take the dataset for `lease_s` if it is free, expired or the replica's own. Returns the lease in force."""
+
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
+        """Prolong every lease that is the replica's. Returns all leases in force, those of other replicas too."""
+
+    def release(self, replica: ReplicaAddress) -> None:
+        """End every lease of the replica's."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
-from service.workflows.model.journal import JournalAct
+from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
@@ -24,7 +24,6 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
-from service.workflows.model.upload_records import UploadRecord
 
 
 class Transaction(Protocol):

@@ -20,9 +20,16 @@ from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
 from service.workflows.model.views import BudgetRow, MyBudget, Page
 from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, LedgerPosition
 from service.workflows.ports.transaction import Transaction
-from service.workflows.reads.ledger import budget_row, my_budget_view, slot_of, snapshot
-from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
-from service.workflows.reads.promised_limit import promised
+from service.workflows.reads.ledger import (
+    PAGE_BYTES_MAX,
+    budget_row,
+    is_full,
+    my_budget_view,
+    number_of,
+    promised,
+    slot_of,
+    snapshot,
+)
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread

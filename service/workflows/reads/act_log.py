@@ -10,8 +10,7 @@ from typing import Any, Final
 from service.core.units import rho_of_units
 from service.workflows.model.listing_rows import ActRecord
 from service.workflows.model.views import ActRow, Page
-from service.workflows.reads.ledger import NEWEST, snapshot
-from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.reads.ledger import NEWEST, PAGE_BYTES_MAX, is_full, number_of, snapshot
 from service.workflows.rollback.guard import RollbackGuard
 
 _TOLD: Final = {

@@ -17,8 +17,7 @@ from service.workflows.model.ledger_entry import EntryRecord
 from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import BudgetSummary, LastQuery, ShareBin
 from service.workflows.ports.transaction import Transaction
-from service.workflows.reads.ledger import snapshot
-from service.workflows.reads.pages import PAGE_BYTES_MAX
+from service.workflows.reads.ledger import PAGE_BYTES_MAX, snapshot
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 

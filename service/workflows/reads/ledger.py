@@ -1,12 +1,28 @@
-"""Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals."""
+"""Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals.
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+The largest limit ever in force for an individual, on which the promise to it rests.
+
+The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
+budget, unless the schema has a column of limits; then it is the present limit, or the one before the first act in the
+journal that lowered it. The dataset's budget is used as a bound where that is unknown: after a restore that may have
+lost limits, after an erasure, since an individual may return with a lower limit, and for limits lowered before the
+journal stored the earlier value.
+
+The end of a page of a listing: after `limit` items, or earlier, so that its memory has a public bound.
+
+An item is on a page if the items before it on the page have fewer than PAGE_BYTES_MAX bytes together. Counted is only
+the part of an item without a close bound: the canonical query, or an individual's key.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+import numpy as np
 import orjson
 
 from service.accounting.statements import statement_of_account
@@ -16,14 +32,87 @@ from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.ledger_entry import EntryRecord, public_facts
 from service.workflows.model.listing_rows import EVERY_ENTRY, EntryFilter, OwnCharge
 from service.workflows.model.rows import DatasetRecord, OwnAccount
-from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, Receipt
+from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, PromiseOf, Receipt
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import Transaction
-from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
-from service.workflows.reads.promised_limit import Promised, promised
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.state import DatasetState
+
+PAGE_BYTES_MAX: Final = 2**20
+
+
+def is_full(sizes: Sequence[int], *, limit: int) -> bool:
+    """Whether a page of items of these sizes, in bytes, may have a next one."""
+    return len(sizes) == limit or sum(sizes) >= PAGE_BYTES_MAX
+
+
+def number_of(cursor: str | None, *, default: int) -> int:
+    """The number in a cursor. Raises InvalidRequest."""
+    if cursor is None:
+        return default
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise unknown_cursor()
+    return int(cursor)
+
+
+def unknown_cursor() -> InvalidRequest:
+    """The refusal of a cursor that this kind of listing has not returned."""
+    return InvalidRequest.of("cursor", "not a cursor of this listing")
+
+
+_LOWERED: Final = "limit"
+_ERASED: Final = "erase"
+_FENCE_FIRST: Final = 1
+"""The fence of a dataset that was never reconciled after a restore."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """The numbers behind a promise, in units.
+
+    `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is unknown.
+    A restored database may have lost charges: up to `joining_units` of individuals that joined afterwards, and
+    the part of a burn that exceeded an individual's limit (`is_restored`).
+    """
+
+    limit_units: int
+    of: PromiseOf
+    joining_units: int = 0
+    is_restored: bool = False
+
+    def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
+        """A bound on the true spent total: the largest limit after a capped burn, else spent + `joining_units`."""
+        if self.is_restored and spent_units >= limit_units:
+            return self.limit_units
+        return min(spent_units + self.joining_units, self.limit_units)
+
+
+def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Promised:
+    """The promise as of the transaction; later changes of the limit do not change it."""
+    head = transaction.head
+    largest = _largest(record, transaction, slot)
+    return Promised(
+        limit_units=record.budget_units if largest is None else largest,
+        of="dataset_budget" if largest is None else "largest_limit",
+        joining_units=head.joining_units,
+        is_restored=head.fence > _FENCE_FIRST,
+    )
+
+
+def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int | None:
+    """The largest limit ever in force, in units; None where it is not known."""
+    if transaction.head.joining_units > 0:
+        return None
+    if record.schema.budget_column is None:
+        return record.budget_units
+    limits: list[int] = transaction.individuals(of=np.array([slot])).limits.tolist()
+    for act in transaction.acts_on(slot, _LOWERED, _ERASED):
+        if "limit_before_units" not in act.detail:
+            return None
+        limits.append(int(act.detail["limit_before_units"]))
+    return max(limits)
+
 
 READ_BYTES_MAX: Final = 2**24
 """The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""

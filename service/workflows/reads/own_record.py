@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import numpy as np
 
 from service.query.calendar import date_text, time_text
-from service.query.coding import Coding, coding_of
+from service.query.columns import Coding, coding_of
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,

@@ -19,8 +19,7 @@ from service.incidents import report_incident
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Lease, ReplicaAddress
-from service.workflows.ports.leases import Leases
-from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.store import Leases, StoreUnavailable
 
 LEASE_S: Final = 3.0
 RENEWAL_EVERY_S: Final = 1.0

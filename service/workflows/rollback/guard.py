@@ -2,7 +2,7 @@
 
 A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
 burned in it (`maintenance.reconcile`); otherwise the dataset is closed. So it is when its ledger was found
-damaged (`service.workflows.maintenance.start_checks`).
+damaged (`service.workflows.maintenance.start_check`).
 """
 
 import threading

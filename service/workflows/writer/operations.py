@@ -10,8 +10,7 @@ from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.prepared import BaseVersion, PreparedOperation
+from service.workflows.writer.committer import BaseVersion, Operation, PreparedOperation
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 

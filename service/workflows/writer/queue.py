@@ -15,13 +15,11 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from service.core.noise import Entropy
-from service.workflows.admission.fair_queue import FairQueue
-from service.workflows.admission.schedule import Reservation
+from service.workflows.admission.schedule import FairQueue, Reservation
 from service.workflows.model.errors import Busy, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
-from service.workflows.replication.tail import Tail
+from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange, Tail
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.committer import Committer, Operation

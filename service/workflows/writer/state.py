@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Integers
-from service.core.contribution import Contributions
-from service.core.release import Participants, Release
+from service.core.release import Contributions, Participants, Release
 from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.engine.evaluate import contributions
@@ -25,7 +24,7 @@ from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetReco
 from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import changes_since
-from service.workflows.replication.tail import Tail
+from service.workflows.replication.exchange import Tail
 
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22

@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.forwarding.exchange import IDLE_S, KEPT_BYTES_MAX
-from service.api.middleware.chunked_body import DeliveryFailed
+from service.api.middleware.request_context import DeliveryFailed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress

@@ -7,7 +7,7 @@ import pytest
 
 from service.api.forwarding.exchange import HOP_HEADER
 from service.api.forwarding.middleware import Forwarding
-from service.testing.leases import MemoryLeases
+from service.testing.cache import MemoryLeases
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import NoCache

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from service.api.middleware.chunked_body import PIECE_BYTES, DeliveryFailed, deliver
+from service.api.middleware.request_context import PIECE_BYTES, DeliveryFailed, deliver
 
 LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
 

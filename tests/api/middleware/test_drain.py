@@ -3,7 +3,7 @@
 import asyncio
 
 from service.api.app import HttpOptions
-from service.api.middleware.drain import DrainState
+from service.api.middleware.request_context import DrainState
 from service.workflows.writer.submission import PendingAnswer
 from tests.api.world import COUNT, build_world
 

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.auth import RouteGuard
-from service.api.middleware.fast_path import FastPath, FastRoute, whole_body
+from service.api.query_requests import FastPath, FastRoute, whole_body
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import REGISTRATION

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Slots
 
 MS = 1_000_000
 SLOTS = Slots(length_ns=10 * MS)

@@ -12,13 +12,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, ReleaseSlots, declare_begun, declare_public_work
+from service.api.middleware.release_slots import Deadline, ReleaseSlots, Slots, declare_begun, declare_public_work
 from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
-from service.workflows.admission.admission import Ticket
-from service.workflows.admission.memory_bound import MemoryBound
-from service.workflows.admission.slot_rules import SlotRules
+from service.workflows.admission.admission import MemoryBound, Ticket
+from service.workflows.admission.schedule import SlotRules
 from service.workflows.model.views import Principal, Role
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.middleware.drain import DrainState
-from service.api.middleware.request_context import HEADERS, dressed
-from service.api.middleware.request_metrics import UNMATCHED
+from service.api.middleware.request_context import HEADERS, UNMATCHED, DrainState, dressed
 from tests.api.receiving import hello, received, request
 from tests.api.tally import Tally
 

@@ -1,7 +1,7 @@
 """Requests are counted by the template of their path, whatever became of them."""
 
 from service.api.app import HttpOptions
-from service.api.middleware.request_metrics import UNMATCHED
+from service.api.middleware.request_context import UNMATCHED
 from tests.api.route_table import ROUTES, served
 from tests.api.tally import Tally
 from tests.api.world import build_world

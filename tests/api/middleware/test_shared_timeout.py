@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.middleware.shared_timeout import SharedTimeout
+from service.api.middleware.request_limits import SharedTimeout
 
 LIMIT_S = 30.0
 

@@ -7,8 +7,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from service.api.exports import PARQUET
 from service.api.routes import overview
+from service.api.routes.overview import PARQUET
 from tests.api.world import COUNT, CSV, World
 
 ODD = ["ø, å", 'say "x"', "=1+1", "-5", "a/b?c"]
@@ -64,7 +64,7 @@ async def test_a_process_has_a_bounded_number_of_streams(world: World, monkeypat
 
 async def test_an_export_has_every_account(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """In both forms, over many pages; a spreadsheet takes no key for a formula."""
-    monkeypatch.setattr("service.api.exports._PAGE", 3)
+    monkeypatch.setattr("service.api.routes.overview._PAGE", 3)
     await _add_odd_people(world)
     path = "/v1/datasets/care/budgets/export"
     listed = (await world.call("curator", "GET", "/v1/datasets/care/budgets")).json()["items"]

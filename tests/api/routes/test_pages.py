@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from service.api.page_files import page_files
+from service.api.routes.pages import page_files
 from tests.api.world import ROLES, World
 
 PAGES = ["/sign-in", "/docs", *(f"/{role}" for role in ROLES), "/curator/any/place", "/analyst/answer/1"]

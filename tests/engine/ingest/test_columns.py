@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.core.arrays import Mask
 from service.engine.ingest.columns import code_column
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn
 
 AGE = IntegerColumn(type="integer", lower=0, upper=120)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Schema
 from tests.engine.ingest.uploads import ARROW, PARQUET, PEOPLE, VISITS, arrow, parquet, problems, read
 

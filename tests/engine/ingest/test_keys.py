@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.ingest import keys as module
-from service.engine.ingest.keys import ArrowKeys
+from service.engine.ingest import reader as module
+from service.engine.ingest.reader import ArrowKeys
 
 CHUNKS = st.lists(st.lists(st.sampled_from(["ann", "bob", "ärla", "x" * 256, '"\\']), max_size=6), max_size=4)
 

@@ -9,7 +9,7 @@ import pytest
 
 from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, reader
 from service.engine.ingest.reader import read_rows
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from tests.engine.ingest.uploads import (
     ARROW,
     CSV,

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.ingest.problems import RowsProblem
-from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
-from service.engine.ingest.rows import Rows
+from service.engine.ingest.reader import ARROW, CSV, NDJSON, Rows, read_rows
 from service.query.schema import Schema
 
 TABLE = Schema.model_validate(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.query.coding import coding_of
+from service.query.columns import coding_of
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from tests.contracts.stores import dataset, open_store

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from service.engine.pages import PageTotals
-from service.store.postgres.sealing import SEAL_BYTES
+from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.pieces import STRETCH_SLOTS
 from service.workflows.model.rows import StoredPage

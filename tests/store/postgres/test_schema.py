@@ -12,8 +12,8 @@ from psycopg import errors
 
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
-from service.store.postgres.migrate import migrate
-from service.store.postgres.pool import DurabilityTooWeak
+from service.store.postgres.registrations import migrate
+from service.store.postgres.sessions import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear

@@ -10,10 +10,9 @@ import psycopg
 import pytest
 
 from service.query.schema import Schema
-from service.store.postgres.connection import Connection
 from service.store.postgres.data_tables import records_tables
-from service.store.postgres.pool import LONG_MAX, SessionPool
-from service.store.postgres.sealing import SEAL_BYTES
+from service.store.postgres.rows import SEAL_BYTES
+from service.store.postgres.sessions import LONG_MAX, Connection, SessionPool
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
@@ -216,7 +215,7 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
 ) -> None:
     """Stretch after stretch, of accounts and of records, with gaps between the slots and after an erasure."""
     monkeypatch.setattr("service.store.postgres.data_tables.BLOCKS_AT_ONCE", 2)
-    monkeypatch.setattr("service.store.postgres.account_rows.SLOTS_AT_ONCE", 100)
+    monkeypatch.setattr("service.store.postgres.accounts.SLOTS_AT_ONCE", 100)
     kept = store.add_dataset(dataset())
     slots = np.arange(0, 3000, 3)
     items = np.arange(1000, dtype=np.uint32)
@@ -270,7 +269,7 @@ def test_readers_leave_connections_to_transactions_that_lock(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many read, a dataset can be locked; a reader too many gives up after a while."""
-    monkeypatch.setattr("service.store.postgres.pool._WAIT_S", 0.1)
+    monkeypatch.setattr("service.store.postgres.sessions._WAIT_S", 0.1)
     crowded = PostgresStore(database_url, LEDGER_KEY, connections_max=6)
     kept = crowded.add_dataset(dataset())
     with crowded.transaction(kept.id, lock=False), crowded.transaction(kept.id, lock=False):

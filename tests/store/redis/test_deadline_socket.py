@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from service.store.redis.deadline_socket import DeadlineSocket
+from service.store.redis.client import DeadlineSocket
 
 
 def test_a_late_look_finds_what_came_in_time_without_waiting() -> None:

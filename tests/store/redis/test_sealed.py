@@ -4,8 +4,7 @@ import orjson
 import pytest
 
 from service.store.redis import encoding
-from service.store.redis.sealed import SealedCache
-from service.store.redis.sealing import Seal
+from service.store.redis.sealed import Seal, SealedCache
 from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.contracts.caches import GENESIS, KEY, account_slice
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.store.redis.sealing import Seal
+from service.store.redis.sealed import Seal
 
 SEAL = Seal(b"k" * 32)
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from service.store.witness.combined import CombinedWitness
-from service.testing.witness import MemoryWitness
+from service.testing.cache import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 

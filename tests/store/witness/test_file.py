@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from service.store.witness.combined import RECORD_BYTES, decode, encode
 from service.store.witness.file import FileWitness
-from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 

@@ -7,8 +7,7 @@ import pytest
 
 from service.query.cost import PublicCost, Speed
 from service.query.parse import parse_query
-from service.workflows.admission.admission import Admission, Ticket
-from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.admission import Admission, MemoryBound, Ticket
 from service.workflows.admission.scheduler import START_NS, Dispatcher, slot_rules
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable
 from service.workflows.queries.submit import compiled

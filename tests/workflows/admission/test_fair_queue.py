@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.workflows.admission.fair_queue import FairQueue
+from service.workflows.admission.schedule import FairQueue
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.cost import PublicCost
-from service.workflows.admission.memory_bound import Hold, MemoryBound, MemoryFull, RequestTooLarge
+from service.workflows.admission.admission import Hold, MemoryBound, MemoryFull, RequestTooLarge
 
 MAX = 1000
 costs = st.builds(PublicCost, time_ns=st.just(0), kept_bytes=st.integers(0, 300), working_bytes=st.integers(0, 300))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from service.query.cost import PublicCost
 from service.workflows.admission import schedule as module
-from service.workflows.admission.schedule import RequestTooCostly, Schedule, ScheduleFull, SlotRequest
-from service.workflows.admission.slot_rules import SlotRules
+from service.workflows.admission.schedule import RequestTooCostly, Schedule, ScheduleFull, SlotRequest, SlotRules
 from tests.workflows.slotwise import Asked, Slotwise
 
 SLOT = 1000

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest
+from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest, SlotRules
 from service.workflows.admission.scheduler import (
     ACT_EVERY_NS,
     ACTS_WAITING_MAX,
@@ -24,7 +24,6 @@ from service.workflows.admission.scheduler import (
     Scheduler,
     slot_rules,
 )
-from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.model.errors import Unavailable
 from tests.workflows.slotwise import Asked, Slotwise
 

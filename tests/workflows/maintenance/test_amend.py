@@ -10,8 +10,7 @@ from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
 from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import job_queue
-from service.workflows.maintenance.amend import NoCheckpoint, amend_erased, stretches_left
-from service.workflows.maintenance.amender import Amender
+from service.workflows.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.journal import JournalAct
@@ -209,7 +208,7 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
     replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lasting fault is logged once, and the job is retried."""
-    monkeypatch.setattr("service.workflows.maintenance.amender.SILENT_RETRIES", 3)
+    monkeypatch.setattr("service.workflows.maintenance.amend.SILENT_RETRIES", 3)
     faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
 
     def failing(writer: WriterThread, is_over: Any) -> int:
@@ -217,7 +216,7 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
             raise faults.pop()
         return amend_erased(writer, is_over=is_over)
 
-    monkeypatch.setattr("service.workflows.maintenance.amender.amend_erased", failing)
+    monkeypatch.setattr("service.workflows.maintenance.amend.amend_erased", failing)
     amender.ask(replica.registry.record("survey"), writer_of(replica))
     for expected in (0, 0, 1, 1):
         assert amender.step()
@@ -232,7 +231,7 @@ def test_an_error_is_an_incident_and_affects_that_dataset_alone(
 ) -> None:
     """The next dataset is amended."""
     with monkeypatch.context() as patched:
-        patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda writer, is_over: 1 // 0)
+        patched.setattr("service.workflows.maintenance.amend.amend_erased", lambda writer, is_over: 1 // 0)
         amender.ask(replica.registry.record("survey"), writer_of(replica))
         assert amender.step()
     assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text

@@ -13,8 +13,8 @@ from service.query.problems import QueryProblem
 from service.testing.store import MemoryStore
 from service.testing.tables import Dataset
 from service.workflows.maintenance import rebuild_answer as rebuild_module
-from service.workflows.maintenance.burn import burn
 from service.workflows.maintenance.rebuild_answer import rebuild
+from service.workflows.maintenance.reconcile import burn
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.rows import AnswerRecord

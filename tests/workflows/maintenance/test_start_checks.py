@@ -9,8 +9,8 @@ import pytest
 
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.maintenance import job_queue, start_checks
-from service.workflows.maintenance.start_checks import StartChecks
+from service.workflows.maintenance import job_queue, start_check
+from service.workflows.maintenance.start_check import StartChecks
 from service.workflows.model.errors import LedgerDamaged
 from service.workflows.model.rows import Asked
 from service.workflows.model.views import Principal
@@ -67,7 +67,7 @@ def replica(store: FaultyStore) -> Iterator[Replica]:
 def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
     """The checks of that replica, stepped by the test, without delays."""
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
-    monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(start_check, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
     replica.registry._background.append(checks)  # without its thread
     return checks
@@ -144,8 +144,8 @@ def test_an_unavailable_store_is_tried_again(
         for _ in range(2):
             assert checks.step()
         assert [code(replica, name) for name in NAMES] == [None, None]
-        store.faults = [StoreUnavailable() for _ in range(start_checks.SILENT_RETRIES)]
-        for _ in range(start_checks.SILENT_RETRIES - 2):
+        store.faults = [StoreUnavailable() for _ in range(start_check.SILENT_RETRIES)]
+        for _ in range(start_check.SILENT_RETRIES - 2):
             assert checks.step()
         assert caplog.messages == []
         for _ in range(3):
@@ -176,7 +176,7 @@ def test_a_check_waits_a_bounded_time_for_the_load(replica: Replica, checks: Sta
     checks.ask(record, guard, is_loaded=lambda: next(loading))
     assert checks.step()
     assert (list(loading), guard.code) == ([True], "ledger-damaged")
-    never = iter([False] * (start_checks.LOOKS + 1))
+    never = iter([False] * (start_check.LOOKS + 1))
     checks.ask(record, guard, is_loaded=lambda: next(never))
     assert checks.step()
     assert list(never) == [False]

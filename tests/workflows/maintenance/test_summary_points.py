@@ -19,7 +19,7 @@ from service.workflows.maintenance.summary_points import (
     SummaryPoints,
 )
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
 from tests.workflows.replicas import eventually

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from service.query.canonical_json import canonical_json
+from service.query.canonical import canonical_json
 from service.workflows.model.analyst_views import ReleaseRow
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal
@@ -58,8 +58,8 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
     (page,) = every_page(replica, who, 100)
     length = len(canonical_json(page[0].query))
     for bytes_max, expected in ((2 * length, [2, 2, 1]), (2 * length + 1, [3, 2]), (1, [1] * 5 + [0])):
-        monkeypatch.setattr("service.workflows.reads.pages.PAGE_BYTES_MAX", bytes_max)
-        monkeypatch.setattr("service.workflows.queries.releases.PAGE_BYTES_MAX", bytes_max)
+        monkeypatch.setattr("service.workflows.reads.ledger.PAGE_BYTES_MAX", bytes_max)
+        monkeypatch.setattr("service.workflows.analyst.PAGE_BYTES_MAX", bytes_max)
         assert [len(page) for page in every_page(replica, who, 100)] == expected
 
 

@@ -14,11 +14,10 @@ from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.testing.witness import MemoryWitness
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable

@@ -15,8 +15,7 @@ from service.core.units import rho_of_units, units_down
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import MyBudget, Principal
-from service.workflows.reads.ledger import my_budget_view, slot_of
-from service.workflows.reads.promised_limit import Promised, promised
+from service.workflows.reads.ledger import Promised, my_budget_view, promised, slot_of
 from service.workflows.replica import Replica
 from tests.factories import PEOPLE, analyst, ask, open_replica, register
 

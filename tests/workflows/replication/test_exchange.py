@@ -8,8 +8,14 @@ from service.store.redis.sealed import SealedCache
 from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.cache import SharedEntry
-from service.workflows.replication.exchange import ENTRY_BYTES_MAX, LOOK_EVERY_S, OUTBOX_MAX, ReplicaExchange
-from service.workflows.replication.tail import TAIL_MAX, Tail
+from service.workflows.replication.exchange import (
+    ENTRY_BYTES_MAX,
+    LOOK_EVERY_S,
+    OUTBOX_MAX,
+    TAIL_MAX,
+    ReplicaExchange,
+    Tail,
+)
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, notice
 from tests.contracts.stores import dataset
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.leases import MemoryLeases
+from service.testing.cache import MemoryLeases
 from service.testing.store import MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Head
-from service.workflows.replication.tail import TAIL_MAX, Tail
+from service.workflows.replication.exchange import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, chain
 
 ENTRIES = chain(8)

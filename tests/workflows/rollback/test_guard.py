@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from service.store.witness.combined import CombinedWitness
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.reconcile import Reconciled, after, before, reconcile, reconcile_plan
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
@@ -143,7 +143,7 @@ def test_readiness_tries_the_witness_again(
     store: FaultyStore, witness: WatchedWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replica that is not ready gets no queries, so readiness itself has to try again."""
-    monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
+    monkeypatch.setattr("service.workflows.replica.READY_FOR", timedelta(0))
     with open_replica(store, witness=witness) as replica:
         register(replica)
         upload(replica, "people", THREE_PEOPLE[:1])

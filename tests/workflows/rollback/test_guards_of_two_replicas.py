@@ -12,9 +12,9 @@ import pytest
 from service.engine.pages import PageTotals
 from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.testing.witness import MemoryWitness
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 from service.workflows.ports.store import Store, StoreUnavailable

@@ -7,7 +7,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.workflows.writer.answer_document import scaled
+from service.workflows.writer.batch import scaled
 
 
 @given(st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8), st.integers(-40, 20))

@@ -10,13 +10,12 @@ import numpy as np
 import orjson
 import pytest
 
-from service.api.binary_answers import NPY
-from service.api.responses import respond
+from service.api.responses import NPY, respond
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal

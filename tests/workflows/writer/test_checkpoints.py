@@ -8,7 +8,7 @@ import pytest
 
 from service.core.arrays import Codes
 from service.engine.inverted import Inverted
-from service.query.coding import Coding
+from service.query.columns import Coding
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import Checkpoint

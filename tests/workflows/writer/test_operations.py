@@ -20,8 +20,8 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable
 from service.workflows.ports.transaction import LongAct
 from service.workflows.replica import Replica
+from service.workflows.writer.committer import BaseVersion
 from service.workflows.writer.operations import ATTEMPTS_MAX
-from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY

@@ -17,7 +17,7 @@ from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved
 from service.workflows.reads.ledger import pausing
 from service.workflows.replica import Replica
-from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
+from service.workflows.writer.committer import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals
 from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload, values
 

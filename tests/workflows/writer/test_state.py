@@ -8,10 +8,10 @@ import pytest
 from service.core.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
-from service.query.coding import Coding
+from service.query.columns import Coding
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable

@@ -17,9 +17,8 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
-from service.workflows.model.registrations import RegistrationHistory
-from service.workflows.model.rows import AnswerRecord
-from service.workflows.writer.answer_document import Stated, document
+from service.workflows.model.rows import AnswerRecord, RegistrationHistory
+from service.workflows.writer.batch import Stated, document
 
 _PLANS_KEPT: Final = 64
 

@@ -1,10 +1,18 @@
-"""The replay of the entries: their chain, their fields, and every individual's spent total, compared with the pages."""
+"""The replay of the entries: their chain, their fields, and every individual's spent total, compared with the pages.
+
+The stored totals of a pruning compared with the journal, whose last `prune` act binds them.
+
+Amendments compared with the journal and the entries: every changed content must be accounted for.
+
+An amendment takes one erased individual out of one entry, whose charge for it is then unknown; all entries together
+miss as many units as the accounts of erased individuals hold beyond the replay.
+"""
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 from uuid import UUID
 
 import numpy as np
@@ -13,17 +21,121 @@ from service.core.arrays import Integers
 from service.core.release import exact_sum
 from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
-from service.workflows.maintenance.verify.accounts import NAMED_MAX
-from service.workflows.maintenance.verify.amendments import Amended
+from service.workflows.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
 from service.workflows.maintenance.verify.journal import JournalState
-from service.workflows.maintenance.verify.participation import Participation, Priced
-from service.workflows.maintenance.verify.pruning import PrunedLedger
-from service.workflows.maintenance.verify.totals import ReplayedTotals
+from service.workflows.maintenance.verify.totals import ReplayedTotals, totals_digest
+from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, private_digest
 from service.workflows.model.pieces import pieces_digest
 from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse, StoredPage
 from service.workflows.ports.transaction import Transaction
+
+Place = tuple[int, int]
+"""Sequence and number of an amended part."""
+
+
+class _Stretch(NamedTuple):
+    """Entries with `after` < seq <= `to`, whose amendments of one erasure have this digest."""
+
+    erasure: int
+    after: int
+    to: int
+    digest: str
+
+
+class Amended:
+    """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
+
+    def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
+        self.findings: list[str] = []
+        self._by_place: dict[Place, list[Amendment]] = defaultdict(list)
+        self._by_erasure: dict[int, list[Amendment]] = defaultdict(list)
+        for each in amendments:
+            self._by_place[each.seq, each.number].append(each)
+            self._by_erasure[each.erasure].append(each)
+        stretches = [each for act in acts if act.act == "amend" for each in self._stretch(act)]
+        erased = {act.number: act.detail.get("slot") for act in acts if act.act == "erase"}
+        slots = {erased.get(each.erasure) for each in stretches}
+        self.slots: Integers = np.array(sorted(each for each in slots if isinstance(each, int)), dtype=np.int64)
+        self._check_rows(stretches)
+
+    def count(self, entry: LedgerEntry) -> int:
+        """The number of individuals taken out of an entry."""
+        return sum(len(self._by_place.get((entry.seq, number), ())) for number, _, _ in _parts(entry))
+
+    def wrong_with(self, entry: LedgerEntry) -> Iterator[str]:
+        """Findings if an entry's content is not the one that its amendments lead to."""
+        for number, written, held in _parts(entry):
+            leads_to = written
+            for each in self._by_place.get((entry.seq, number), ()):
+                if each.old_digest != leads_to:
+                    yield f"its part {number} was amended from something else"
+                leads_to = each.new_digest
+            if leads_to != held:
+                yield f"its part {number} is not the one that its amendments lead to"
+
+    def _stretch(self, act: JournalAct) -> Iterator[_Stretch]:
+        try:
+            erasure, after, to = (int(act.detail[name]) for name in ("erasure", "after", "to"))
+            yield _Stretch(erasure, after, to, str(act.detail["digest"]))
+        except (KeyError, ValueError, TypeError) as error:
+            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
+
+    def _check_rows(self, stretches: Sequence[_Stretch]) -> None:
+        told = 0
+        for erasure, after, to, digest in stretches:
+            rows = [each for each in self._by_erasure[erasure] if after < each.seq <= to]
+            told += len(rows)
+            if amendments_digest(rows).hex() != digest:
+                named = f"rows {after + 1} to {to} of act {erasure}"
+                self.findings.append(f"amendments: {named} are not those of the journal")
+        if told != sum(map(len, self._by_erasure.values())):
+            self.findings.append("amendments: there are rows of which no act tells")
+
+
+def _parts(entry: LedgerEntry) -> Iterator[tuple[int, bytes, bytes]]:
+    """(number, digest as written, digest of what is held) of each part."""
+    for piece in entry.pieces:
+        yield piece.number, piece.bound_digest, piece.digest
+
+
+@dataclass(slots=True, kw_only=True)
+class PrunedLedger:
+    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 if nothing is pruned.
+
+    `pages` are every individual's totals there, which include `ahead_units` of later entries.
+    """
+
+    seq: int = 0
+    hash: str = ""
+    ahead_units: int = 0
+    pages: tuple[StoredPage, ...] = ()
+    findings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
+        """Compare the head, the journal and the stored totals."""
+        made = cls(pages=tuple(pages))
+        for act in acts:
+            if act.act == "prune":
+                made._take(act)
+        if head.pruned_seq != made.seq:
+            made.findings.append(f"heads: says pruned_seq {head.pruned_seq}, the journal gives {made.seq}")
+        return made
+
+    def _take(self, act: JournalAct) -> None:
+        """Read a `prune` act; the last one counts."""
+        self.findings.clear()
+        try:
+            self.seq, self.hash = int(act.detail["seq"]), str(act.detail["hash"])
+            self.ahead_units = int(act.detail["ahead_units"])
+            digest = totals_digest(bytes.fromhex(act.detail["salt"]), self.pages).hex()
+            if digest != act.detail["totals"]:
+                self.findings.append("pruned_totals: its rows are not those of the journal")
+        except (KeyError, ValueError, TypeError) as error:
+            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
+
 
 _UNKNOWN = -1
 

@@ -19,8 +19,7 @@ from service.core.budget import budget_units
 from service.core.units import UNITS_PER_RHO
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import genesis
-from service.workflows.model.registrations import RegistrationHistory, registration_digest
-from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.rows import DatasetRecord, RegistrationHistory, registration_digest
 
 DIGITS_MAX: Final = 16
 """Digits of a rho after the point: 2^-40 rho is about 10^-12, so that at most ten thousand decimals are tried."""

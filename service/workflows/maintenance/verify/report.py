@@ -14,8 +14,7 @@ from service.workflows.maintenance.verify.answers import AnswersCheck
 from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.maintenance.verify.registration import check_registration
-from service.workflows.model.registrations import RegistrationHistory
-from service.workflows.model.rows import DatasetRecord, WitnessRecord
+from service.workflows.model.rows import DatasetRecord, RegistrationHistory, WitnessRecord
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from service.core.arrays import Integers
 from service.core.release import exact_sum
 from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
-from service.workflows.maintenance.verify.accounts import NAMED_MAX
-from service.workflows.maintenance.verify.participation import Priced
+from service.workflows.maintenance.verify.accounts import NAMED_MAX, Priced
 from service.workflows.model.rows import StoredPage
 
 _TAG: Final = b"sparing totals 1\0"

@@ -14,12 +14,12 @@ from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
+from service.testing.cache import MemoryWitness
 from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.maintenance.verify.report import Report, verify_all
-from service.workflows.model.registrations import RegistrationHistory
+from service.workflows.model.rows import RegistrationHistory
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing

@@ -12,12 +12,12 @@ from service.core.units import UNITS_PER_RHO, rho_of_units, units_down
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.calendar import days_of, seconds_of
-from service.query.coding import Coding, coding_of
+from service.query.columns import Coding, coding_of
 from service.query.language import Query, Sigma
 from service.query.parse import parse_query
 from service.query.plan import CountIndividuals, Plan, compile_query
-from service.query.precision import half_width_95
 from service.query.problems import QueryProblem
+from service.query.scale import half_width_95
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,

@@ -1,0 +1,276 @@
+"""The columns of some rows as a query reads them: stored, the individuals' own, or calculated, each when first read.
+
+A calculated column is worked out by elementwise integer operations on the row at hand, so that its value is a function
+of that row and of public bounds alone. NULL in any operand gives NULL.
+
+Chosen rows in runs of bounded size: the unit in which vectors are made.
+
+A run ends where an individual ends. Large pieces are cut and small ones are put together, so that how many runs there
+are follows from how many rows there are, and memory has a public bound (`service.query.working_memory`). There is
+always a run, if need be of no rows: a query that selects nothing goes the way of a query that selects one row.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import Codes, Integers, Mask, take
+from service.query.columns import Calculated, Coding, Cyclic, Intervals, OwnColumn, Placed, QueryColumn, Term, Weighted
+from service.query.working_memory import CODE_TABLE_SPAN_MAX, TABLE_SPAN_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableRows:
+    """All rows (n of them) of a table of individuals, or of one page of a table of events."""
+
+    stored: Mapping[str, Codes]  # (n,) each
+    columns: Mapping[str, QueryColumn]  # those that the query reads
+    owners: NDArray[np.uint16] | None = None  # (n,) of events: the individual within its page
+    individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
+    tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
+
+    def at(self, rows: slice | Integers) -> "RowView":
+        """The columns of some of the rows."""
+        return RowView(self, rows)
+
+
+class RowView(Mapping[str, Codes]):
+    """The codes (k,) by column of some rows (k of them)."""
+
+    def __init__(self, table: TableRows, rows: slice | Integers) -> None:
+        self._table, self._rows = table, rows
+        self._read: dict[str, Codes] = {}
+
+    def __getitem__(self, name: str) -> Codes:
+        codes = self._read.get(name)
+        if codes is None:
+            codes = self._read[name] = self._codes(name)
+        return codes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.columns)
+
+    def __len__(self) -> int:
+        return len(self._table.columns)
+
+    def _codes(self, name: str) -> Codes:
+        column = self._table.columns.get(name)
+        if column is None or column.formula is None:
+            return self._taken(self._table.stored[name])
+        match column.formula:
+            case OwnColumn(column=own):
+                return take(self._table.individuals[own], self._owners())
+            case Calculated() as formula:
+                return self._calculated(formula, column.coding)
+            case Intervals() | Weighted() | Placed() as formula:
+                codes = self[formula.column]
+                if name in self._table.tables:
+                    return take(self._table.tables[name], codes)
+                return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
+            case Cyclic() as formula:
+                return self._cyclic(formula, column.coding)
+
+    def _taken(self, codes: Codes) -> Codes:
+        return codes[self._rows] if isinstance(self._rows, slice) else take(codes, self._rows)
+
+    def _owners(self) -> Integers:
+        if self._table.owners is None:
+            raise KeyError("rows of individuals have no owner")
+        owners = self._table.owners
+        taken = owners[self._rows] if isinstance(self._rows, slice) else take(owners, self._rows)
+        return taken.astype(np.int64)
+
+    def _calculated(self, formula: Calculated, coding: Coding) -> Codes:
+        steps, is_null = self._steps(formula.left)
+        if formula.right is not None:
+            other, other_null = self._steps(formula.right)
+            is_null = other_null if is_null is None else is_null if other_null is None else is_null | other_null
+            steps = _combined(formula.operator, steps, other)
+        elif formula.operator == "abs":
+            steps = np.abs(steps)
+        else:
+            steps = np.clip(steps, formula.low, formula.high)
+        return _coded(np.broadcast_to(steps - coding.offset, self._shape()), is_null, coding)
+
+    def _cyclic(self, formula: Cyclic, coding: Coding) -> Codes:
+        codes = self[formula.column]
+        numbers = (codes.astype(np.int64) + formula.offset) // formula.divisor + formula.added
+        if formula.modulus is not None:
+            numbers %= formula.modulus
+        return _coded(numbers, codes == self._table.columns[formula.column].coding.null_code, coding)
+
+    def _steps(self, term: Term) -> tuple[Integers, Mask | None]:
+        """An operand in whole steps, and where it is NULL; of a constant one number and None."""
+        if term.column is None:
+            return np.array(term.offset, dtype=np.int64), None
+        codes, coding = self[term.column], self._table.columns[term.column].coding
+        is_null = codes == coding.null_code
+        steps = np.where(is_null, 0, codes).astype(np.int64) + term.offset
+        if term.shift >= 0:
+            return np.left_shift(steps, term.shift), is_null
+        return _shifted_right(steps, -term.shift), is_null
+
+    def _shape(self) -> tuple[int]:
+        return (self._rows.stop - self._rows.start if isinstance(self._rows, slice) else self._rows.size,)
+
+
+def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
+    """For each column in intervals, with weights or of places, of a small domain: its code by every code, NULL too."""
+    tables = {}
+    for name, column in columns.items():
+        if not isinstance(column.formula, (Intervals, Weighted, Placed)):
+            continue
+        own = columns[column.formula.column].coding
+        if isinstance(column.formula, Placed) and own.span <= TABLE_SPAN_MAX:
+            table = np.full(own.null_code + 1, column.coding.null_code, dtype=column.coding.dtype)
+            table[np.array(column.formula.codes)] = np.arange(len(column.formula.codes), dtype=column.coding.dtype)
+            tables[name] = table
+        elif own.span <= CODE_TABLE_SPAN_MAX:
+            tables[name] = sought_codes(
+                column.formula, column.coding, own, np.arange(own.null_code + 1, dtype=np.uint64)
+            )
+    return tables
+
+
+def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Coding, codes: Codes) -> Codes:
+    """The code (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL, by a search."""
+    match formula:
+        case Intervals():
+            return interval_codes(formula, coding, codes)
+        case Weighted():
+            return weighted_codes(formula, coding, own, codes)
+        case Placed():
+            return placed_codes(formula, coding, codes)
+
+
+def placed_codes(formula: Placed, coding: Coding, codes: Codes) -> Codes:
+    """The place (k,) of each of `codes` (k,) in the list, or NULL."""
+    order = np.argsort(np.array(formula.codes))
+    listed, sought = np.array(formula.codes, dtype=np.int64)[order], codes.astype(np.int64)
+    found = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
+    return _coded(order[found], listed[found] != sought, coding)
+
+
+def weighted_codes(formula: Weighted, coding: Coding, own: Coding, codes: Codes) -> Codes:
+    """The weight (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL."""
+    listed, steps = np.array(formula.codes, dtype=np.int64), np.array(formula.steps, dtype=np.int64)
+    sought = codes.astype(np.int64)
+    places = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
+    weights = np.where(listed[places] == sought, steps[places], 0)
+    return _coded(weights - coding.offset, codes == own.null_code, coding)
+
+
+def interval_codes(formula: Intervals, coding: Coding, codes: Codes) -> Codes:
+    """The interval (k,) that each of `codes` (k,) lies in, or NULL."""
+    thresholds = np.array(formula.thresholds, dtype=np.int64)
+    places = np.searchsorted(thresholds, codes.astype(np.int64), side="right") - 1
+    return _coded(places, (places < 0) | (places > coding.span), coding)
+
+
+def _combined(operator: str, left: Integers, right: Integers) -> Integers:
+    joined: Integers = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[operator](left, right)
+    return joined
+
+
+def _shifted_right(steps: Integers, bits: int) -> Integers:
+    """`steps / 2**bits` rounded half up; every operand has less than 62 bits, so that more shift to zero."""
+    if bits > 62:
+        return np.zeros_like(steps)
+    return np.right_shift(steps + (1 << (bits - 1)), bits)
+
+
+def _coded(codes: Integers, is_null: Mask | None, coding: Coding) -> Codes:
+    coded: Codes = codes.astype(coding.dtype)
+    if is_null is not None:
+        coded[is_null] = coding.null_code
+    return coded
+
+
+Element = TypeVar("Element", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChosenRows:
+    """Rows of a table that a query has chosen, k of its n."""
+
+    table: TableRows
+    rows: Integers  # (k,) increasing
+    slots: Integers  # (k,) the individuals that the rows are of, not decreasing
+
+    def parts(self, rows_max: int) -> "Iterable[ChosenRows]":
+        """The piece cut as `cuts` says."""
+        if self.rows.size <= rows_max:
+            return (self,)
+        return (self._part(part) for part in cuts(self.slots, rows_max))
+
+    def slices(self, rows_max: int) -> "Iterator[ChosenRows]":
+        """The piece cut after every `rows_max` rows, whosever they are."""
+        return (self._part(slice(start, start + rows_max)) for start in range(0, self.rows.size, rows_max))
+
+    def _part(self, part: slice) -> "ChosenRows":
+        return ChosenRows(table=self.table, rows=self.rows[part], slots=self.slots[part])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """Pieces, at least one, that are worked on together; no individual is in two runs."""
+
+    pieces: Sequence[ChosenRows]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(piece.rows.size for piece in self.pieces)
+
+    @property
+    def slots(self) -> Integers:
+        """The individuals that the rows (k of them) are of, (k,), not decreasing."""
+        return _joined([piece.slots for piece in self.pieces])
+
+    def codes(self, names: Iterable[str]) -> dict[str, Codes]:
+        """Some columns of the rows (k of them), (k,) each."""
+        views = [piece.table.at(piece.rows) for piece in self.pieces]
+        return {name: _joined([view[name] for view in views]) for name in names}
+
+
+def runs(pieces: Iterable[ChosenRows], rows_max: int) -> Iterator[Run]:
+    """All rows of the pieces in order, at most `rows_max` in a run, or one individual's if these are more.
+
+    There is at least one piece, and no individual has rows in two of them.
+    """
+    held: list[ChosenRows] = []
+    rows = 0
+    for part in chain.from_iterable(piece.parts(rows_max) for piece in pieces):
+        if part.rows.size == 0 and held:
+            continue
+        if rows > 0 and rows + part.rows.size > rows_max:
+            yield Run(pieces=held)
+            rows = 0
+        held = [*held, part] if rows > 0 else [part]
+        rows += part.rows.size
+    yield Run(pieces=held)
+
+
+def cuts(owners: NDArray[np.integer[Any]], rows_max: int) -> Iterator[slice]:
+    """Slices of `owners` (k,), which do not decrease: each ends where an owner's rows end.
+
+    A slice has at most `rows_max` rows, or one owner's if these are more; of no rows there is one slice.
+    """
+    start = 0
+    while start + rows_max < owners.size:
+        beyond = owners[start + rows_max]
+        stop = int(np.searchsorted(owners, beyond))
+        if stop <= start:
+            stop = int(np.searchsorted(owners, beyond, side="right"))
+        yield slice(start, stop)
+        start = stop
+    if start < owners.size or start == 0:
+        yield slice(start, owners.size)
+
+
+def _joined(parts: Sequence[NDArray[Element]]) -> NDArray[Element]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,202 @@
+"""The public integer coding of a column.
+
+A column is held as small unsigned integers, so that comparisons and sums are exact in any order of evaluation.
+The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for what
+is counted nowhere.
+
+The columns that a query reads: stored ones, the individuals' own in queries of events, and calculated ones.
+
+A calculated column has a public integer coding like a stored one, worked out from declared bounds by interval
+arithmetic, so that conditions, groups, sums, charges and costs need not know that it is not stored. A formula is
+evaluated by itself on each row, in whole steps; NULL in, NULL out.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
+from typing import Literal
+
+import numpy as np
+
+from service.query.schema import (
+    BooleanColumn,
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    RealColumn,
+)
+
+REAL_BITS = 52  # the larger bound of a real column is at most 2^52 steps, so a decoded value is exactly a double
+
+
+_DTYPES = [np.dtype(f"uint{bits}") for bits in (8, 8, 16, 32, 32, 64, 64, 64, 64)]  # by the bytes that a code takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """`value = (code + offset) * 2**step_log2` for `0 <= code <= span`."""
+
+    offset: int  # steps; the place of code 0
+    span: int  # the largest code of a value
+    step_log2: int  # of one step, in the column's unit
+
+    @property
+    def null_code(self) -> int:
+        """The code of NULL and of a category that is not declared."""
+        return self.span + 1
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest of uint8, uint16, uint32 and uint64 that holds `null_code`."""
+        return _DTYPES[(self.null_code.bit_length() + 7) // 8]
+
+    def code_of(self, value: float) -> int:
+        """The code of a number rounded to the nearest step, ties to even; outside the domain below 0 or above `span`.
+
+        Exact for every int and finite float. For an array it is `rint(ldexp(values, -step_log2)) - offset`, exact too:
+        scaling by a power of two and `rint` lose nothing. Data and literals are rounded by this same rule, so a value
+        equals the literal it was written as, even where neither is a multiple of the step.
+        """
+        return round(_steps(value, self.step_log2)) - self.offset
+
+
+def coding_of(column: Column) -> Coding:
+    """The coding of a declared column. Raises ValueError for a budget column, which is not data."""
+    match column:
+        case CategoryColumn():
+            return Coding(offset=0, span=len(column.domain) - 1, step_log2=0)
+        case BooleanColumn():
+            return Coding(offset=0, span=1, step_log2=0)
+        case IntegerColumn():
+            return Coding(offset=column.lower, span=column.upper - column.lower, step_log2=0)
+        case DateColumn() | DatetimeColumn():
+            low, high = column.bounds
+            return Coding(offset=low, span=high - low, step_log2=0)
+        case RealColumn():
+            return _real_coding(column)
+        case BudgetColumn():
+            raise ValueError("a budget column holds limits, not data, and has no coding")
+
+
+def _real_coding(column: RealColumn) -> Coding:
+    """The step is the power of two of which the larger bound holds more than 2^51 and at most 2^52."""
+    mantissa, exponent = frexp(max(abs(column.lower), abs(column.upper)))
+    step_log2 = exponent - REAL_BITS - (mantissa == 0.5)
+    low = round(_steps(column.lower, step_log2))
+    return Coding(offset=low, span=round(_steps(column.upper, step_log2)) - low, step_log2=step_log2)
+
+
+def _steps(value: float, step_log2: int) -> int | Fraction:
+    if step_log2 == 0 and isinstance(value, int):
+        return value
+    numerator, denominator = value.as_integer_ratio()
+    if step_log2 < 0:
+        return Fraction(numerator << -step_log2, denominator)
+    return Fraction(numerator, denominator << step_log2)
+
+
+Kind = Literal["category", "integer", "real", "date", "datetime", "boolean"]
+DeclaredColumn = CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnColumn:
+    """The column in the record of the individual that the event is of; an individual without a record has NULL."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """`code + offset` of a column, shifted left, or if negative right with rounding half up; or a constant."""
+
+    column: str | None
+    offset: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculated:
+    """`left operator right` in whole steps; `abs` has one operand; `clip` moves its one into low..high."""
+
+    operator: Literal["add", "sub", "mul", "abs", "clip"]
+    left: Term
+    right: Term | None = None
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """The number of the interval that a code lies in: code n is of thresholds[n]..thresholds[n + 1] - 1, else NULL."""
+
+    column: str
+    thresholds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cyclic:
+    """`(code + offset) // divisor + added`, and of that the remainder by `modulus` where there is one."""
+
+    column: str
+    offset: int
+    divisor: int
+    added: int
+    modulus: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighted:
+    """The steps of the code where it is one of `codes`, which increase, and else zero."""
+
+    column: str
+    codes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The place of the code among `codes`, all of them different; NULL where it is none of them."""
+
+    column: str
+    codes: tuple[int, ...]
+
+
+Formula = OwnColumn | Calculated | Intervals | Cyclic | Weighted | Placed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryColumn:
+    """A column that a query reads, under the name that its plan uses; `declared` if it is stored somewhere."""
+
+    name: str
+    kind: Kind
+    coding: Coding
+    declared: DeclaredColumn | None = None
+    formula: Formula | None = None  # None: stored in the table itself
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values are numbers, dates or times."""
+        return self.kind not in {"category", "boolean"}
+
+    @property
+    def shape(self) -> Hashable:
+        """The facts that the cost of calculating the column depends on."""
+        return type(self.formula), listed(self.formula), self.coding.dtype
+
+
+def listed(formula: Formula | None) -> int:
+    """How many codes are listed that a value is sought among."""
+    if isinstance(formula, Intervals):
+        return len(formula.thresholds)
+    return len(formula.codes) if isinstance(formula, (Weighted, Placed)) else 0
+
+
+def rounded(steps: int, shift: int) -> int:
+    """`steps * 2**shift`, rounded half up: as the engine shifts."""
+    return steps << shift if shift >= 0 else (steps + (1 << (-shift - 1))) >> -shift

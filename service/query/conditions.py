@@ -1,0 +1,277 @@
+"""Predicates over integer codes, in negation normal form.
+
+A leaf is false for a NULL, but for the one that asks for it, and there is no negation: SQL's three-valued logic
+selects a row if and only if its condition is TRUE, and with negations pushed down to the leaves "not true" and
+"unknown" need not be told apart.
+
+From a condition of the language to a predicate over the codes of one table.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+
+from service.query.columns import QueryColumn
+from service.query.expressions_ast import (
+    LISTED_MAX,
+    And,
+    Between,
+    ColumnRef,
+    Comparison,
+    Condition,
+    In,
+    IsNull,
+    Not,
+    Or,
+    Row,
+    Value,
+)
+from service.query.problems import QueryProblem
+from service.query.row_columns import RowColumns, position_of
+
+GAPS_MAX = 16  # up to so many ranges are cheaper to test than a list of codes
+CODES_MAX = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The column's code is at least `low` and at most `high`."""
+
+    column: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The column's code is one of `codes`, which increase."""
+
+    column: str
+    codes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The column has no value."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Every part holds; there are at least two, none of them `Conjunction`, `All` or `Nothing`."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """At least one part holds; there are at least two, none of them `Disjunction`, `All` or `Nothing`."""
+
+    parts: tuple["Predicate", ...]
+
+
+Predicate = Within | Among | Null | All | Nothing | Conjunction | Disjunction
+
+
+def within(column: str, low: int, high: int, *, span: int) -> Predicate:
+    """The rows whose code lies in a range, cut to the domain `0..span`; the whole domain still excludes NULL."""
+    low, high = max(low, 0), min(high, span)
+    return Within(column, low, high) if low <= high else Nothing()
+
+
+def among(column: str, codes: Iterable[int], *, span: int, negated: bool = False) -> Predicate:
+    """The rows whose code is one of `codes`, or with `negated` another code of the domain `0..span`."""
+    chosen = sorted({code for code in codes if 0 <= code <= span})
+    if negated:
+        return _others(column, chosen, span)
+    if not chosen:
+        return Nothing()
+    if chosen[-1] - chosen[0] + 1 == len(chosen):
+        return Within(column, chosen[0], chosen[-1])
+    return Among(column, tuple(chosen))
+
+
+def conjunction(parts: Iterable[Predicate]) -> Predicate:
+    """All of the parts: flat, without `All`, and `Nothing` as soon as one part is."""
+    kept = tuple(_flat(parts, Conjunction, All()))
+    if Nothing() in kept:
+        return Nothing()
+    return Conjunction(kept) if len(kept) > 1 else (kept[0] if kept else All())
+
+
+def disjunction(parts: Iterable[Predicate]) -> Predicate:
+    """At least one of the parts: flat, without `Nothing`, and `All` as soon as one part is."""
+    kept = tuple(_flat(parts, Disjunction, Nothing()))
+    if All() in kept:
+        return All()
+    return Disjunction(kept) if len(kept) > 1 else (kept[0] if kept else Nothing())
+
+
+def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
+    """The domain without some codes: few ranges, or the list of a small domain, or many ranges of a large one."""
+    edges = (-1, *excluded, span + 1)
+    gaps = [(low + 1, high - 1) for low, high in pairwise(edges) if high - low > 1]
+    if len(gaps) > GAPS_MAX and span < CODES_MAX:
+        return Among(column, tuple(code for low, high in gaps for code in range(low, high + 1)))
+    return disjunction(Within(column, low, high) for low, high in gaps)
+
+
+def _flat(
+    parts: Iterable[Predicate], kind: type[Conjunction] | type[Disjunction], neutral: Predicate
+) -> Iterator[Predicate]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from part.parts
+        elif part != neutral:
+            yield part
+
+
+DEPTH_MAX = 16
+CONDITIONS_MAX = 4096
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
+    """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
+    if where is None:
+        return All()
+    if _size(where, depth=1) > CONDITIONS_MAX:
+        raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
+    if _listed(where) > LISTED_MAX:
+        raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
+    return _reduced(where, columns, negated=False, field="where")
+
+
+def _size(node: Condition, *, depth: int) -> int:
+    """Conditions and the literals that are compared with. Raises QueryProblem before recursing too deep."""
+    if depth > DEPTH_MAX:
+        raise QueryProblem.of("where", f"is nested more than {DEPTH_MAX} deep")
+    match node:
+        case And(and_=parts) | Or(or_=parts):
+            return 1 + sum(_size(part, depth=depth + 1) for part in parts)
+        case Not(not_=part):
+            return 1 + _size(part, depth=depth + 1)
+        case In() | IsNull():
+            return 1
+        case Between():
+            return 3
+        case _:
+            return 2
+
+
+def _listed(node: Condition) -> int:
+    """The literals of all lists."""
+    match node:
+        case And(and_=parts) | Or(or_=parts):
+            return sum(map(_listed, parts))
+        case Not(not_=part):
+            return _listed(part)
+        case In(in_=(_, literals)):
+            return len(literals)
+        case _:
+            return 0
+
+
+def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    match node:
+        case And(and_=parts) | Or(or_=parts):
+            join = conjunction if isinstance(node, And) is not negated else disjunction
+            return join(
+                [
+                    _reduced(part, columns, negated=negated, field=f"{field}.{node.KIND}[{place}]")
+                    for place, part in enumerate(parts)
+                ]
+            )
+        case Not(not_=part):
+            return _reduced(part, columns, negated=not negated, field=f"{field}.not")
+        case In(in_=(value, literals)):
+            return _membership(value, literals, columns, negated=negated, field=f"{field}.in")
+        case Between():
+            return _between(node, columns, negated=negated, field=f"{field}.between")
+        case IsNull():
+            return _is_null(node.is_null, columns, negated=negated, field=f"{field}.is_null")
+        case _:
+            return _comparison(node, columns, negated=negated, field=f"{field}.{node.KIND}")
+
+
+def _between(node: Between, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    """Both bounds belong to the range; one with its lower bound above its upper one is empty."""
+    value, lower, upper = node.between
+    column = columns.value(value, f"{field}[0]")
+    _refuse_unordered(column, value, field)
+    name, span = column.name, column.coding.span
+    low = ceil(position_of(lower, column, f"{field}[1]"))
+    high = floor(position_of(upper, column, f"{field}[2]"))
+    if not negated:
+        return within(name, low, high, span=span)
+    if low > high:
+        return within(name, 0, span, span=span)
+    return disjunction([within(name, 0, low - 1, span=span), within(name, high + 1, span, span=span)])
+
+
+def _is_null(value: Row, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    column = columns.value(value, field)
+    span = column.coding.span
+    return within(column.name, 0, span, span=span) if negated else Null(column.name)
+
+
+def _refuse_unordered(column: QueryColumn, value: Row, field: str) -> None:
+    if not column.is_ordered:
+        place = f"{field}[0].col" if isinstance(value, ColumnRef) else f"{field}[0]"
+        raise QueryProblem.of(place, "has no order; lt, le, gt, ge and between take numbers, dates and times")
+
+
+def _membership(
+    value: Row, literals: tuple[Value, ...], columns: RowColumns, *, negated: bool, field: str
+) -> Predicate:
+    column = columns.value(value, f"{field}[0]")
+    positions = [position_of(literal, column, f"{field}[1][{place}]") for place, literal in enumerate(literals)]
+    return among(column.name, _codes(positions), span=column.coding.span, negated=negated)
+
+
+def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    left, right = node.pair
+    is_ordered = node.KIND in _OPPOSITE
+    if isinstance(right, (bool, int, float, str)):
+        column = columns.value(left, f"{field}[0]")
+        if is_ordered:
+            _refuse_unordered(column, left, field)
+        position = position_of(right, column, f"{field}[1]")
+    else:
+        column = columns.compared(left, right, field, is_ordered=is_ordered)
+        position = -column.coding.offset
+    name, span = column.name, column.coding.span
+    if is_ordered:
+        low, high = _range(_OPPOSITE[node.KIND] if negated else node.KIND, position, span)
+        return within(name, low, high, span=span)
+    return among(name, _codes([position]), span=span, negated=(node.KIND == "ne") is not negated)
+
+
+def _range(operator: str, position: int | Fraction, span: int) -> tuple[int, int]:
+    match operator:
+        case "ge":
+            return ceil(position), span
+        case "gt":
+            return floor(position) + 1, span
+        case "le":
+            return 0, floor(position)
+        case _:
+            return 0, ceil(position) - 1
+
+
+def _codes(positions: list[int | Fraction]) -> list[int]:
+    """The positions that are codes: a number between two integers equals neither."""
+    return [int(position) for position in positions if position == int(position)]

@@ -1,0 +1,326 @@
+"""The public scale of a query: its grid, its clip in grid steps, its noise and the worst case of its charge.
+
+All of it is a function of the query, the declared bounds and the dataset's capacity, and so may be shown to anyone and
+may refuse a query. The clip is kept in integers and exact fractions, because the clip that the engine enforces and the
+worst case that the analyst is told must be the same number.
+
+The noise that a query asks for, in each of the four ways to say so.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import floor, inf, ldexp, nextafter, sqrt
+
+from service.core.charge import worst_case_units
+from service.core.interval import half_width_steps, sigma_steps_within
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.query.columns import rounded
+from service.query.language import HalfWidth, Noise, Rho, Share, Sigma
+from service.query.problems import QueryProblem
+from service.query.vectors import Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSigma:
+    """A standard deviation in query units."""
+
+    field: str
+    sigma: float
+
+    def estimate(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """Sigma in steps of a grid, to choose the grid by."""
+        return ldexp(self.sigma, -grid_log2)
+
+    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """Sigma in steps of a grid, exactly: a grid is a power of two."""
+        return ldexp(self.sigma, -grid_log2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedHalfWidth:
+    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give sigma."""
+
+    field: str
+    half_width: float
+    confidence: float
+
+    def estimate(self, clip_squared_steps: int, grid_log2: int) -> float:
+        """The sigma itself, which no clip changes."""
+        return self.sigma_steps(clip_squared_steps, grid_log2)
+
+    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """The largest sigma whose noise is within the half width: between two multiples of the grid there is none."""
+        return sigma_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """The most that one individual may be charged, in ledger units."""
+
+    field: str
+    units: int
+
+    def estimate(self, clip_squared_steps: int, _grid_log2: int) -> float:
+        """About the sigma in steps at which a vector at the clip costs `units`."""
+        return sqrt((clip_squared_steps * (UNITS_PER_RHO // 2)) / self.units)
+
+    def sigma_steps(self, clip_squared_steps: int, grid_log2: int) -> float:
+        """The smallest double at which a vector at the clip costs at most `units`, by the ledger's own arithmetic.
+
+        The estimate is one correctly rounded division and one correctly rounded root, so it exceeds the exact root by
+        less than the distance to the next smaller double: no smaller one will do, and a few larger ones may be tried.
+        """
+        sigma = self.estimate(clip_squared_steps, grid_log2)
+        while worst_case_units(clip_squared_steps, sigma) > self.units:
+            sigma = nextafter(sigma, inf)
+        return sigma
+
+
+Precision = FixedSigma | FixedHalfWidth | WorstCase
+
+
+def precision_of(noise: Noise, *, budget_units: int) -> Precision:
+    """The precision of `noise` on a dataset with this budget.
+
+    Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
+    """
+    match noise:
+        case Sigma():
+            return FixedSigma(field="noise.sigma", sigma=noise.sigma)
+        case Rho():
+            units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
+            return WorstCase(field="noise.rho", units=units)
+        case Share():
+            units = floor(Fraction(noise.share) * budget_units)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
+            return WorstCase(field="noise.share", units=units)
+        case HalfWidth():
+            if 1 - noise.confidence == 1:
+                raise QueryProblem.of("noise.confidence", "is too small for an interval")
+            return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
+
+
+def half_width_95(*, sigma: float, grid_log2: int) -> float:
+    """The least multiple of the grid within which the noise is with a probability of at least 0.95.
+
+    In query units, like sigma. It is the probability of holding what was counted: the sum over the active individuals,
+    clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
+    """
+    return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)
+
+
+BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
+SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
+TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
+NORM_SQUARED_MAX = 2**61
+STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`.
+
+    Of an item with several coordinates for one row, `vectors` are all that a row may add to them.
+    """
+
+    low: int
+    high: int
+    step_log2: int
+    integral: bool  # a count or an integer column: grid 1 loses nothing
+    is_once: bool = False  # an individual adds it once to a group, however many rows it has there
+    vectors: Vectors | None = None
+    least: int | None = None  # of several coordinates: the smallest of their largest values
+
+    @property
+    def largest(self) -> int:
+        """The largest absolute value, in its own steps."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def squared(self) -> int:
+        """The largest squared norm of what one row adds, in its own steps."""
+        return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
+
+    def steps(self, grid_log2: int) -> int:
+        """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
+        shift = self.step_log2 - grid_log2
+        return max(abs(rounded(self.low, shift)), abs(rounded(self.high, shift)))
+
+    def squared_steps(self, grid_log2: int) -> int:
+        """The largest squared norm of what one row adds, in steps of a grid, rounded in the same way."""
+        if self.vectors is None:
+            return self.steps(grid_log2) ** 2
+        return self.vectors.largest_squared(self.step_log2 - grid_log2)
+
+    def survives(self, grid_log2: int) -> bool:
+        """Whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
+        if self.step_log2 >= grid_log2 or self.largest == 0:
+            return True
+        least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)
+        return (self.steps(grid_log2) if least is None else least) >= STEPS_MIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRequest:
+    """The facts that the scale depends on, all of them public."""
+
+    extents: tuple[Extent, ...]  # one for each select item
+    rows: int  # at most so many for one individual
+    groups: int  # of coordinates
+    capacity: int  # at most so many individuals
+    l2_clip: float | None  # query units
+    precision: Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A grid, and what is counted in its steps."""
+
+    grid_log2: int
+    clip_squared_steps: int
+    clip_binds: bool
+    l2_clip: float  # query units
+    sigma: float  # query units
+    sigma_steps: float  # sigma / grid, exactly
+    worst_case_units: int
+
+
+def scale_of(request: ScaleRequest) -> Scale:
+    """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
+
+    Grid 1 if every item is integral and the clip cannot bind. Otherwise, and also where the integers would not fit on
+    grid 1, the power of two of which the clip spans at most 2^s steps: for the largest s of 30..18 with sigma at most
+    2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
+    """
+    has_vectors = any(extent.vectors is not None for extent in request.extents)
+    return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
+
+
+@lru_cache(maxsize=4096)
+def _kept(request: ScaleRequest) -> Scale:
+    return _worked_out(request)
+
+
+def _worked_out(request: ScaleRequest) -> Scale:
+    natural = _natural_squared(request)
+    if natural == 0:
+        raise QueryProblem.of("select", "is always zero within the declared bounds")
+    clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
+    if clip is not None and clip >= natural:
+        clip = None
+    for grid_log2, sigma_steps_max in _grids(request.extents, natural, clip):
+        reached = _clip_squared_steps(request, grid_log2, clip)
+        if request.precision.estimate(reached, grid_log2) > sigma_steps_max:
+            continue
+        if _obstacle(request, grid_log2, reached) is None:
+            return _scale(request, grid_log2, reached, natural if clip is None else None)
+    raise _refusal(request, natural, clip)
+
+
+def _natural_squared(request: ScaleRequest) -> Fraction:
+    """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
+
+    The triangle inequality over rows; the select items are different coordinates, so their squares add. What is added
+    once to a group adds up over groups instead, of which an individual is in one with each row.
+    """
+    base = min(extent.step_log2 for extent in request.extents)
+    squared = sum(
+        (extent.squared << 2 * (extent.step_log2 - base)) * _times_squared(request, extent)
+        for extent in request.extents
+    )
+    return squared * _power_of_four(base)
+
+
+def _times_squared(request: ScaleRequest, extent: Extent) -> int:
+    return min(request.rows, request.groups) if extent.is_once else request.rows**2
+
+
+def _power_of_four(exponent: int) -> Fraction:
+    return Fraction(4**exponent) if exponent >= 0 else Fraction(1, 4**-exponent)
+
+
+def _grids(extents: Sequence[Extent], natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
+    """The grids to try, as powers of two, each with the sigma in steps up to which it will do; the best first."""
+    if clip is None and all(extent.integral for extent in extents):
+        yield 0, SIGMA_STEPS_MAX
+    exponent = _exponent(natural if clip is None else clip)
+    for bits in range(BITS_MAX, BITS_MIN - 1, -1):
+        yield exponent - bits, SIGMA_STEPS_EASY
+    for bits in range(BITS_MIN, BITS_MAX + 1):
+        yield exponent - bits, SIGMA_STEPS_MAX
+
+
+def _exponent(squared: Fraction) -> int:
+    """The smallest e with sqrt(squared) <= 2^e."""
+    guess = (squared.numerator.bit_length() - squared.denominator.bit_length()) // 2 - 1
+    while squared > _power_of_four(guess):
+        guess += 1
+    return guess
+
+
+def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | None) -> int:
+    """The squared norm in steps that no vector may exceed: what the clip allows, or what can occur at all."""
+    natural = _natural_squared_steps(request, grid_log2)
+    if clip is None:
+        return natural
+    doublings = -2 * grid_log2
+    over, under = (doublings, 0) if doublings > 0 else (0, -doublings)
+    return min(natural, (clip.numerator << over) // (clip.denominator << under))
+
+
+def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
+    return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.extents)
+
+
+def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
+    """The problem that speaks against a grid, other than the noise; None if there is none."""
+    for place, extent in enumerate(request.extents):
+        if not extent.survives(grid_log2):
+            return QueryProblem.of(
+                f"select[{place}]", "would be lost in rounding beside the rest of select; ask it in a query of its own"
+            )
+    if max(extent.steps(grid_log2) for extent in request.extents) * request.rows > TOTAL_MAX:
+        if request.l2_clip is not None:
+            return QueryProblem.of("per_individual.l2_clip", "is too small beside the declared bounds")
+        return QueryProblem.of("select", "adds up to numbers too large for exact sums; give an l2_clip")
+    too_many = clip_squared_steps * request.capacity**2 > TOTAL_MAX**2
+    if clip_squared_steps > NORM_SQUARED_MAX or too_many:
+        return QueryProblem.of("select", "adds up to numbers too large for exact sums over the dataset's capacity")
+    return None
+
+
+def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> QueryProblem:
+    """Why no grid will do: the noise if some grid is otherwise right, else what is wrong with the first."""
+    problems = {
+        grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
+        for grid_log2, _ in _grids(request.extents, natural, clip)
+    }
+    without = [grid_log2 for grid_log2, problem in problems.items() if problem is None]
+    if without:
+        return _out_of_range(request, f"at most {ldexp(SIGMA_STEPS_MAX, max(without)):.6g}")
+    return next(problem for problem in problems.values() if problem is not None)
+
+
+def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
+    sigma_steps = request.precision.sigma_steps(clip_squared_steps, grid_log2)
+    if sigma_steps < SIGMA_STEPS_MIN:
+        raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
+    return Scale(
+        grid_log2=grid_log2,
+        clip_squared_steps=clip_squared_steps,
+        clip_binds=clip_squared_steps < _natural_squared_steps(request, grid_log2),
+        l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
+        sigma=ldexp(sigma_steps, grid_log2),
+        sigma_steps=sigma_steps,
+        worst_case_units=worst_case_units(clip_squared_steps, sigma_steps),
+    )
+
+
+def _out_of_range(request: ScaleRequest, bound: str) -> QueryProblem:
+    return QueryProblem.of(request.precision.field, f"must give a sigma of {bound} in this query")

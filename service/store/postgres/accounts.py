@@ -1,0 +1,161 @@
+"""Accounts read from Postgres: most have the dataset's own limit, and only the exceptions are listed.
+
+Putting together the bytes of every individual's account took Postgres twice as long as reading the accounts, at every
+start.
+
+New individuals written to Postgres: the bytes of a binary COPY, and keys to be looked up.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.store.postgres.column_types import COPY_HEADER, COPY_TRAILER, ROWS_AT_ONCE
+from service.store.postgres.data_tables import unpacked
+from service.workflows.model.rows import SlotsInUse
+
+EXTENT: Final = """
+SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s
+"""
+"""The usual limit and the last slot; NULL when no individual has one. Takes the dataset."""
+
+SLOTS_AT_ONCE: Final = 2**22
+"""Slots that one statement packs, in far less than the gibibyte that a value may have."""
+
+EXCEPTIONS: Final = """
+SELECT count(*),
+    string_agg(int4send(slot), ''::bytea) FILTER (WHERE key IS NULL),
+    string_agg(int4send(slot), ''::bytea) FILTER (WHERE paused),
+    string_agg(int4send(slot), ''::bytea) FILTER (WHERE limit_units <> %s),
+    string_agg(int8send(limit_units), ''::bytea) FILTER (WHERE limit_units <> %s)
+FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s
+"""
+"""The number of accounts; those without a record, those paused, and those with another limit.
+
+Takes what `AccountRows.ranges` gives.
+"""
+
+SLOTS: Final = "SELECT slot FROM individuals WHERE dataset_id = %s"
+"""Of every account."""
+
+SOME: Final = """
+SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),
+    string_agg(int4send((key IS NOT NULL)::integer), ''::bytea), string_agg(int4send(paused::integer), ''::bytea)
+FROM unnest(%s::integer[], %s::integer[]) AS runs (first, last)
+JOIN individuals ON dataset_id = %s AND slot >= first AND slot <= last
+"""
+"""The accounts of some runs of slots. Takes the first and the last slot of each run, and the dataset."""
+
+_SLOT: Final = np.dtype(">i4")
+_UNITS: Final = np.dtype(">i8")
+Exceptions = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRows:
+    """The accounts of one dataset, as far as `EXTENT` tells."""
+
+    dataset_id: int
+    usual_units: int
+    last: int | None
+
+    @property
+    def size(self) -> int:
+        """How many slots there are up to the last."""
+        return 0 if self.last is None else self.last + 1
+
+    @property
+    def ranges(self) -> list[list[int]]:
+        """The values of `EXCEPTIONS`, for each stretch of slots."""
+        usual = self.usual_units
+        starts = range(0, self.size, SLOTS_AT_ONCE)
+        return [[usual, usual, self.dataset_id, start, start + SLOTS_AT_ONCE] for start in starts]
+
+    def are_all(self, parts: Sequence[Exceptions]) -> bool:
+        """Whether every slot up to the last has an account."""
+        return sum(count for count, *_ in parts) == self.size
+
+    def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> SlotsInUse:
+        """All accounts, given what is exceptional of each stretch; `slots` where they are not `are_all`."""
+        gone, resting, others, limits = unpacked([part[1:] for part in parts], [_SLOT, _SLOT, _SLOT, _UNITS])
+        limit = np.full(self.size, self.usual_units, dtype=np.int64)
+        limit[others] = limits
+        present = np.ones(self.size, dtype=np.bool_)
+        present[gone] = False
+        paused = np.zeros(self.size, dtype=np.bool_)
+        paused[resting] = True
+        if slots is None:
+            return SlotsInUse(slots=np.arange(self.size), limits=limit, present=present, paused=paused)
+        at = np.array(slots, dtype=np.int64)
+        return SlotsInUse(slots=at, limits=limit[at], present=present[at], paused=paused[at])
+
+
+def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
+    """The accounts that several statements `SOME` gave."""
+    slots, limits, present, paused = unpacked(parts, [_SLOT, _UNITS, _SLOT, _SLOT])
+    return SlotsInUse(
+        slots=slots.astype(np.int64),
+        limits=limits.astype(np.int64),
+        present=present.astype(np.bool_),
+        paused=paused.astype(np.bool_),
+    )
+
+
+COPY_INDIVIDUALS: Final = "COPY individuals (dataset_id, slot, key, limit_units) FROM STDIN (FORMAT BINARY)"
+KEYS_AT_ONCE: Final = 2**18
+"""Together in one statement, whose bytes are put together piece by piece."""
+_KEYS_A_PIECE: Final = 2**12
+SLOTS_BY_KEY: Final = """
+SELECT string_agg(int4send(n::integer), ''::bytea), string_agg(int4send(slot), ''::bytea)
+FROM json_array_elements_text(%s::json) WITH ORDINALITY AS asked (key_asked, n) JOIN individuals ON key = key_asked
+WHERE dataset_id = %s
+"""
+"""The places from 1 of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
+
+SLOTS_BY_TOMBSTONE: Final = SLOTS_BY_KEY.replace("key = key_asked", "tombstone = decode(key_asked, 'hex')")
+_BEFORE: Final = Struct(">hiiiii")  # how many fields; then each with its length before it, here up to the key's
+_AFTER: Final = Struct(">iq")
+
+
+def copy_individuals(
+    dataset_id: int,
+    slots: NDArray[np.int64],
+    keys: Sequence[str],
+    limits: NDArray[np.int64],
+    *,
+    is_new: NDArray[np.bool_],
+) -> Iterator[bytes]:
+    """The data that COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
+    yield COPY_HEADER
+    for start in range(0, slots.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        encoded = [key.encode() for key in keys[part]]
+        rows = zip(slots[part].tolist(), encoded, limits[part].tolist(), is_new[part].tolist(), strict=True)
+        yield b"".join(
+            [
+                b"%b%b%b" % (_BEFORE.pack(4, 4, dataset_id, 4, slot, len(key)), key, _AFTER.pack(8, limit))
+                for slot, key, limit, is_wanted in rows
+                if is_wanted
+            ]
+        )
+    yield COPY_TRAILER
+
+
+def keys_asked(keys: Sequence[str] | Sequence[bytes]) -> Iterator[tuple[int, str]]:
+    """The keys, or tombstones, for several statements, each with the place of its first.
+
+    As JSON: psycopg takes a hundred times as long over a list of strings as over the text of all.
+    """
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        end = min(start + KEYS_AT_ONCE, len(keys))
+        pieces = [_piece(keys[first : min(first + _KEYS_A_PIECE, end)]) for first in range(start, end, _KEYS_A_PIECE)]
+        yield start, f"[{','.join(pieces)}]"
+
+
+def _piece(keys: Sequence[str] | Sequence[bytes]) -> str:
+    return orjson.dumps([key if isinstance(key, str) else key.hex() for key in keys]).decode()[1:-1]

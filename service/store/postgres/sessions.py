@@ -1,0 +1,322 @@
+"""A session with Postgres: a connection that extends ledgers by a statement of its own, prepared once.
+
+The statements of every commit go straight through libpq, which waits for the reply without the GIL: a cursor of
+psycopg's costs four times what the statement does.
+
+The sessions of one process with its database: a pool of them, and what all have in common.
+
+The only place where psycopg's exceptions become the port's.
+"""
+
+import select
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain, count
+from threading import BoundedSemaphore
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.errors import IntegrityError, error_from_result
+from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from service.failpoints import watch
+from service.store.postgres.append import EXTEND, LAYOUTS, MORE_PIECES, LedgerAppend, RowTypes
+from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in LAYOUTS)
+_NAMES: Final = count()
+_CANCEL_S: Final = 5.0
+
+
+class Session(Connection):
+    """A connection of the pool."""
+
+    _row_types: RowTypes | None = None
+    _extend_name: bytes | None = None
+
+    def extend(self, extension: LedgerAppend) -> bool:
+        """Append all of an extension; False, and nothing, when what it assumes is not so.
+
+        Durable at once outside of a transaction, with it inside. Raises psycopg.Error.
+        """
+        try:
+            return self._extended(extension)
+        except IntegrityError:
+            raise
+        except psycopg.Error:
+            # What was learnt may be of tables that were made anew since.
+            self._row_types = self._extend_name = None
+            raise
+
+    def change(self, statement: str, values: Sequence[int | bytes]) -> None:
+        """Run a statement with parameters $1, $2 and so on; durable at once outside of a transaction.
+
+        One round trip, for which the GIL is given up once. Raises psycopg.Error.
+        """
+        parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
+        formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]
+        result = self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats)
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+
+    def define(self, definition: sql.Composed) -> None:
+        """Run DROP or ALTER in the open transaction; what is prepared stays so (`rollback`). Raises psycopg.Error."""
+        result = self.pgconn.exec_(definition.as_bytes(self))
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+
+    def abandon(self) -> None:
+        """Cancel a statement that was sent and not waited for, so that the session can be rolled back in silence."""
+        if (
+            self.pgconn.transaction_status == TransactionStatus.ACTIVE
+            and self.pgconn.pipeline_status == PipelineStatus.OFF
+        ):
+            self.cancel_safe(timeout=_CANCEL_S)
+            while self.pgconn.get_result() is not None:
+                pass
+
+    def rollback(self) -> None:
+        """Undo what was not committed. What is prepared stays so: psycopg would forget all of it.
+
+        It does so for the sake of tables that are undone and made again under the same name, of which there are none.
+        After an error all is forgotten: psycopg counts what a broken pipeline was to prepare as prepared.
+        """
+        is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS
+        if not is_whole or self.pgconn.pipeline_status != PipelineStatus.OFF:
+            if self.pgconn.transaction_status == TransactionStatus.INERROR:
+                self._row_types = self._extend_name = None
+            super().rollback()
+            return
+        result = self.pgconn.exec_(b"ROLLBACK")
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+
+    def _extended(self, extension: LedgerAppend) -> bool:
+        if self._row_types is None:
+            found = _rows(self.pgconn.exec_(_ROW_TYPES.encode()))
+            self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
+        pieces = extension.pieces(self._row_types)
+        parameters = extension.parameters(self._row_types, next(pieces))
+        if self._extend_name is None:
+            self._extend_name = self._prepare_extend()
+        second = next(pieces, None)
+        if second is None:
+            return self._moved(self._extend_name, parameters)
+        with self.transaction():  # a savepoint within one that is open
+            is_moved = self._moved(self._extend_name, parameters)
+            for more in chain([second], pieces) if is_moved else ():
+                self.change(MORE_PIECES, [more])
+        return is_moved
+
+    def _moved(self, name: bytes, parameters: Sequence[bytes]) -> bool:
+        done = self.pgconn.exec_prepared(name, parameters, [Format.BINARY] * len(parameters))
+        return _rows(done).get_value(0, 0) == b"1"
+
+    def _prepare_extend(self) -> bytes:
+        name = f"extend-{next(_NAMES)}".encode()
+        result = self.pgconn.prepare(name, EXTEND.encode())
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+        return name
+
+
+def _rows(result: PGresult) -> PGresult:
+    """A result that has rows. Raises psycopg.Error."""
+    if result.status != ExecStatus.TUPLES_OK:
+        raise error_from_result(result)
+    return result
+
+
+_REPEATING: Final = ("22", "23")
+"""The classes of SQLSTATE for data exceptions and violated constraints: the same values fail again."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Any fault of the database, the connection or the pool is StoreUnavailable: an analyst may see nothing of it."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout, PoolClosed) as fault:
+        raise StoreUnavailable(type(fault).__name__) from fault
+
+
+@contextmanager
+def committing() -> Iterator[None]:
+    """Around what makes a transaction durable: CommitRejected where Postgres blames the values, else CommitUnclear.
+
+    An error of either class ends the transaction, so that nothing of it is durable, also when COMMIT itself reports it.
+    """
+    try:
+        yield
+    except psycopg.Error as fault:
+        if fault.sqlstate is not None and fault.sqlstate.startswith(_REPEATING):
+            raise CommitRejected(fault.sqlstate) from None
+        raise CommitUnclear(type(fault).__name__) from fault
+    except StoreUnavailable as fault:
+        raise CommitUnclear(type(fault).__name__) from fault
+
+
+LONG_MAX: Final = 2
+"""Long acts of one process at a time; they have so many connections more than all else together."""
+_MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
+_BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
+_BACKEND_WAIT_S: Final = 2.0
+_BACKEND_POLL_S: Final = 0.01
+_WAIT_S: Final = 5.0
+_FOR_WRITING: Final = 4
+
+
+class DurabilityTooWeak(Exception):
+    """The database may forget what it has acknowledged; the service does not serve from it."""
+
+
+class SessionPool:
+    """One pool, one role without DELETE on the ledger. Every fault is StoreUnavailable."""
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        connections_max: int = 10,
+        statement_timeout_ms: int = 300_000,
+        lock_timeout_ms: int = 10_000,
+        idle_timeout_ms: int = 60_000,
+        tcp_timeout_ms: int = 10_000,
+    ) -> None:
+        """Open the pool; raises StoreUnavailable when no connection comes.
+
+        Readers leave some connections to transactions that lock a dataset: however many read, no query waits behind
+        them.
+        """
+        self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
+        self.idle_timeout_ms = idle_timeout_ms
+        self._long = BoundedSemaphore(LONG_MAX)
+        self._limits = {
+            "statement_timeout": statement_timeout_ms,
+            "lock_timeout": lock_timeout_ms,
+            "idle_in_transaction_session_timeout": idle_timeout_ms,
+            "tcp_user_timeout": tcp_timeout_ms,  # the server's end; ours is below
+        }
+        self._pool: ConnectionPool[Session] = ConnectionPool(
+            database_url,
+            connection_class=Session,
+            min_size=1,
+            max_size=connections_max + LONG_MAX,
+            timeout=_WAIT_S,
+            configure=self._configure,
+            check=_check,
+            open=False,
+            kwargs={"connect_timeout": 2, "tcp_user_timeout": tcp_timeout_ms},
+        )
+        with translated():
+            self._pool.open(wait=True, timeout=30)
+
+    def close(self) -> None:
+        """Close all of them."""
+        self._pool.close()
+
+    @contextmanager
+    def one(self, *, for_writing: bool = False) -> Iterator[Session]:
+        """A session; what is not committed when an error leaves this is undone."""
+        with self._turn(for_writing=for_writing), translated(), self._pool.connection() as session:
+            try:
+                yield session
+            except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
+                session.abandon()
+                raise
+
+    @contextmanager
+    def long(self) -> Iterator[Session]:
+        """A session for a long act, of which there are so few at a time that all others still find one.
+
+        After an error the session is closed: what it took for prepared may have been undone.
+        """
+        with self._long, self.one(for_writing=True) as session:
+            try:
+                yield session
+            except BaseException:
+                session.close()
+                raise
+
+    @contextmanager
+    def _turn(self, *, for_writing: bool) -> Iterator[None]:
+        if for_writing:
+            yield
+        elif not self._readers.acquire(timeout=_WAIT_S):
+            raise StoreUnavailable("too many read")
+        else:
+            try:
+                yield
+            finally:
+                self._readers.release()
+
+    @contextmanager
+    def settled(self) -> Iterator[Session]:
+        """A session for what commits by itself; if it is lost on the way, that has ended when this is left."""
+        with translated():
+            session = self._pool.getconn()
+        backend, is_lost = session.pgconn.backend_pid, False
+        try:
+            with translated():
+                yield session
+        except CommitUnclear:
+            is_lost = session.closed  # otherwise Postgres itself has said that it did nothing
+            raise
+        finally:
+            self._pool.putconn(session)
+            if is_lost:
+                self._await_end(backend)
+
+    def rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """The rows that a statement by itself gives."""
+        with self.one() as session:
+            return session.execute(statement, values, binary=True).fetchall()
+
+    def commit(self, statement: str, values: Sequence[object]) -> int:
+        """Run a statement and commit; how many rows it has changed."""
+        with self.one() as session:
+            return session.execute(statement, values).rowcount
+
+    def check_durability(self) -> None:
+        """Raise DurabilityTooWeak unless an acknowledged commit survives a power cut on this database."""
+        with self.one() as session:
+            for setting in _MUST_BE_ON:
+                value = session.execute(sql.SQL("SHOW {}").format(sql.Identifier(setting))).fetchall()[0][0]
+                if value == "off" or (setting == "synchronous_commit" and value == "local"):
+                    raise DurabilityTooWeak(f"{setting} = {value}: a crash could forget charges that were answered")
+
+    def _await_end(self, backend: int) -> None:
+        """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.
+
+        A proposal has no lock before it is executed: Postgres may begin with it after others have looked.
+        """
+        until = time.monotonic() + _BACKEND_WAIT_S
+        with suppress(StoreUnavailable):
+            while self.rows(_BACKEND, [backend]) and time.monotonic() < until:
+                time.sleep(_BACKEND_POLL_S)
+
+    def _configure(self, session: psycopg.Connection[Any]) -> None:
+        """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        watch(session)
+        session.execute("SET ROLE sparing_api")
+        session.execute("SET jit = off")  # what is long here runs once, and compiling it takes longer than it gains
+        # A plan is kept while the table for which it was made grows: it has to follow an index in its order and stop.
+        session.execute("SET enable_seqscan = off")
+        session.execute("SET enable_bitmapscan = off")
+        for name, limit_ms in self._limits.items():
+            session.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))
+        session.commit()
+
+
+def _check(session: psycopg.Connection[Any]) -> None:
+    """Refuse a pooled session that has died, without a round trip: an idle one has nothing to read, a dead one does."""
+    poll = select.poll()
+    poll.register(session.fileno(), select.POLLIN)
+    if poll.poll(0):
+        ConnectionPool.check_connection(session)

@@ -1,0 +1,71 @@
+"""Work in the background: its thread's priority, and how soon threads hand over the GIL."""
+
+import os
+import sys
+import threading
+
+import pytest
+
+from service.workflows.writer import threads
+from service.workflows.writer.threads import handing_over_soon, in_background, lower_priority
+
+
+def niceness() -> int:
+    """The niceness of this thread."""
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def in_thread(task: object) -> list[object]:
+    """The result of a task on a new thread of usual priority."""
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(task()))  # type: ignore[operator]
+    thread.start()
+    thread.join()
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_a_thread_lowers_its_own_priority_and_no_others() -> None:
+    """It never raises the priority, which an unprivileged process may not do."""
+    before = niceness()
+
+    def lowered() -> list[int]:
+        lower_priority()
+        once = niceness()
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        lower_priority()
+        return [once, niceness()]
+
+    assert in_thread(lowered) == [[max(before, threads.NICENESS), 19]]
+    assert niceness() == before
+
+
+def test_a_task_runs_on_a_low_thread_of_its_own_and_its_result_comes_back() -> None:
+    """The thread has the given name."""
+    before = niceness()
+    found = in_background(lambda: (threading.current_thread().name, niceness()), name="act-survey")
+    expected = max(before, threads.NICENESS) if sys.platform == "linux" else before
+    assert found == ("act-survey", expected)
+    assert niceness() == before
+
+
+def test_an_error_of_a_task_is_raised_in_the_caller() -> None:
+    """The error is raised in the caller, which would otherwise wait for ever."""
+    with pytest.raises(ZeroDivisionError):
+        in_background(lambda: 1 / 0, name="act")
+
+
+def test_the_gil_is_handed_over_soon_while_background_work_runs() -> None:
+    """The previous switch interval returns with the end of the last task, also where one fails."""
+    usual = sys.getswitchinterval()
+    with handing_over_soon():
+        with pytest.raises(ZeroDivisionError):
+            _fail_soon()
+        assert sys.getswitchinterval() == pytest.approx(threads.SWITCH_INTERVAL_S)
+    assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+def _fail_soon() -> None:
+    with handing_over_soon():
+        assert sys.getswitchinterval() == pytest.approx(threads.SWITCH_INTERVAL_S)
+        raise ZeroDivisionError
