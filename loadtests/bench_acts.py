@@ -29,13 +29,13 @@ from service.embedded import EmbeddedPostgres
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.state import DatasetState
+from tests.memory.cache import MemoryWitness
 
 PEOPLE = 1_000_000
 EVENTS = 1_000_000

@@ -26,7 +26,6 @@ from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import FORMAT, LedgerEntry
@@ -36,6 +35,7 @@ from service.workflows.model.views import Guarantee
 from service.workflows.rollback.guard import RollbackGuard, witness_name
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
+from tests.memory.cache import MemoryWitness
 
 PEOPLE = 10**6
 DENSE = 100

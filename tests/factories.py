@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from service.core.noise import Entropy
 from service.query.parse import parse_query
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
-from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.analyst_views import StoredAnswer
@@ -30,6 +27,9 @@ from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.queue import WriterQueue
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import CHECK_VIOLATION, MemoryTransaction
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
 PEOPLE = {

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.rows import Asked
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 WAIT_S = 60
 

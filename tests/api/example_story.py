@@ -13,11 +13,11 @@ import httpx
 from service.api.app import create_app
 from service.api.openapi import Example, examples
 from service.store.entropy import system_entropy
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.replica import Replica
 from tests.api.world import PEPPER, Settings, World, client_of
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"

@@ -15,14 +15,14 @@ from starlette.types import ASGIApp
 from service.api.app import HttpOptions, create_app
 from service.api.middleware.request_context import DrainState
 from service.store.entropy import system_entropy
-from service.testing.cache import MemoryLeases, MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of
+from tests.memory.cache import MemoryLeases, MemoryWitness
+from tests.memory.store import MemoryStore
 
 PATIENCE_S = 30.0
 POLL_S = 0.005

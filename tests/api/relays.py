@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
 from service.api.middleware.request_context import DeliveryFailed
 from service.api.problems import response_of
-from service.testing.cache import MemoryLeases
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 from tests.api.neighbours import bound, served, url_of
 from tests.api.receiving import received
+from tests.memory.cache import MemoryLeases
 
 PEPPER = Pepper(b"p" * 32)
 

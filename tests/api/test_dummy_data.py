@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from sparing import count, dummy_data
 from sparing.testing import FakeService
 from tests.api.twins import quiet_entropy
 from tests.api.world import PEPPER
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 NUMBERS = itertools.count()
 START = datetime(1900, 1, 1, tzinfo=UTC)

@@ -3,11 +3,11 @@
 from math import ceil
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.ports.cache import NoCache
 from tests.api.problem_shape import check_shape
 from tests.api.world import COUNT, World
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 
 FRESH = COUNT[:-1] + b',"reuse":false}'
 RATE = Rate(per_s=1, burst=3)

@@ -13,8 +13,6 @@ from service.api.middleware.release_slots import Slots
 from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.scheduler import slot_rules
 from service.workflows.model.rows import Asked
@@ -23,6 +21,8 @@ from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.route_table import ROUTES
 from tests.api.world import COUNT, World, build_world
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 MS = 1_000_000
 SLOT = 10 * MS

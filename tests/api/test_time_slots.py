@@ -15,14 +15,14 @@ from service.api.app import HttpOptions
 from service.api.middleware.release_clock import ReleaseClock, TimerFd
 from service.api.middleware.release_slots import Slots, tickets_of
 from service.query.cost import Speed
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import SlotRequest
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.model.rows import Asked as Looked
 from service.workflows.ports.store import StoreUnavailable
 from tests.api.world import COUNT, World, build_world
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 from tests.workflows.slotwise import Asked, Slotwise
 
 MS = 1_000_000

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.api.app import create_app
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from sparing import APIStatusError, Client
 from sparing.testing import FakeService
 from tests.api.world import PEPPER, Settings
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 NOISE_MAX = 0.004
 """The largest noise of the quiet service, in sigma; and half a grid step for rounding."""

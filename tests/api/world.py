@@ -12,8 +12,6 @@ from fastapi import FastAPI
 from service.api.app import HttpOptions, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
@@ -21,6 +19,8 @@ from service.workflows.model.views import Role
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 ROLES: tuple[Role, ...] = ("curator", "analyst", "individual", "auditor")
 TABLES: dict[str, Any] = {

@@ -20,7 +20,6 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "workflows": frozenset({"accounting", "core", "engine", "failpoints", "incidents", "query"}),
     "embedded": frozenset(),
     "store": frozenset({"core", "embedded", "engine", "failpoints", "incidents", "query", "workflows"}),
-    "testing": frozenset({"core", "engine", "failpoints", "query", "store", "workflows"}),
     "api": frozenset({"core", "failpoints", "incidents", "query", "workflows"}),
     "failpoints": frozenset(),
     "incidents": frozenset(),

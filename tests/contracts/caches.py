@@ -8,12 +8,12 @@ import numpy as np
 
 from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Head
 from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 from tests.contracts.stores import entry
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 
 GENESIS = bytes(31) + b"g"
 OTHER = bytes(31) + b"h"

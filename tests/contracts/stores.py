@@ -13,13 +13,13 @@ from service.core.arrays import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
-from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
 from service.workflows.model.views import Guarantee
 from service.workflows.ports.store import Store
 from tests.keys import LEDGER_KEY
+from tests.memory.store import MemoryStore
 
 STORES = ("memory", "postgres")
 ANALYST = UUID(int=7)

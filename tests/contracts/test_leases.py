@@ -10,11 +10,11 @@ import pytest
 
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryLeases
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import Leases
 from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
+from tests.memory.cache import MemoryLeases
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ import pytest
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.testing.cache import MemoryWitness
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import Witness
+from tests.memory.cache import MemoryWitness
 
 DATASET = "survey-" + "0f" * 32
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=2**40, hash=bytes(31) + b"a")

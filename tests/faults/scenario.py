@@ -16,7 +16,6 @@ from service.core.noise import Entropy
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
@@ -27,6 +26,7 @@ from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
+from tests.memory.cache import MemoryWitness
 from tests.sealed_accounts import spent_in
 
 _PEPPER = Pepper(bytes.fromhex(PEPPER))

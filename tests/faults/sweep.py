@@ -19,8 +19,6 @@ from psycopg import sql
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.replica import READY_FOR, Replica
@@ -29,6 +27,8 @@ from tests.api.world import PEOPLE, World, build_world
 from tests.faults.messages import RoundTrips
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.keys import LEDGER_KEY
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 NOBODY = "nobody"
 PROBES = [

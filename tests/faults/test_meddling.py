@@ -15,7 +15,6 @@ from service.core.units import rho_of_units
 from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
-from service.testing.cache import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
@@ -24,6 +23,7 @@ from tests.factories import ask, upload
 from tests.faults.meddling import OwnValkey
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
+from tests.memory.cache import MemoryWitness
 from tests.rotation import TURN, times
 from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
 

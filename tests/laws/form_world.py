@@ -17,8 +17,6 @@ from service.core.release import Contributions
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
-from service.testing.store import MemoryConditionalAppend, MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord, Head
@@ -29,6 +27,8 @@ from tests.contracts.stores import dataset
 from tests.core.injected import seeded
 from tests.laws.forms import Form, as_they_come
 from tests.laws.node_world import CAPACITY, SCHEMA, codes_of, crowd
+from tests.memory.store import MemoryConditionalAppend, MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 SLOTS = PAGE_SLOTS + 5003
 """Three stretches of pieces, on two pages; the last of either is not full."""

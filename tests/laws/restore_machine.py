@@ -14,8 +14,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from numpy.typing import NDArray
 
 from service.query.parse import parse_query
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.reconcile import reconcile
 from service.workflows.maintenance.verify.report import verify_all
@@ -28,6 +26,8 @@ from service.workflows.reads.ledger import promised
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import registration
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 NAME = "north"
 

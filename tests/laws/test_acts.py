@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import Codes, SlotsInUse
 from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 ROWS_MAX = 9
 KEYS = [f"p{n}" for n in range(7)]

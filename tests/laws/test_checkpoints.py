@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from service.engine.pages import PAGE_SLOTS, slots_on
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.model.rows import Checkpoint
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 from tests.rotation import times
 
 PAGES = 3

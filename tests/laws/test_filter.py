@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
@@ -40,6 +38,8 @@ from service.workflows.replica import Replica
 from tests.keys import LEDGER_KEY
 from tests.laws.filter_world import AREAS, DATASETS, registration
 from tests.laws.reference import UNIT, ReferenceDataset
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 from tests.sealed_accounts import spent_in
 
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from service.store.redis.sealed import Item, SealedCache, Swap
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.factories import ask, open_replica, register, upload
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 from tests.workflows.replicas import analyst_like, eventually
 
 PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]

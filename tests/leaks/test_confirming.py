@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from service.query.parse import parse_query
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import Asked, WitnessRecord
@@ -21,6 +18,9 @@ from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("p1", "NO", 71, 0)]
 QUERY = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":3.0}}')

@@ -24,7 +24,6 @@ from service.core.release import Release
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
-from service.testing.cache import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure
 from service.workflows.model.views import Role
@@ -33,6 +32,7 @@ from tests.core.releases import norms_squared_in
 from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
+from tests.memory.cache import MemoryWitness
 
 pytestmark = pytest.mark.slow
 

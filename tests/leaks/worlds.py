@@ -18,11 +18,11 @@ import numpy as np
 import orjson
 
 from service.api.app import HttpOptions, create_app
-from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 N = 40
 ROWS_MAX = 4096

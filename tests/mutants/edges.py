@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant(
         name="the log of acts finds the erased by their slot",
         incident="An erased person's limit is shown under the key of whoever is next in the table.",
-        file="service/testing/tables.py",
+        file="tests/memory/tables.py",
         find='people.get(act.detail.get("slot", -1))',
         put="next((each for each in people.values() if each.key is not None), None)",
         killed_by="tests/workflows/reads/test_act_log.py::test_an_erased_key_does_not_come_back",

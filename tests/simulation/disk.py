@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.testing.store import MemoryConditionalAppend, MemoryStore
-from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.workflows.model.rows import Asked, Checkpoint, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.factories import SeededEntropy
+from tests.memory.store import MemoryConditionalAppend, MemoryStore
+from tests.memory.transaction import CHECK_VIOLATION, MemoryTransaction
 from tests.simulation.scheduler import Scheduler
 
 READS = (

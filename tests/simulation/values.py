@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 
 from service.store.redis.sealed import Item, Swap
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 from tests.simulation.scheduler import Scheduler
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from random import Random
 from types import TracebackType
 
-from service.testing.cache import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
+from tests.memory.cache import MemoryWitness
 from tests.simulation.scheduler import Scheduler
 
 AWAY = 0.05

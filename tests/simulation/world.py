@@ -10,13 +10,13 @@ from random import Random
 from zlib import crc32
 
 from service.store.witness.combined import CombinedWitness
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.factories import SeededEntropy
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.replica import SteppedReplica

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.replica import Replica
 from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from uuid import UUID
 import numpy as np
 
 from service.store.redis.sealed import SealedCache
-from service.testing.store import MemoryStore
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.ports.witness import Witness
@@ -18,6 +17,7 @@ from service.workflows.replica import Replica
 from service.workflows.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import SeededEntropy, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.rows import Asked
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 
 class FaultyStore(MemoryStore):

@@ -6,8 +6,8 @@ import pytest
 
 from service.core.budget import epsilon_of_units
 from service.query.parse import parse_query
-from service.testing.store import MemoryStore
 from tests.factories import analyst, open_replica, register
+from tests.memory.store import MemoryStore
 
 HALF = b'{"version":1,"select":[{"count":{}}],"noise":{"share":0.5}}'
 

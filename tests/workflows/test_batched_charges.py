@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import AllowanceExceeded
 from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
 from tests.factories import PassiveReplica, SeededEntropy, analyst, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, upload
+from tests.memory.store import MemoryStore
 
 
 class RowCountingStore(MemoryStore):

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory
+from tests.memory.store import MemoryStore
 
 PEOPLE = {
     "kind": "individuals",

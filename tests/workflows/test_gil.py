@@ -8,10 +8,10 @@ import pytest
 from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
 from tests.factories import PassiveReplica, analyst, open_replica, register, upload
 from tests.gil_probe import bystander
+from tests.memory.store import MemoryStore
 
 PEOPLE = PAGE_SLOTS + 500
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.replica import Replica
 from tests.factories import open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 CURATOR, COLLEAGUE = UUID(int=1), UUID(int=2)
 ROWS = b"person_id,item\nann,1\nann,2\n"

@@ -8,12 +8,12 @@ from types import FrameType
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import judge, unaccounted
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 LONG = 1000
 

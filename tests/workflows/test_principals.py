@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.store import MemoryPrincipals, MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import PrincipalRecord
@@ -14,6 +13,7 @@ from service.workflows.model.views import Asker
 from service.workflows.principals import REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import SignIns
 from tests.factories import CLOCK, ask, open_replica, register, upload
+from tests.memory.store import MemoryPrincipals, MemoryStore
 
 
 class CountedPrincipals(MemoryPrincipals):

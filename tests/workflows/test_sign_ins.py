@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal
 from service.workflows.principals import REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import IDLE, LONGEST, RENEWED_AFTER, SignIns
 from tests.factories import CLOCK
+from tests.memory.store import MemoryStore
 
 INSTANT = timedelta(microseconds=1)
 

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, InvalidRows
 from service.workflows.model.journal import RowsOverLimit, UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.replica import Replica
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 
 def test_a_refused_upload_leaves_no_individual_in_memory() -> None:

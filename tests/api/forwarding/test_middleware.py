@@ -7,7 +7,6 @@ import pytest
 
 from service.api.forwarding.exchange import HOP_HEADER
 from service.api.forwarding.middleware import Forwarding
-from service.testing.cache import MemoryLeases
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import NoCache
@@ -16,6 +15,7 @@ from service.workflows.replication.ownership import LEASE_S
 from tests.api.neighbours import Neighbours, neighbours, visible
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import COUNT, CSV, PEOPLE, World
+from tests.memory.cache import MemoryLeases
 
 pytestmark = pytest.mark.slow
 

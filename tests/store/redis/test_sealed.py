@@ -5,8 +5,8 @@ import pytest
 
 from service.store.redis import encoding
 from service.store.redis.sealed import Seal, SealedCache
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.contracts.caches import GENESIS, KEY, account_slice
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 
 
 @pytest.mark.parametrize(("label", "parts"), [("accounts", 4), ("accounts 2", 5)])

@@ -6,9 +6,9 @@ from contextlib import nullcontext
 import pytest
 
 from service.store.witness.combined import CombinedWitness
-from service.testing.cache import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
+from tests.memory.cache import MemoryWitness
 
 DATASET = "survey-" + "0f" * 32
 

@@ -5,11 +5,11 @@ from uuid import UUID
 import pytest
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.admission.rate_limit import BUCKETS_MAX, Limiter, Rate
 from service.workflows.model.errors import RateLimited
 from service.workflows.model.views import Principal
 from service.workflows.ports.cache import NoCache
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 
 RATE = Rate(per_s=10, burst=5)
 

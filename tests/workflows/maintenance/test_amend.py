@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.testing.store import MemoryStore
 from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import job_queue
 from service.workflows.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
@@ -21,6 +20,7 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
+from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
 
 HEAD = Head(seq=9, hash=b"", epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)

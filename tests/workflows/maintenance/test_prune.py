@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.testing.store import MemoryStore
 from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import prune as prune_module
 from service.workflows.maintenance.amend import amend_erased
@@ -19,6 +18,7 @@ from service.workflows.ports.store import Store
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
+from tests.memory.store import MemoryStore
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
 ENTRIES = 6

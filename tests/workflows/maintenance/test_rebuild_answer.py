@@ -10,8 +10,6 @@ import pytest
 
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.testing.store import MemoryStore
-from service.testing.tables import Dataset
 from service.workflows.maintenance import rebuild_answer as rebuild_module
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.maintenance.reconcile import burn
@@ -23,6 +21,8 @@ from service.workflows.ports.store import CommitUnclear
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
+from tests.memory.store import MemoryStore
+from tests.memory.tables import Dataset
 
 QUERIES: dict[str, dict[str, Any]] = {
     "a count": {},

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.testing.store import MemoryStore
-from service.testing.tables import Dataset
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance import start_check
 from service.workflows.maintenance.start_check import StartCheck
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.store import StoreUnavailable
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
+from tests.memory.tables import Dataset
+from tests.memory.transaction import MemoryTransaction
 
 ENTRIES = 6
 Change = Callable[[Dataset], Dataset]

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance import job_queue, start_check
 from service.workflows.maintenance.start_check import StartChecks
 from service.workflows.model.errors import LedgerDamaged
@@ -17,6 +15,8 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 from tests.workflows.replicas import eventually
 
 NAMES = ("one", "two")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.maintenance import summary_points
 from service.workflows.maintenance.summary_points import (
     POINT_EVERY_S,
@@ -22,6 +21,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
 
 

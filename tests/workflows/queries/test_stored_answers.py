@@ -14,9 +14,6 @@ from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.maintenance.verify.report import verify_all
@@ -31,6 +28,9 @@ from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 OF_AGE: dict[str, Any] = {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 3.0}}

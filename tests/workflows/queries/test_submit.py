@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import DatasetArchived, InvalidRequest
 from service.workflows.queries import submit
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 COUNT: dict[str, Any] = {"from": "visits", "select": [{"count": {}}], "noise": {"sigma": 200.0}}
 CLIPPED = COUNT | {"per_individual": {"l2_clip": 3.0}}

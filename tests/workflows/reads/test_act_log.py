@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.views import ActRow, Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 ROWS = [("ann", "NO", 44, 10), ("canary-bob", "SE", 30, 20.5)]
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
 from service.workflows.reads.budget_summary import AllAccounts, LedgerFacts, all_accounts, summary
 from service.workflows.replica import Replica
 from service.workflows.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
+from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
 
 NO_FACTS = LedgerFacts(last=None, worst_case_ended_after=None)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, pieces_digest, pieces_of
@@ -17,6 +15,8 @@ from service.workflows.model.rows import Asked
 from service.workflows.ports.cache import CommitNotice, SharedEntry
 from service.workflows.ports.witness import WitnessUnavailable
 from tests.factories import ask, witness_of
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
 
 

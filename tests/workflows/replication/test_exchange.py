@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.cache import SharedEntry
 from service.workflows.replication.exchange import (
@@ -18,6 +17,7 @@ from service.workflows.replication.exchange import (
 )
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, notice
 from tests.contracts.stores import dataset
+from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 
 RECORD = replace(dataset(), genesis=GENESIS)
 SOON_S = 0.01

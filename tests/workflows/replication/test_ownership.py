@@ -7,8 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.cache import MemoryLeases
-from service.testing.store import MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Lease, ReplicaAddress
@@ -16,6 +14,8 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication import ownership
 from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.cache import MemoryLeases
+from tests.memory.store import MemoryStore
 
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 PEPPER = Pepper(b"p" * 32)

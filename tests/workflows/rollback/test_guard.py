@@ -11,8 +11,6 @@ import orjson
 import pytest
 
 from service.store.witness.combined import CombinedWitness
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.reconcile import Reconciled, after, before, reconcile, reconcile_plan
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
@@ -23,6 +21,8 @@ from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
 
 COST = 61_083_979_321  # of a count at sigma 3 for each individual in it: ceil(2^40 / 18)

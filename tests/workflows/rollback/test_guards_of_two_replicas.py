@@ -12,9 +12,6 @@ import pytest
 from service.engine.pages import PageTotals
 from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 from service.workflows.ports.store import Store, StoreUnavailable
@@ -22,6 +19,9 @@ from service.workflows.rollback.guard import RollbackGuard, witness_name
 from tests.contracts.stores import dataset
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 
 class InterruptedWitness(MemoryWitness):

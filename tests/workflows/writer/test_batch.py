@@ -14,14 +14,14 @@ from service.api.responses import NPY, respond
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import analyst, ask, open_replica, register, upload, values
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # sigma 3.5 / 1.96 = 1.786 on grid 1

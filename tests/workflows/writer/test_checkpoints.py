@@ -9,7 +9,6 @@ import pytest
 from service.core.arrays import Codes
 from service.engine.inverted import Inverted
 from service.query.columns import Coding
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import Checkpoint
 from service.workflows.ports.store import StoreUnavailable
@@ -17,6 +16,7 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import WriterQueue
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 

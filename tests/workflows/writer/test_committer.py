@@ -12,7 +12,6 @@ import pytest
 
 from service.core.units import CHARGE_UNITS_MAX
 from service.query.parse import parse_query
-from service.testing.transaction import CHECK_VIOLATION
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitRejected, Store
@@ -31,6 +30,7 @@ from tests.factories import (
     register,
     upload,
 )
+from tests.memory.transaction import CHECK_VIOLATION
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
@@ -25,6 +23,8 @@ from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.state import DatasetState
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 WAIT_S = 30
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -271,7 +271,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
         memory = state_of(replica).memory
         with monkeypatch.context() as patch:
             patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
-            patch.setattr("service.testing.store.MemoryTransaction", UnclearTransaction)
+            patch.setattr("tests.memory.store.MemoryTransaction", UnclearTransaction)
             with pytest.raises(Unavailable):
                 acts[act]()
         usual = 1 if act == "resume" else 2

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.testing.store import MemoryConditionalAppend, MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
@@ -20,6 +18,8 @@ from service.workflows.replica import Replica
 from service.workflows.writer.committer import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals
 from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload, values
+from tests.memory.store import MemoryConditionalAppend, MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 
 class CommitCountingStore(MemoryStore):

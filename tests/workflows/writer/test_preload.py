@@ -7,9 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from service.testing.cache import MemoryLeases
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import ReplicaAddress
@@ -17,6 +14,9 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.cache import MemoryLeases
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 NAMES = ("one", "two", "three")
 

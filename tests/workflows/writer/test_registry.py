@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.testing.store import MemoryStore
 from service.workflows.model.errors import NotFound, Unavailable
 from tests.factories import open_replica, register
+from tests.memory.store import MemoryStore
 
 
 def test_a_writer_is_opened_on_first_use_and_once() -> None:

@@ -9,9 +9,6 @@ from service.core.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
@@ -19,6 +16,9 @@ from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, burn, dataset, entry, priced_entry
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
+from tests.memory.transaction import MemoryTransaction
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 

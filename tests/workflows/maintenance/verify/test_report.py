@@ -14,8 +14,6 @@ from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
-from service.testing.cache import MemoryWitness
-from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.maintenance.verify.report import Report, verify_all
@@ -25,6 +23,8 @@ from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing
 from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
+from tests.memory.cache import MemoryWitness
+from tests.memory.store import MemoryStore
 from tests.workflows.damages import DAMAGES, Damage
 from tests.workflows.maintenance.verify.histories import history
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
 from service.query.schema import Schema
-from service.testing.snapshot import MemorySnapshot
-from service.testing.tables import Dataset, Kept
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
 from service.workflows.ports.store import CommitRejected, StoreUnavailable
+from tests.memory.snapshot import MemorySnapshot
+from tests.memory.tables import Dataset, Kept
 
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
 """The codes that Postgres gives for the same."""

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.columns import coding_of
-from service.testing.tables import Dataset, chosen, first_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
@@ -27,6 +26,7 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
+from tests.memory.tables import Dataset, chosen, first_of
 
 
 class MemorySnapshot:

@@ -10,8 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from service.testing.tables import Dataset, Kept, first_of
-from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
@@ -26,6 +24,8 @@ from service.workflows.model.rows import (
     PrincipalRecord,
 )
 from service.workflows.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
+from tests.memory.tables import Dataset, Kept, first_of
+from tests.memory.transaction import MemoryTransaction
 
 
 class MemoryPrincipals:
