@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
-from service.query.cost import PublicCost
 from service.workflows.admission.schedule import SlotRequest, SlotRules
-from service.workflows.admission.scheduler import Act, Committing, Dispatcher, Job
+from service.workflows.admission.scheduler import Act, Dispatcher
 
 
 class FakeTime:
@@ -52,10 +51,9 @@ class PassingDispatcher(Dispatcher):
         super().__init__(rules, deadline_ns=deadline_ns, now_ns=time.now)
         self.time = time
 
-    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> SlotRequest:
-        request = super().reserve(principal, cost, job, writer)
+    def reserve(self, request: SlotRequest) -> None:
+        super().reserve(request)
         self._pass()
-        return request
 
     def when_free(self, act: Act, principal: Hashable = None) -> None:
         super().when_free(act, principal)

@@ -3,13 +3,12 @@
 Bounds of memory always hold. With slots, a request also gets a place in the schedule, and is refused where its response
 could not leave before its deadline.
 
-The memory that all requests together may take, by their public costs, and how much of it one principal may take.
-
-A principal may take as much as it leaves for all others: half of all when it is alone, and less while others hold
-something. So one principal cannot keep the others out, whatever it asks for.
+A principal may take as much memory as it leaves for all others: half of all when it is alone, and less while others
+hold something. So one principal cannot keep the others out, whatever it asks for.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
@@ -35,31 +34,6 @@ class MemoryFull(Exception):
     """The requests under way leave no room for this one."""
 
 
-class Hold:
-    """The memory that one admitted request holds."""
-
-    __slots__ = ("_account", "_bound", "_cost", "_worker")
-
-    def __init__(self, bound: "MemoryBound", account: "_Account", cost: PublicCost, worker: Hashable) -> None:
-        self._bound: MemoryBound | None = bound
-        self._account, self._cost, self._worker = account, cost, worker
-
-    def release(self) -> None:
-        """The request holds nothing any more. Repeating this does nothing."""
-        bound, self._bound = self._bound, None
-        if bound is not None:
-            bound.release(self._account, self._cost, self._worker)
-
-
-@dataclass(slots=True)
-class _Account:
-    """The bytes that one principal's requests keep together, and how many requests they are."""
-
-    principal: Hashable
-    kept_bytes: int = 0
-    requests: int = 0
-
-
 class MemoryBound:
     """Counts what admitted requests may hold. Thread-safe.
 
@@ -69,114 +43,83 @@ class MemoryBound:
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self._accounts: dict[Hashable, _Account] = {}  # of the principals that hold something
-        self._kept_bytes = 0  # of all accounts
-        self._working: dict[Hashable, dict[int, int]] = {}  # requests with so much, by worker
+        self.kept_bytes = 0  # by all requests together
+        self.requests = 0  # that hold memory
+        self._accounts: dict[Hashable, tuple[int, int]] = {}  # requests of a principal, and the bytes that they keep
+        self._working: dict[object, Counter[int]] = {}  # requests of a worker with this working memory
         self._lock = threading.Lock()
 
-    def admit(self, principal: Hashable, cost: PublicCost, worker: Hashable = None) -> Hold:
+    def admit(self, principal: Hashable, cost: PublicCost, worker: object = None) -> None:
         """Count a request. Raises RequestTooLarge where it could never be admitted, MemoryFull where it cannot now."""
-        allowed_bytes = self.bytes_max // 2
-        if cost.memory_bytes > allowed_bytes:
-            raise RequestTooLarge(cost.memory_bytes, allowed_bytes)
+        needed_bytes, allowed_bytes = cost.kept_bytes + cost.working_bytes, self.bytes_max // 2
+        if needed_bytes > allowed_bytes:
+            raise RequestTooLarge(needed_bytes, allowed_bytes)
         with self._lock:
-            account = self._accounts.get(principal)
-            if account is None:
-                account = self._accounts[principal] = _Account(principal)
-            working = self._working.setdefault(worker, {})
-            working[cost.working_bytes] = working.get(cost.working_bytes, 0) + 1
-            self._count(account, cost.kept_bytes, 1)
-            own_bytes = account.kept_bytes + cost.working_bytes
-            if self._used_bytes() + own_bytes <= self.bytes_max:
-                return Hold(self, account, cost, worker)
-            self._forget(account, cost, worker)
-        raise MemoryFull
+            requests, own_bytes = self._accounts.get(principal, (0, 0))
+            working = self._working.get(worker, Counter())
+            largest = max([cost.working_bytes, *working]) + sum(
+                max(each) for other, each in self._working.items() if other != worker
+            )
+            used_bytes = self.kept_bytes + cost.kept_bytes + largest
+            if used_bytes + own_bytes + needed_bytes > self.bytes_max:
+                raise MemoryFull
+            self._accounts[principal] = requests + 1, own_bytes + cost.kept_bytes
+            self._working[worker] = working
+            working[cost.working_bytes] += 1
+            self.kept_bytes += cost.kept_bytes
+            self.requests += 1
 
-    def release(self, account: _Account, cost: PublicCost, worker: Hashable) -> None:
-        """A request that was admitted holds nothing any more; its `Hold` says so, once."""
+    def release(self, principal: Hashable, cost: PublicCost, worker: object = None) -> None:
+        """A request that was admitted holds nothing any more."""
         with self._lock:
-            self._forget(account, cost, worker)
-
-    @property
-    def kept_bytes(self) -> int:
-        """The memory that admitted requests keep, in bytes."""
-        return self._kept_bytes
-
-    @property
-    def requests(self) -> int:
-        """The number of requests that hold memory."""
-        with self._lock:
-            return sum(account.requests for account in self._accounts.values())
-
-    def _used_bytes(self) -> int:
-        return self._kept_bytes + sum(map(max, self._working.values()))
-
-    def _count(self, account: _Account, kept_bytes: int, requests: int) -> None:
-        account.kept_bytes += kept_bytes
-        account.requests += requests
-        self._kept_bytes += kept_bytes
-
-    def _forget(self, account: _Account, cost: PublicCost, worker: Hashable) -> None:
-        working = self._working[worker]
-        left = working.pop(cost.working_bytes) - 1
-        if left > 0:
-            working[cost.working_bytes] = left
-        elif not working:
-            del self._working[worker]
-        self._count(account, -cost.kept_bytes, -1)
-        if account.requests == 0:
-            del self._accounts[account.principal]
+            requests, own_bytes = self._accounts.pop(principal)
+            if requests > 1:
+                self._accounts[principal] = requests - 1, own_bytes - cost.kept_bytes
+            working = self._working[worker]
+            working[cost.working_bytes] -= 1
+            if working[cost.working_bytes] == 0:
+                del working[cost.working_bytes]
+            if not working:
+                del self._working[worker]
+            self.kept_bytes -= cost.kept_bytes
+            self.requests -= 1
 
 
 MEMORY_BYTES_MAX: Final = 2**31
-LONGEST_NS: Final = 5_000_000_000
+LONGEST_MS: Final = 5_000
 """The longest reservation of one request: so long others may have to wait for it, however cheap theirs are."""
 
 _NS_PER_MS: Final = 1_000_000
 
 
-class Ticket:
-    """An admitted request: the memory that it may hold, and its place in the schedule if there is one."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class Ticket(SlotRequest):
+    """An admitted request: the memory that it holds, and its place in the schedule if there is one.
 
-    __slots__ = ("_hold", "_request", "_scheduler", "cost")
+    `delay_ms` is how long the slots last that its own cost needs, 0 without slots.
+    """
 
-    def __init__(self, cost: PublicCost, hold: Hold, scheduler: Dispatcher | None) -> None:
-        self.cost = cost
-        self._hold, self._scheduler = hold, scheduler
-        self._request: SlotRequest | None = None
-
-    @property
-    def leaves_ns(self) -> int | None:
-        """The instant at which the response leaves; None until its turn has come, and always without slots."""
-        return None if self._request is None else self._request.leaves_ns
+    memory: MemoryBound | None
+    scheduler: Dispatcher | None
+    delay_ms: float
 
     @property
     def is_scheduled(self) -> bool:
         """Whether the request begins in slots."""
-        return self._scheduler is not None
-
-    @property
-    def delay_ms(self) -> float:
-        """How long the slots last that the request's own cost needs, in ms; 0 without slots."""
-        return _delay_ns(self._scheduler, self.cost) / _NS_PER_MS
-
-    def reserve(self, principal: Hashable, job: Job, writer: Committing | None) -> None:
-        """Take a place in the schedule. Raises RequestTooCostly, ScheduleFull, and Unavailable once it is closed."""
-        if self._scheduler is not None:
-            self._request = self._scheduler.reserve(principal, self.cost, job, writer)
+        return self.scheduler is not None
 
     def cancel(self) -> bool:
         """The client has gone: a request leaves the schedule; False when its slots have come.
 
         True without slots: whether the work has begun is then for the work to say.
         """
-        if self._scheduler is None or self._request is None:
-            return True
-        return self._scheduler.cancel(self._request)
+        return self.scheduler is None or self.scheduler.cancel(self)
 
     def release(self) -> None:
         """The response has left, or never will: its memory is free again. Repeating this does nothing."""
-        self._hold.release()
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            memory.release(self.principal, self.cost, self.commits_to)
 
 
 class Admission:
@@ -209,7 +152,7 @@ class Admission:
 
     def delay_ms(self, cost: PublicCost) -> float:
         """How long the slots last that a cost needs, in ms; 0 without slots."""
-        return _delay_ns(self.scheduler, cost) / _NS_PER_MS
+        return 0 if self.scheduler is None else self.scheduler.rules.delay_ns(cost.time_ns) / _NS_PER_MS
 
     def admit(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Ticket:
         """Reserve memory and slots for a job, for which `writer` commits.
@@ -217,48 +160,54 @@ class Admission:
         Raises InvalidRequest for what could never be admitted, naming both numbers, Busy for what cannot be now, and
         Unavailable once the schedule is closed.
         """
-        delay_ns = _delay_ns(self.scheduler, cost)
-        if delay_ns > LONGEST_NS:
-            raise _refusal(RequestTooCostly(delay_ns, LONGEST_NS))
+        memory, scheduler, delay_ms = self.memory, self.scheduler, self.delay_ms(cost)
+        if delay_ms > LONGEST_MS:
+            raise _too_costly(delay_ms, LONGEST_MS)
         try:
-            hold = self.memory.admit(principal, cost, worker=None if writer is None else id(writer))
+            memory.admit(principal, cost, writer)
         except RequestTooLarge as error:
-            raise InvalidRequest.of("query", _too_large(error)) from None
+            raise _too_large(error) from None
         except MemoryFull:
             raise Busy from None
-        ticket = Ticket(cost, hold, self.scheduler)
+        ticket = Ticket(
+            principal=principal,
+            cost=cost,
+            job=job,
+            commits_to=writer,
+            memory=memory,
+            scheduler=scheduler,
+            delay_ms=delay_ms,
+        )
         try:
-            ticket.reserve(principal, job, writer)
+            if scheduler is not None:
+                scheduler.reserve(ticket)
         except (RequestTooCostly, ScheduleFull, Unavailable) as error:
             ticket.release()
             raise _refusal(error) from None
         return ticket
 
 
-def _delay_ns(scheduler: Dispatcher | None, cost: PublicCost) -> int:
-    """How long the slots last that a cost needs; 0 without slots."""
-    return 0 if scheduler is None else scheduler.rules.delay_ns(cost.time_ns)
-
-
 def _refusal(error: RequestTooCostly | ScheduleFull | Unavailable) -> WorkflowError:
     match error:
         case RequestTooCostly():
-            return InvalidRequest.of("query", _too_costly(error))
+            return _too_costly(error.needed_ns / _NS_PER_MS, error.allowed_ns / _NS_PER_MS)
         case ScheduleFull():
             return Busy(error.retry_after_s)
         case Unavailable():
             return error
 
 
-def _too_large(error: RequestTooLarge) -> str:
-    return (
+def _too_large(error: RequestTooLarge) -> InvalidRequest:
+    return InvalidRequest.of(
+        "query",
         f"may need {error.needed_bytes} bytes of memory by its public cost, and all requests of one principal together"
-        f" have {error.allowed_bytes}; ask for fewer numbers at once"
+        f" have {error.allowed_bytes}; ask for fewer numbers at once",
     )
 
 
-def _too_costly(error: RequestTooCostly) -> str:
-    return (
-        f"may need {error.needed_ns / _NS_PER_MS:.0f} ms by its public cost, and a response has to leave within"
-        f" {error.allowed_ns / _NS_PER_MS:.0f} ms; ask for fewer numbers at once, or for fewer queries in one batch"
+def _too_costly(needed_ms: float, allowed_ms: float) -> InvalidRequest:
+    return InvalidRequest.of(
+        "query",
+        f"may need {needed_ms:.0f} ms by its public cost, and a response has to leave within {allowed_ms:.0f} ms; ask"
+        " for fewer numbers at once, or for fewer queries in one batch",
     )

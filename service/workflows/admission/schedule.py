@@ -22,10 +22,10 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, count
 from operator import is_
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from service.query.cost import PublicCost
 
@@ -33,58 +33,58 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Waiting items; not thread-safe."""
+    """Waiting items; not thread-safe. `heap` is empty when nothing waits, and only this class changes it."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int, T]] = []  # tag, order of arrival, cost, item
+        self.heap: list[tuple[int, int, int, T]] = []  # tag, order of arrival, cost, item
         self._ends: dict[Hashable, int] = {}  # the virtual time at which a principal's last request ends
         self._now = 0  # virtual time: the tag of what was served last
         self._arrivals = count()
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)
 
     def __iter__(self) -> Iterator[T]:
         """The items in no particular order."""
-        return (item for _, _, _, item in self._heap)
+        return (item for _, _, _, item in self.heap)
 
     def put(self, principal: Hashable, cost: int, item: T) -> None:
         """Let an item wait for its turn; `cost` is not negative."""
         tag = max(self._now, self._ends.get(principal, 0))
         self._ends[principal] = tag + cost
-        heapq.heappush(self._heap, (tag, next(self._arrivals), cost, item))
+        heapq.heappush(self.heap, (tag, next(self._arrivals), cost, item))
 
     def peek(self) -> T:
         """The item whose turn is next. Raises IndexError when there is none."""
-        return self._heap[0][3]
+        return self.heap[0][3]
 
     def take(self) -> T:
         """Remove and return the item whose turn is next. Raises IndexError when there is none."""
-        self._now, _, _, item = heapq.heappop(self._heap)
+        self._now, _, _, item = heapq.heappop(self.heap)
         self._forget_if_empty()
         return item
 
     def remove(self, gone: Callable[[T], bool]) -> list[T]:
         """Remove items before their turn, and return them; their costs stay on their principals' accounts."""
-        removed = [item for _, _, _, item in self._heap if gone(item)]
+        removed = [item for _, _, _, item in self.heap if gone(item)]
         if removed:
-            self._heap = [waiting for waiting in self._heap if not gone(waiting[3])]
-            heapq.heapify(self._heap)
+            self.heap = [waiting for waiting in self.heap if not gone(waiting[3])]
+            heapq.heapify(self.heap)
             self._forget_if_empty()
         return removed
 
     def before(self, principal: Hashable, cost: int = 0) -> list[T]:
         """The items that would be served before a further one of this principal, after some that cost `cost`."""
         tag = max(self._now, self._ends.get(principal, 0)) + cost
-        return [item for other, _, _, item in self._heap if other <= tag]
+        return [item for other, _, _, item in self.heap if other <= tag]
 
     def _forget_if_empty(self) -> None:
-        if not self._heap:
+        if not self.heap:
             self._ends.clear()  # with nothing waiting, no principal has a turn to wait for
             self._now = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SlotRules:
     """How work is fitted into slots. All in ns but `reserve_percent`; lengths are rounded to whole slots.
 
@@ -109,38 +109,34 @@ class SlotRules:
     def slots(self, work_ns: int, commits: int) -> int:
         """How many slots work of a public cost needs, with its commits."""
         booked_ns = self.booked_ns(work_ns) + commits * self.commit_ns + self.margin_ns
-        return self._whole(booked_ns)
+        return -(-booked_ns // self.slot_ns)
 
     def booked_ns(self, work_ns: int) -> int:
         """The public cost of some work with its reserve."""
         return work_ns + work_ns * self.reserve_percent // 100
 
-    @property
+    @cached_property
     def shared_slots_max(self) -> int:
         """The most slots that requests sharing them may need."""
         return max(self.shared_ns // self.slot_ns, 1)
 
-    @property
+    @cached_property
     def busy_slots_max(self) -> int:
-        """So many slots in a row may be reserved before some are left free."""
-        return self._whole(self.busy_ns)
+        """The most slots that are reserved in a row before some are left free."""
+        return -(-self.busy_ns // self.slot_ns)
 
-    @property
+    @cached_property
     def rest_ns(self) -> int:
         """The length of the slots that are left free then."""
-        return self._whole(self.free_ns) * self.slot_ns
+        return -(-self.free_ns // self.slot_ns) * self.slot_ns
 
     def refused_ns(self, shown_ns: int) -> int:
         """The instant at which a refusal leaves that the slot from `shown_ns` on shows to be due."""
-        return shown_ns + self._whole(self.refusal_ns) * self.slot_ns
+        return shown_ns - (-self.refusal_ns // self.slot_ns) * self.slot_ns
 
     def delay_ns(self, work_ns: int) -> int:
         """How long the slots of one request last that shares them with no other."""
         return self.slots(work_ns, 1) * self.slot_ns
-
-    def _whole(self, length_ns: int) -> int:
-        """The least number of slots that last so long."""
-        return -(-length_ns // self.slot_ns)
 
 
 WAITING_MAX: Final = 1024
@@ -160,17 +156,19 @@ class Reservation:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SlotRequest:
-    """One request that waits for its slots: all of it public.
+    """One request that waits for its slots: all that decides about it is public.
 
-    `commits_to` is the dataset that commits for it, None when nothing is committed. `leave_before_ns` is the instant
-    by which its response has to leave, `leaves_ns` the instant at which it leaves once that is known.
+    `job` is its work. `commits_to` is the writer that commits for it, None when nothing is committed.
+    `leave_before_ns` is the instant by which its response has to leave, `leaves_ns` the instant at which it leaves once
+    that is known.
     """
 
     principal: Hashable
     cost: PublicCost
-    arrived_ns: int
-    leave_before_ns: int
-    commits_to: Hashable | None
+    arrived_ns: int = 0
+    leave_before_ns: int = 0
+    job: Any = None
+    commits_to: Any = None
     cancelled_ns: int | None = None
     reservation: Reservation | None = None
     leaves_ns: int | None = None
@@ -215,15 +213,11 @@ class Schedule:
         self.rules = rules
         self._arriving: deque[SlotRequest] = deque()  # in order of arrival, not yet in turn
         self._turns: FairQueue[SlotRequest] = FairQueue()
-        self._waiting: Counter[Hashable] = Counter()  # requests, by principal
+        self.waiting = 0  # requests
+        self._waiting: Counter[Hashable] = Counter()  # the same, by principal
         self._free_ns = 0  # the next instant at which a reservation may begin
         self._latest: deque[Reservation] = deque([Reservation(0, 0)], maxlen=LATEST_KEPT)
         self._busy_slots = 0  # reserved in a row up to there
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for their slots."""
-        return len(self._arriving) + len(self._turns)
 
     def requests(self) -> Iterator[SlotRequest]:
         """The requests that wait, in no particular order."""
@@ -244,6 +238,7 @@ class Schedule:
             raise ScheduleFull(max(-(-(due_ns - request.leave_before_ns) // _NS_PER_S), 1))
         self._arriving.append(request)
         self._waiting[request.principal] += 1
+        self.waiting += 1
 
     def cancel(self, request: SlotRequest, now_ns: int) -> bool:
         """Remove a request that waits; False when it has begun, or is gone. Call `advance` up to `now_ns` first."""
@@ -268,7 +263,7 @@ class Schedule:
     def drain(self) -> Progress:
         """Refuse everything that waits."""
         refused = [*self._turns, *self._arriving]
-        self._turns, self._arriving, self._waiting = FairQueue(), deque(), Counter()
+        self._turns, self._arriving, self._waiting, self.waiting = FairQueue(), deque(), Counter(), 0
         return Progress(refused=refused)
 
     def next_ns(self) -> int | None:
@@ -316,7 +311,7 @@ class Schedule:
 
     def _next_begin(self) -> int:
         """The first slot that is free and begins after some waiting request has arrived."""
-        if len(self._turns) > 0:
+        if self._turns.heap:
             return self._free_ns
         after_arrival_ns = (self._arriving[0].arrived_ns // self.rules.slot_ns + 1) * self.rules.slot_ns
         return max(self._free_ns, after_arrival_ns)
@@ -337,7 +332,8 @@ class Schedule:
         self._free_ns = reservation.leaves_ns
         if self._busy_slots >= self.rules.busy_slots_max:
             self._free_ns += self.rules.rest_ns
-        self._refuse(self._is_late, begins_ns, progress)
+        if self._turns.heap:
+            self._refuse(self._is_late, begins_ns, progress)
         for request in chosen:
             request.reservation, request.leaves_ns = reservation, reservation.leaves_ns
         progress.begun.append(Begun(reservation, chosen))
@@ -347,7 +343,7 @@ class Schedule:
         chosen: list[SlotRequest] = []
         commits: set[Hashable] = set()
         work_ns = slots = 0
-        while len(self._turns) > 0:
+        while self._turns.heap:
             request = self._turns.peek()
             all_commits = commits | ({request.commits_to} - {None})
             needed = self.rules.slots(work_ns + request.cost.time_ns, len(all_commits))
@@ -374,6 +370,7 @@ class Schedule:
     def _forget(self, requests: Sequence[SlotRequest]) -> None:
         """They wait no more."""
         self._waiting -= Counter(request.principal for request in requests)
+        self.waiting -= len(requests)
 
     def _is_late(self, waiting: SlotRequest) -> bool:
         """Whether it could not leave in time even if it were the next to begin."""

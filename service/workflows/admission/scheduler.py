@@ -8,15 +8,13 @@ leave at that instant and nothing that depends on data should run meanwhile.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Protocol
 
-from service.query.cost import PublicCost, Speed
+from service.query.cost import Speed
 from service.workflows.admission.schedule import (
     Begun,
     FairQueue,
-    Progress,
     Reservation,
     Schedule,
     ScheduleFull,
@@ -81,12 +79,6 @@ class Committing(Protocol):
         """The slots of these jobs, its own, have come."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Waiting(SlotRequest):
-    job: Job
-    writer: Committing | None
-
-
 class Dispatcher:
     """Begins work in its slots whenever it is stepped, or is told of anything. Thread-safe.
 
@@ -110,28 +102,19 @@ class Dispatcher:
         self._is_open = True
         self._changed = threading.Condition(threading.Lock())
 
-    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> SlotRequest:
-        """Let a job wait for its slots; `writer` commits for it.
+    def reserve(self, request: SlotRequest) -> None:
+        """Let a request wait for its slots: it arrives now. Its job is a `Job`, its writer a `Committing`.
 
         Raises RequestTooCostly, ScheduleFull, and Unavailable after `close`.
         """
         with self._changed:
             if not self._is_open:
                 raise Unavailable
-            now_ns = self._advance()
-            request = _Waiting(
-                principal=principal,
-                cost=cost,
-                arrived_ns=now_ns,
-                leave_before_ns=now_ns + self.deadline_ns,
-                commits_to=None if writer is None else id(writer),
-                job=job,
-                writer=writer,
-            )
+            request.arrived_ns = self._advance()
+            request.leave_before_ns = request.arrived_ns + self.deadline_ns
             self._observe(request, "arrived")
             self._schedule.admit(request)
             self._changed.notify()
-        return request
 
     def cancel(self, request: SlotRequest) -> bool:
         """Remove a request whose client has gone; False when its slots have come."""
@@ -146,10 +129,11 @@ class Dispatcher:
         with self._changed:
             now_ns = self._advance()
             for request in self._schedule.requests():
-                if is_meant(_own(request).job):
+                job: Job = request.job
+                if is_meant(job):
                     self._schedule.cancel(request, now_ns)
                     self._observe(request, "cancelled")
-                    return _own(request).job
+                    return job
             return None
 
     def when_free(self, act: Act, principal: Hashable = None) -> None:
@@ -186,50 +170,47 @@ class Dispatcher:
         with self._changed:
             self._is_open = False
             self._changed.notify()
-            self._refuse(self._schedule.drain())
+            self._refuse(self._schedule.drain().refused)
             while self._due:
                 self._begin(self._due.popleft())
-            while len(self._acts) > 0:
+            while self._acts.heap:
                 self._acts.take()[1](self._now_ns())
 
     def _step(self) -> int | None:
         now_ns = self._advance()
-        self._begin_act(now_ns)
-        return self._wake_ns(now_ns)
-
-    def _advance(self) -> int:
-        """Bring the schedule up to now, and begin what is due; the present instant."""
-        now_ns = self._now_ns()
-        progress = self._schedule.advance(now_ns)
-        self._due.extend(progress.begun)
-        self._refuse(progress)
-        while self._due and self._due[0].reservation.begins_ns + START_NS <= now_ns:
-            self._begin(self._due.popleft())
-        return now_ns
-
-    def _wake_ns(self, now_ns: int) -> int | None:
-        """The next instant at which something may begin."""
+        if self._acts.heap:
+            self._begin_act(now_ns)
         if self._due:
             return self._due[0].reservation.begins_ns + START_NS
         next_ns = self._schedule.next_ns()
-        if len(self._acts) > 0:
+        if self._acts.heap:
             free_ns = max(self._slot_at(now_ns) + self.rules.slot_ns, self._schedule.ended_ns, self._act_after_ns)
             next_ns = free_ns if next_ns is None else min(next_ns, free_ns)
         return None if next_ns is None else next_ns + START_NS
 
-    def _refuse(self, progress: Progress) -> None:
-        for request in progress.refused:
+    def _advance(self) -> int:
+        """Bring the schedule up to now, and begin what is due; the present instant."""
+        now_ns = self._now_ns()
+        if self._schedule.waiting > 0:
+            progress = self._schedule.advance(now_ns)
+            self._due.extend(progress.begun)
+            self._refuse(progress.refused)
+        while self._due and self._due[0].reservation.begins_ns + START_NS <= now_ns:
+            self._begin(self._due.popleft())
+        return now_ns
+
+    def _refuse(self, requests: Sequence[SlotRequest]) -> None:
+        for request in requests:
             self._observe(request, "refused")
-            _own(request).job.refuse()
+            request.job.refuse()
 
     def _begin(self, begun: Begun) -> None:
         """Hand each dataset its requests together, in the order of the datasets' first requests."""
-        shared: dict[Hashable, list[_Waiting]] = {}
+        shared: dict[Committing | None, list[Job]] = {}
         for request in begun.requests:
             self._observe(request, "begun")
-            shared.setdefault(request.commits_to, []).append(_own(request))
-        for requests in shared.values():
-            jobs, writer = [request.job for request in requests], requests[0].writer
+            shared.setdefault(request.commits_to, []).append(request.job)
+        for writer, jobs in shared.items():
             if writer is not None:
                 writer.begin(jobs, begun.reservation)
                 continue
@@ -240,7 +221,7 @@ class Dispatcher:
         slot_ns = self._slot_at(now_ns)
         is_early = now_ns - slot_ns < max(self.rules.slot_ns // _FREE_PART, 2 * START_NS)
         is_free = slot_ns >= max(self._schedule.ended_ns, self._act_after_ns)
-        if len(self._acts) > 0 and is_early and is_free:
+        if is_early and is_free:
             self._act_after_ns = slot_ns + -(-ACT_EVERY_NS // self.rules.slot_ns) * self.rules.slot_ns
             self._acts.take()[1](slot_ns)
 
@@ -280,9 +261,3 @@ class Scheduler(Dispatcher):
             while self._is_open:
                 wake_ns = self._step()
                 self._changed.wait(None if wake_ns is None else max(wake_ns - self._now_ns(), 0) / 1e9)
-
-
-def _own(request: SlotRequest) -> _Waiting:
-    if not isinstance(request, _Waiting):
-        raise TypeError("a request of another scheduler")
-    return request

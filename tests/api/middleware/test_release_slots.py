@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.middleware.release_slots import Deadline, ReleaseSlots, Slots, declare_begun, declare_public_work
 from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
-from service.workflows.admission.admission import MemoryBound, Ticket
+from service.workflows.admission.admission import Admission, MemoryBound, Ticket
 from service.workflows.admission.schedule import SlotRules
 from service.workflows.model.views import Principal, Role
 from service.workflows.ports.telemetry import NullTelemetry
@@ -95,10 +95,8 @@ class Stage:
 
     def _reserved(self, cost_ms: float) -> Ticket:
         cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=7, working_bytes=0)
-        hold = MemoryBound(20).admit("ana", cost)
-        ticket = Ticket(cost, hold, PassingDispatcher(RULES, self.time))
-        ticket.reserve("ana", Job(), None)
-        return ticket
+        admission = Admission(memory=MemoryBound(20), scheduler=PassingDispatcher(RULES, self.time))
+        return admission.admit("ana", cost, Job())
 
 
 class Job:

@@ -136,6 +136,18 @@ class TestSlots:
         assert (job.begun, ticket.leaves_ns, admitting.memory.requests) == (0, None, 2)
 
 
+def test_memory_is_given_back_once() -> None:
+    """Repeated releases of one response give its memory back once."""
+    admitting = admission()
+    first, second = (admitting.admit("ana", cost(), Job()) for _ in range(2))
+    held = admitting.memory.kept_bytes
+    for _ in range(3):
+        first.release()
+    assert (admitting.memory.kept_bytes, admitting.memory.requests) == (held // 2, 1)
+    second.release()
+    assert (admitting.memory.kept_bytes, admitting.memory.requests) == (0, 0)
+
+
 def test_without_slots_nothing_is_booked() -> None:
     """There is no delay and no instant; the caller begins the job."""
     admitting, job = admission(), Job()

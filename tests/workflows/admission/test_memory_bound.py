@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.cost import PublicCost
-from service.workflows.admission.admission import Hold, MemoryBound, MemoryFull, RequestTooLarge
+from service.workflows.admission.admission import MemoryBound, MemoryFull, RequestTooLarge
 
 MAX = 1000
 costs = st.builds(PublicCost, time_ns=st.just(0), kept_bytes=st.integers(0, 300), working_bytes=st.integers(0, 300))
@@ -23,11 +23,12 @@ def cost(kept_bytes: int = 0, working_bytes: int = 0) -> PublicCost:
 @given(steps=operations)
 def test_held_memory_stays_within_the_bound(steps: Sequence[tuple[str, str, PublicCost] | int]) -> None:
     """Kept memory plus the largest working memory of each worker; each principal always has its own share left."""
-    bound, held = MemoryBound(MAX), list[tuple[str, str, PublicCost, Hold]]()
+    bound, held = MemoryBound(MAX), list[tuple[str, str, PublicCost]]()
     for what in steps:
         if isinstance(what, int):
             if held:
-                held.pop(what % len(held))[3].release()
+                principal, worker, asked = held.pop(what % len(held))
+                bound.release(principal, asked, worker)
             continue
         principal, worker, asked = what
         if asked.memory_bytes > MAX // 2:
@@ -35,18 +36,19 @@ def test_held_memory_stays_within_the_bound(steps: Sequence[tuple[str, str, Publ
                 bound.admit(principal, asked, worker)
             continue
         try:
-            held.append((principal, worker, asked, bound.admit(principal, asked, worker)))
+            bound.admit(principal, asked, worker)
         except MemoryFull:
             continue
-        working = sum(max((each.working_bytes for _, w, each, _ in held if w == name), default=0) for name in "xy")
-        used = sum(each.kept_bytes for _, _, each, _ in held) + working
-        own = sum(each.kept_bytes for name, _, each, _ in held if name == principal) + asked.working_bytes
+        held.append((principal, worker, asked))
+        working = sum(max((each.working_bytes for _, w, each in held if w == name), default=0) for name in "xy")
+        used = sum(each.kept_bytes for _, _, each in held) + working
+        own = sum(each.kept_bytes for name, _, each in held if name == principal) + asked.working_bytes
         assert used <= MAX
         assert own <= MAX - used
         assert bound.kept_bytes == used - working
     assert bound.requests == len(held)
-    for *_, hold in held:
-        hold.release()
+    for principal, worker, asked in held:
+        bound.release(principal, asked, worker)
     assert (bound.kept_bytes, bound.requests) == (0, 0)
     bound.admit("a", cost(kept_bytes=MAX // 2))
 
@@ -57,10 +59,10 @@ def test_a_permanent_refusal_differs_from_a_temporary_one() -> None:
     with pytest.raises(RequestTooLarge) as refused:
         bound.admit("a", cost(kept_bytes=301, working_bytes=200))
     assert (refused.value.needed_bytes, refused.value.allowed_bytes) == (501, 500)
-    hold = bound.admit("a", cost(kept_bytes=300, working_bytes=200))
+    bound.admit("a", cost(kept_bytes=300, working_bytes=200))
     with pytest.raises(MemoryFull):
         bound.admit("a", cost(kept_bytes=110))
-    hold.release()
+    bound.release("a", cost(kept_bytes=300, working_bytes=200))
     bound.admit("a", cost(kept_bytes=110))
 
 
@@ -92,23 +94,12 @@ def test_queries_of_one_worker_share_their_working_memory_and_those_of_two_do_no
         bound.admit("c", cost(working_bytes=300), "z")
 
 
-def test_memory_is_given_back_once() -> None:
-    """Repeated release calls for one response give the memory back once."""
-    bound = MemoryBound(MAX)
-    first, second = (bound.admit("a", cost(kept_bytes=100, working_bytes=10)) for _ in range(2))
-    for _ in range(3):
-        first.release()
-    assert (bound.kept_bytes, bound.requests) == (100, 1)
-    second.release()
-    assert (bound.kept_bytes, bound.requests) == (0, 0)
-
-
 def test_a_refused_request_holds_no_memory() -> None:
     """A refused request leaves the free memory unchanged."""
     bound = MemoryBound(MAX)
-    hold = bound.admit("a", cost(kept_bytes=500))
+    bound.admit("a", cost(kept_bytes=500))
     for _ in range(10):
         with pytest.raises(MemoryFull):
             bound.admit("b", cost(kept_bytes=300, working_bytes=100))
-    hold.release()
+    bound.release("a", cost(kept_bytes=500))
     bound.admit("b", cost(kept_bytes=300, working_bytes=100))

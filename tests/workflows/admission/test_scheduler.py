@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from random import Random
@@ -90,12 +90,19 @@ class Clock:
     ) -> tuple[Job, SlotRequest]:
         """A job that arrives now."""
         job = Job(self)
-        cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=0, working_bytes=0)
-        return job, self.dispatcher.reserve(principal, cost, job, writer)
+        request = waiting(cost_ms, job, writer=writer, principal=principal)
+        self.dispatcher.reserve(request)
+        return job, request
 
     def act(self) -> None:
         """Submit an act that wants a free slot; its slot is noted when it begins."""
         self.dispatcher.when_free(lambda _: self.acts.append(self.now_ns))
+
+
+def waiting(cost_ms: float, job: object, *, writer: object = None, principal: Hashable = "ana") -> SlotRequest:
+    """A request that has not arrived yet."""
+    cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=0, working_bytes=0)
+    return SlotRequest(principal=principal, cost=cost, job=job, commits_to=writer)
 
 
 def noting(begun: list[str], name: str) -> Act:
@@ -500,9 +507,9 @@ def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
     def ask(number: int) -> None:
         random = Random(number)
         for _ in range(12):
-            cost = PublicCost(time_ns=random.choice([1, 3, 20, 60]) * MS, kept_bytes=0, working_bytes=0)
-            job = Waiting()
-            request = scheduler.reserve(number % 4, cost, job, worker if random.random() < 0.8 else None)
+            cost_ms, job = random.choice([1, 3, 20, 60]), Waiting()
+            request = waiting(cost_ms, job, writer=worker if random.random() < 0.8 else None, principal=number % 4)
+            scheduler.reserve(request)
             if random.random() < 0.3:
                 time.sleep(random.random() * 0.03)
                 if scheduler.cancel(request):
@@ -533,8 +540,8 @@ def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(sch
     acts = [threading.Event() for _ in range(4)]
     scheduler.when_free(setting(acts[0]))
     assert acts[0].wait(30)
-    cost = PublicCost(time_ns=30 * MS, kept_bytes=0, working_bytes=0)
-    request = scheduler.reserve("ana", cost, Waiting())
+    request = waiting(30, Waiting())
+    scheduler.reserve(request)
     for act in acts[1:]:
         scheduler.when_free(setting(act))
     assert all(act.wait(30) for act in acts)
@@ -544,10 +551,9 @@ def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(sch
 def test_the_thread_ends_with_the_scheduler(requests: list[SlotRequest]) -> None:
     """Closing refuses the waiting requests."""
     scheduler = Scheduler(RULES, deadline_ns=10**15)
-    cost = PublicCost(time_ns=10**12, kept_bytes=0, working_bytes=0)
     jobs = [Waiting() for _ in range(3)]
     for job in jobs:
-        scheduler.reserve("ana", cost, job)
+        scheduler.reserve(waiting(10**6, job))
     scheduler.close()
     scheduler.close()
     assert all(job.settled.is_set() for job in jobs)
