@@ -18,8 +18,9 @@ from service.query.plan import Plan
 from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
 from service.workflows.model.views import Guarantee, Principal
-from service.workflows.writer.batch import Batch, QueryRequest
+from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import QueryRequest
 
 _ANALYST: Final = Principal(
     id=UUID(int=1), role="analyst", name="bench", dataset=None, individual=None, allowance_units=None

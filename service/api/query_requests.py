@@ -140,7 +140,7 @@ class Admitted:
         self._watch = asyncio.ensure_future(_cancel_when_gone(self._request, list(self._units)))
 
 
-async def _cancel_when_gone(request: Request, units: Sequence[AdmittedUnit]) -> None:
+async def _cancel_when_gone(request: Request, units: Sequence[AdmittedUnit[Any]]) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     for unit in units:

@@ -40,6 +40,7 @@ def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Stor
     cost = admission.cost_of(plan, record)
     worst_cases = [store.head(record.id).worst_case_units, plan.worst_case_units]
     canonical = orjson.loads(plan.canonical)
+    norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
     return Preview(
         dimension=plan.dimension,
         grid=2.0**plan.grid_log2,
@@ -49,8 +50,8 @@ def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Stor
         worst_case_rho=str(rho_of_units(plan.worst_case_units)),
         worst_case_share=share_of_budget(plan.worst_case_units, record),
         worst_case_epsilon=_epsilon(plan.worst_case_units, record.guarantee.delta),
-        largest_countable_norm=largest_countable_norm(plan.sigma, record.limit_floor_units),
-        warnings=tuple(warnings_of(plan.l2_clip, plan.sigma, record)),
+        largest_countable_norm=norm,
+        warnings=tuple(warnings_of(plan.l2_clip, norm=norm)),
         allowance_left_rho=_allowance(principal, record.name, store).left_rho,
         coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
         canonical=canonical,

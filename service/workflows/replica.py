@@ -85,7 +85,7 @@ class Replica:
         self._exchange = NO_EXCHANGE if cache is None else ReplicaExchange(cache)
         self._store, self._entropy, self._telemetry = store, entropy, telemetry
         self._amender: Amender | None = None
-        self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer, admits=self._admits)
+        self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer)
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)
         self.sign_ins = SignIns(store=store, principals=self.principals, pepper=pepper, clock=clock)
@@ -113,7 +113,7 @@ class Replica:
 
     def share(self, ownership: Ownership) -> None:
         """Work from now on only on datasets that this process owns. To be called before the first request."""
-        self.ownership = ownership
+        self.ownership, self.registry.admits = ownership, ownership.admits
         ownership.watch(self._let_go)
 
     def leave(self) -> None:
@@ -149,9 +149,6 @@ class Replica:
     def _amend(self, record: DatasetRecord) -> None:
         if self._amender is not None:
             self._amender.ask(record, self.registry.writer(record))
-
-    def _admits(self, dataset_id: int) -> bool:
-        return self.ownership is None or self.ownership.admits(dataset_id)
 
     def _claims(self, dataset_id: int) -> bool:
         return self.ownership is None or self.ownership.is_here(self.ownership.claim(dataset_id))

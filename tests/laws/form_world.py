@@ -21,8 +21,9 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import Principal
-from service.workflows.writer.batch import Batch, QueryRequest
+from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import QueryRequest
 from tests.contracts.stores import dataset
 from tests.core.injected import seeded
 from tests.laws.forms import Form, as_they_come

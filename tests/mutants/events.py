@@ -70,9 +70,9 @@ MUTANTS = [
         name="answered before the commit",
         incident="Answers leave although COMMIT failed: a release that the ledger does not know.",
         file="service/workflows/writer/committer.py",
-        find='        transaction.commit()\n        self._telemetry.committed("questions")\n',
-        put="        try:\n            transaction.commit()\n"
-        "        except (CommitUnclear, StoreUnavailable):\n            pass\n",
+        find='                transaction.commit()\n                self._telemetry.committed("questions")\n',
+        put="                try:\n                    transaction.commit()\n"
+        "                except (CommitUnclear, StoreUnavailable):\n                    pass\n",
         killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
     ),
     Mutant(

@@ -23,8 +23,8 @@ MUTANTS = [
         name="everybody works on everything",
         incident="A process loads a dataset that another owns, and each shows the other's durations.",
         file="service/workflows/writer/registry.py",
-        find="if not self._admits(record.id):",
-        put="if self._admits(record.id) is None:",
+        find="if not self.admits(record.id):",
+        put="if self.admits(record.id) is None:",
         killed_by="tests/workflows/replication/test_ownership.py::test_a_replica_works_only_on_what_it_owns",
     ),
     Mutant(

@@ -193,11 +193,11 @@ MUTANTS = [
         name="the cost counts the people that are there",
         incident="The delay of a query, and the header that states it, tell how many people the dataset has.",
         file="service/workflows/queries/submit.py",
-        find="cost = total_cost([self._admission.cost_of(request.plan, record) for request in requests])",
+        find="costs = [self._admission.cost_of(request.plan, record) for request in requests]",
         put="import dataclasses\n"
         "        count = writer.submit_look(lambda state: state.memory.accounts.spent.size).result()\n"
         "        there = dataclasses.replace(record, capacity=max(count, 1))\n"
-        "        cost = total_cost([self._admission.cost_of(request.plan, there) for request in requests])",
+        "        costs = [self._admission.cost_of(request.plan, there) for request in requests]",
         killed_by="tests/api/test_release.py::test_an_answer_states_its_public_cost_and_delay",
     ),
     Mutant(

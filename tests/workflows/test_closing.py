@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from service.query.parse import parse_query
 from service.workflows.model.errors import Unavailable
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import Submission
+from service.workflows.writer.submission import QueryRequest, Submission
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
@@ -83,7 +84,10 @@ def test_a_query_submitted_after_the_close_is_settled(replica: Replica) -> None:
     real = writer.submit
 
     def keep(submission: Submission) -> None:
-        kept.append(Submission(submission.requests, submission.cost, writer))
+        (sent,) = submission.requests
+        facts: dict[str, Any] = {"analyst": sent.analyst, "key": sent.key, "request_hash": sent.request_hash}
+        again = QueryRequest(**facts, plan=sent.plan, accepted_at=sent.accepted_at, version=sent.version)
+        kept.append(Submission([again], submission.cost, writer))
         real(submission)
 
     writer.submit = keep  # type: ignore[method-assign]
@@ -91,7 +95,7 @@ def test_a_query_submitted_after_the_close_is_settled(replica: Replica) -> None:
     replica.close()
     (late,) = kept
     real(late)
-    assert [type(answer.exception(timeout=30)) for answer in late.answers] == [Unavailable]
+    assert [type(answer.exception(timeout=30)) for answer in late.requests] == [Unavailable]
 
 
 def test_closing_twice_is_allowed(replica: Replica) -> None:

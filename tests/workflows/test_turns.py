@@ -12,8 +12,8 @@ from service.query.parse import parse_query
 from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
-from service.workflows.writer.batch import Outcome, QueryRequest
-from service.workflows.writer.submission import PendingAnswer
+from service.workflows.writer.batch import Outcome
+from service.workflows.writer.submission import PendingAnswer, QueryRequest
 from tests.factories import analyst, open_replica, register, upload
 
 WAIT_S = 30

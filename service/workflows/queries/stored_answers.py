@@ -1,24 +1,23 @@
-"""Stored answers for requests that would be refused today, although their keys were answered before.
+"""Stored answers for queries that would be refused today, although their keys were answered before.
 
-A later version may refuse a query that an earlier one has answered; the answer stays under its key. It is looked up
-only when a request is about to be refused, on threads of this module, and reads only public columns: the key's
-answer and the head. Its time depends on nothing else.
+A dataset may be archived, or registered anew with narrower bounds, after a query was answered; the answer stays under
+its key. It is looked up only when a query is about to be refused, on threads of this module, and reads only public
+columns: the key's answer and the head. Its time depends on nothing else.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 from service.query.canonical import canonical_bytes, request_hash, table_of
 from service.query.cost import PublicCost
 from service.query.language import Query
-from service.query.schema import Schema
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable, WorkflowError
 from service.workflows.model.rows import Address, AnswerRecord, Asked, DatasetRecord
+from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import stored_answer
@@ -29,13 +28,20 @@ ANSWER_BYTES: Final = 2**16
 """The public cost of a lookup, in bytes read for each key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedQuery:
-    """A request that is about to be refused with `refusal`. `request_hash` is not called in the caller's thread."""
+class RefusedQuery(PendingAnswer):
+    """A query that is about to be refused with `refusal`: there is no plan for it."""
 
-    address: Address
-    request_hash: Callable[[], bytes]
-    refusal: WorkflowError
+    def __init__(
+        self, refusal: WorkflowError, analyst: Principal, record: DatasetRecord, key: str, query: Query
+    ) -> None:
+        super().__init__()
+        self.refusal, self.query, self.schema = refusal, query, record.schema
+        self.address: Address = analyst.id, key
+
+    def request_hash(self) -> bytes:
+        """The hash of what is asked, as `QueryRequest` has it; not for the caller's thread."""
+        canonical = canonical_bytes(self.query, table=table_of(self.query, self.schema))
+        return request_hash(canonical, reuse=self.query.reuse)
 
 
 class StoredAnswers:
@@ -50,8 +56,8 @@ class StoredAnswers:
         """Accept no new request; lookups under way end by themselves."""
         self._threads.shutdown(wait=False)
 
-    def stored_or_refused(self, record: DatasetRecord, requests: Sequence[RefusedQuery]) -> list[PendingAnswer]:
-        """For each request, all of one principal, the promise of the answer stored under its key for the same request.
+    def look_up(self, record: DatasetRecord, requests: Sequence[RefusedQuery]) -> None:
+        """Keep each promise, all of one principal, by the answer stored under its key for the same request.
 
         Without one the promise fails with the refusal. The lookup is admitted as one unit: the promises fail with Busy
         when there is no room for it, and with Unavailable or Fenced when the database cannot tell. Returns at once.
@@ -61,63 +67,55 @@ class StoredAnswers:
         try:
             look.ticket = self._admission.admit(requests[0].address[0], cost, look)
         except Busy as busy:
-            look.settle([busy for _ in requests])
+            look.fail(busy)
         except InvalidRequest:  # no room for it, ever
             look.settle([each.refusal for each in requests])
         else:
             if not look.ticket.is_scheduled:
                 look.begin()
-        return look.answers
 
 
-class _Lookup(AdmittedUnit):
-    """One transaction in which the keys of refused requests are looked up."""
+class _Lookup(AdmittedUnit[RefusedQuery]):
+    """One transaction in which the keys of refused queries are looked up."""
 
-    __slots__ = ("_guard", "_requests", "_threads")
+    __slots__ = ("_guard", "_threads")
 
     def __init__(
         self, requests: Sequence[RefusedQuery], cost: PublicCost, guard: RollbackGuard, threads: Executor
     ) -> None:
-        super().__init__([0 for _ in requests], cost)
-        self._requests, self._guard, self._threads = requests, guard, threads
+        super().__init__(requests, cost)
+        self._guard, self._threads = guard, threads
 
     def begin(self, reservation: Reservation | None = None) -> None:  # noqa: ARG002 - the schedule's port
         """Start the lookup on a thread."""
         try:
             self._threads.submit(self._run)
         except RuntimeError:  # closed meanwhile
-            self.settle([Unavailable() for _ in self.answers])
+            self.fail(Unavailable())
 
     def _run(self) -> None:
         if not self.start():
             return
-        outcomes: Sequence[StoredAnswer | Exception]
         try:
-            outcomes = self._outcomes()
+            self.settle(self._outcomes())
         except StoreUnavailable:
-            outcomes = [Unavailable() for _ in self.answers]
+            self.fail(Unavailable())
         except Exception as error:  # noqa: BLE001 - the caller that waits on the promises gets it
-            outcomes = [error for _ in self.answers]
-        self.settle(outcomes)
+            self.fail(error)
 
     def _outcomes(self) -> list[StoredAnswer | Exception]:
         """Each key's answer to the same request, once it is witnessed; otherwise the refusal."""
-        asked = [Asked(address=each.address, query_hash=None) for each in self._requests]
+        asked = [Asked(address=each.address, query_hash=None) for each in self.requests]
         with self._guard.transaction(lock=False, asked=asked) as transaction:
             known, head = transaction.known.answers, transaction.head
-        answers = [_answer(each, known.get(each.address)) for each in self._requests]
+        answers = [_answer(each, known.get(each.address)) for each in self.requests]
         found = [answer.sequence for answer in answers if answer is not None]
         if found:
             self._guard.confirm_recorded_up_to(max(found), head)  # they may have been withheld when they were committed
-        return [answer or each.refusal for answer, each in zip(answers, self._requests, strict=True)]
+        return [answer or each.refusal for answer, each in zip(answers, self.requests, strict=True)]
 
 
 def _answer(request: RefusedQuery, known: AnswerRecord | None) -> StoredAnswer | None:
     if known is None or known.request_hash != request.request_hash():
         return None
     return stored_answer(known)
-
-
-def hash_of(query: Query, schema: Schema) -> bytes:
-    """The request hash of a query for which there is no plan."""
-    return request_hash(canonical_bytes(query, table=table_of(query, schema)), reuse=query.reuse)

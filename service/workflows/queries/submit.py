@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from service.accounting.coverage import largest_countable_norm
@@ -15,13 +14,12 @@ from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, WorkflowError
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
-from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers, hash_of
-from service.workflows.writer.batch import QueryRequest
+from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers
 from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.submission import PendingAnswer, Submission
+from service.workflows.writer.submission import PendingAnswer, QueryRequest, Submission
 
 UNCLIPPED_ROWS_MAX: Final = 64
 """Up to so many rows an individual, the natural bound is the default clip."""
@@ -47,27 +45,31 @@ class QuerySubmitter:
         A query that would be refused is first looked up under its key.
         """
         try:
-            return self._submit([self._request(principal, record, key, query)], record)[0]
+            request = self._request(principal, record, key, query)
+            self._submit([request], record)
         except (InvalidRequest, DatasetArchived) as refusal:
-            return self._stored_answers.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
+            refused = RefusedQuery(refusal, principal, record, key, query)
+            self._stored_answers.look_up(record, [refused])
+            return refused
+        return request
 
     def submit_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
         """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit."""
-        requests: list[QueryRequest] = []
-        refusals: list[RefusedQuery] = []
-        is_refused: list[bool] = []
+        promises: list[QueryRequest | RefusedQuery] = []
         for key, query in queries:
             try:
-                requests.append(self._request(principal, record, key, query))
-                is_refused.append(False)
+                promises.append(self._request(principal, record, key, query))
             except (InvalidRequest, DatasetArchived) as refusal:
-                refusals.append(_refused(refusal, principal, record, key, query))
-                is_refused.append(True)
-        admitted = iter(self._submit(requests, record) if requests else [])
-        stored = iter(self._stored_answers.stored_or_refused(record, refusals) if refusals else [])
-        return [next(stored if refused else admitted) for refused in is_refused]
+                promises.append(RefusedQuery(refusal, principal, record, key, query))
+        requests = [each for each in promises if isinstance(each, QueryRequest)]
+        refused = [each for each in promises if isinstance(each, RefusedQuery)]
+        if requests:
+            self._submit(requests, record)
+        if refused:
+            self._stored_answers.look_up(record, refused)
+        return list(promises)
 
     def cancel(self, principal: Principal, record: DatasetRecord, key: str) -> None:
         """Cancel the query that waits for its slots under a key, and those of its batch: they are one unit.
@@ -93,22 +95,14 @@ class QuerySubmitter:
             version=record.version,
         )
 
-    def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> Sequence[PendingAnswer]:
+    def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> None:
         writer = self._registry.writer(record)
-        cost = total_cost([self._admission.cost_of(request.plan, record) for request in requests])
-        submission = Submission(requests, cost, writer)
+        costs = [self._admission.cost_of(request.plan, record) for request in requests]
+        submission = Submission(requests, costs[0] if len(costs) == 1 else total_cost(costs), writer)
         reach("queueing")
-        submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, writer)
+        submission.ticket = self._admission.admit(submission.analyst_id, submission.cost, submission, writer)
         if self._admission.scheduler is None:  # else the schedule hands it to the writer when its slots come
             writer.submit(submission)
-        return submission.answers
-
-
-def _refused(
-    refusal: WorkflowError, principal: Principal, record: DatasetRecord, key: str, query: Query
-) -> RefusedQuery:
-    hashed = partial(hash_of, query, record.schema)
-    return RefusedQuery(address=(principal.id, key), request_hash=hashed, refusal=refusal)
 
 
 def compiled(query: Query, record: DatasetRecord) -> Plan:

@@ -3,12 +3,11 @@
 A known request gets its stored answer. For any other, every individual's charge, the active set and the noise give the
 answer, and charges and answer are appended together. Nothing leaves before the caller's commit.
 
-The answer to a query as JSON bytes: what is committed, what leaves, and what a verification makes again.
+`document` is the answer as JSON bytes, as they are committed and sent, and made again by a verification.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
@@ -28,11 +27,11 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
 from service.workflows.model.pieces import Measure, pieces_of
-from service.workflows.model.rows import Address, AnswerRecord, Asked, DatasetRecord
-from service.workflows.model.views import Principal
+from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord
 from service.workflows.ports.store import CommitRejected
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import QueryRequest
 
 
 class Stated(Protocol):
@@ -57,6 +56,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
+    norm = largest_countable_norm(entry.sigma, record.limit_floor_units)
     answer_fields: Mapping[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
@@ -75,8 +75,8 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "epoch": entry.epoch,
         "released_at": entry.asked_at.isoformat(),
         "worst_case_share": share_of_budget(entry.worst_case_units, record),
-        "largest_countable_norm": largest_countable_norm(entry.sigma, record.limit_floor_units),
-        "warnings": warnings_of(plan.l2_clip, entry.sigma, record),
+        "largest_countable_norm": norm,
+        "warnings": warnings_of(plan.l2_clip, norm=norm),
     }
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
 
@@ -86,9 +86,8 @@ def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | Non
     return worst_case_units / record.budget_units if record.budget_units else None
 
 
-def warnings_of(l2_clip: float, sigma: float, record: DatasetRecord) -> list[str]:
-    """Warnings about a query, from public numbers alone."""
-    norm = largest_countable_norm(sigma, record.limit_floor_units)
+def warnings_of(l2_clip: float, *, norm: float) -> list[str]:
+    """Warnings about a query, from its clip and the largest countable norm alone, both public."""
     if l2_clip <= norm:
         return []
     warning = (
@@ -106,31 +105,6 @@ def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDAr
 _ID_BYTES: Final = 16
 
 Outcome = StoredAnswer | WorkflowError | CommitRejected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRequest:
-    """One waiting query: analyst, idempotency key, and the plan under a version of the registration.
-
-    `request_hash` tells two requests under one key apart.
-    """
-
-    analyst: Principal
-    key: str
-    request_hash: bytes
-    plan: Plan
-    accepted_at: datetime
-    version: int = 1
-
-    @property
-    def address(self) -> Address:
-        """The key under which the answer is stored: analyst and idempotency key."""
-        return self.analyst.id, self.key
-
-    @property
-    def asked(self) -> Asked:
-        """The address and the query hash that the store has to look up for the query."""
-        return Asked(address=self.address, query_hash=self.plan.query_hash if self.plan.reuse else None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -162,20 +136,17 @@ class Batch:
         return outcomes
 
     def _outcome(self, request: QueryRequest) -> Outcome:
-        try:
-            return stored_answer(self._answer(request))
-        except WorkflowError as refusal:
-            return refusal
-
-    def _answer(self, request: QueryRequest) -> AnswerRecord:
         known = self.answers.get(request.address)
         if known is not None and known.request_hash != request.request_hash:
-            raise KeyConflict
+            return KeyConflict()
         if known is None:
             entry = self._reused(request.plan) if request.plan.reuse else None
-            known = self._record(request, entry or self._charged(request), reused=entry is not None)
+            try:
+                known = self._record(request, entry or self._charged(request), reused=entry is not None)
+            except WorkflowError as refusal:
+                return refusal
             self.answers[request.address] = known
-        return known
+        return stored_answer(known)
 
     def _reused(self, plan: Plan) -> PublicEntry | None:
         """The same canonical query and noise, released in this public epoch: replaying it is post-processing.

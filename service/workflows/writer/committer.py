@@ -34,8 +34,9 @@ from service.workflows.ports.telemetry import Telemetry
 from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.batch import Batch, Outcome, QueryRequest, stored_answer
+from service.workflows.writer.batch import Batch, Outcome, stored_answer
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import QueryRequest
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
@@ -197,37 +198,32 @@ class Committer:
         if proposed is None:
             return None
         try:
-            with proposed as conditional_append, self.state.tentative():
-                batch = self._batch(conditional_append)
-                outcomes = batch.answer_all(requests)
-                if not batch.is_empty:
-                    self._commit(conditional_append)
+            with proposed as conditional_append:
+                return self._appended(conditional_append, requests)
         except HeadMoved:
             self.optimistic.refused()
             return None
-        return conditional_append.head, batch, outcomes
 
     def _commit_locked(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]]:
-        asked = [request.asked for request in requests]
-        with self._guard.transaction(lock=True, asked=asked) as transaction:
+        with self._guard.transaction(lock=True, asked=[request.asked for request in requests]) as transaction:
             reach("lock-held")
             self.state.catch_up(transaction)
             reach("budgets-read")
-            batch = self._batch(transaction)
-            with self.state.tentative():
-                outcomes = batch.answer_all(requests)
-                if not batch.is_empty:
-                    self._commit(transaction)
+            return self._appended(transaction, requests)
+
+    def _appended(
+        self, transaction: Transaction | ConditionalAppend, requests: Sequence[QueryRequest]
+    ) -> tuple[Head, Batch, list[Outcome]]:
+        """Answer in the transaction and commit it, unless there is nothing to commit."""
+        batch = Batch(transaction=transaction, state=self.state, entropy=self._entropy)
+        with self.state.tentative():
+            outcomes = batch.answer_all(requests)
+            if not batch.is_empty:
+                reach("before-commit")
+                transaction.commit()
+                self._telemetry.committed("questions")
+                reach("acknowledged")
         return transaction.head, batch, outcomes
-
-    def _batch(self, transaction: Transaction | ConditionalAppend) -> Batch:
-        return Batch(transaction=transaction, state=self.state, entropy=self._entropy)
-
-    def _commit(self, transaction: Transaction | ConditionalAppend) -> None:
-        reach("before-commit")
-        transaction.commit()
-        self._telemetry.committed("questions")
-        reach("acknowledged")
 
     def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
         """After an unclear COMMIT: the answers under the idempotency keys, read under the dataset's lock."""

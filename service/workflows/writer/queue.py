@@ -116,7 +116,7 @@ class WriterQueue:
         try:
             self._enqueue(submission)
         except WorkflowError as refusal:
-            submission.settle([refusal for _ in submission.answers])
+            submission.fail(refusal)
 
     def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
         """Work on submissions whose slots have come, next and in one transaction."""
@@ -125,7 +125,7 @@ class WriterQueue:
                 self._queue.put(_Reserved(jobs))
                 return
         for submission in jobs:
-            submission.settle([Unavailable() for _ in submission.answers])
+            submission.fail(Unavailable())
 
     def submit_act(self, act: Operation[Result]) -> Future[Result]:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
@@ -182,7 +182,7 @@ class WriterQueue:
                 item.run()
             else:
                 running = False
-                while len(self._turns) > 0:
+                while self._turns.heap:
                     self._answer_waiting()
         self._answer_waiting()
         self.checkpoints.prepare(self._state.memory)
@@ -251,7 +251,7 @@ class WriterQueue:
 
     def _take(self) -> list[_Item]:
         """Everything that waits now; waits for something unless submissions are left of the step before."""
-        items = [] if len(self._turns) > 0 else [self._queue.get()]
+        items = [] if self._turns.heap else [self._queue.get()]
         while not self._queue.empty():  # all of it, or what waits behind one analyst's crowd would have no turn
             items.append(self._queue.get_nowait())
         return items
@@ -260,7 +260,7 @@ class WriterQueue:
         """Answer the submissions whose turn it is, in one transaction."""
         batch: list[Submission] = []
         requests = kept_bytes = 0
-        while len(self._turns) > 0:
+        while self._turns.heap:
             submission = self._turns.peek()
             requests += len(submission.requests)
             kept_bytes += submission.cost.kept_bytes

@@ -46,7 +46,7 @@ class DatasetRegistry:
         `admits` says whether this process may work on a dataset.
         """
         self.witness = witness
-        self._store, self._opening, self._admits = store, opening, admits
+        self._store, self._opening, self.admits = store, opening, admits
         self._records: dict[str, tuple[DatasetRecord, float]] = {}
         self._guards: dict[int, RollbackGuard] = {}
         self._writers: dict[int, WriterThread] = {}
@@ -96,8 +96,11 @@ class DatasetRegistry:
 
     def writer(self, record: DatasetRecord) -> WriterThread:
         """The writer of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
-        if not self._admits(record.id):
+        if not self.admits(record.id):
             raise Unavailable
+        opened = self._writers.get(record.id)
+        if opened is not None and self.are_open:
+            return opened
         guard = self.guard(record)
         with self._lock:
             if not self.are_open:

@@ -1,76 +1,107 @@
-"""The queries of one request: admitted, worked on and committed as one unit, each answered or refused on its own."""
+"""Queries on the way to their writer: each is the promise of its own answer, and those of one request are one unit.
+
+A unit is admitted, worked on and committed as one; each of its queries is answered or refused on its own.
+"""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from service.query.cost import PublicCost
+from service.query.plan import Plan
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import Busy, QueryCancelled
-from service.workflows.model.rows import Address
-from service.workflows.writer.batch import QueryRequest
+from service.workflows.model.rows import Address, Asked
+from service.workflows.model.views import Principal
 
 
 class PendingAnswer(Future[StoredAnswer]):
-    """The promise of an answer of `dimension` numbers, one of those that were admitted together as a `unit`."""
+    """The promise of an answer of `dimension` numbers; `unit` is the work that keeps it, if it was admitted."""
 
-    def __init__(self, dimension: int, unit: "AdmittedUnit | None" = None) -> None:
+    unit: "AdmittedUnit[Any] | None" = None
+
+    def __init__(self, dimension: int = 0) -> None:
         super().__init__()
-        self.dimension, self.unit = dimension, unit
+        self.dimension = dimension
 
 
-class AdmittedUnit:
-    """The promised answers of one request, admitted together, and their public cost."""
+class QueryRequest(PendingAnswer):
+    """One waiting query: analyst, idempotency key, and the plan under a version of the registration.
 
-    __slots__ = ("_is_decided", "_lock", "answers", "cost", "ticket")
+    `request_hash` tells two requests under one key apart. `asked` is what the store has to look up for the query.
+    """
 
-    def __init__(self, dimensions: Iterable[int], cost: PublicCost) -> None:
-        self.cost = cost
-        self.answers = [PendingAnswer(dimension, self) for dimension in dimensions]
+    def __init__(
+        self, *, analyst: Principal, key: str, request_hash: bytes, plan: Plan, accepted_at: datetime, version: int = 1
+    ) -> None:
+        super().__init__(plan.dimension)
+        self.analyst, self.key, self.request_hash = analyst, key, request_hash
+        self.plan, self.accepted_at, self.version = plan, accepted_at, version
+        self.address: Address = analyst.id, key
+        self.asked = Asked(address=self.address, query_hash=plan.query_hash if plan.reuse else None)
+
+
+Promise = TypeVar("Promise", bound=PendingAnswer)
+
+
+class AdmittedUnit(Generic[Promise]):
+    """The promised answers of one request, admitted together, at least one, and their public cost."""
+
+    __slots__ = ("_is_decided", "_lock", "cost", "requests", "ticket")
+
+    def __init__(self, requests: Sequence[Promise], cost: PublicCost) -> None:
+        self.requests, self.cost = requests, cost
         self.ticket: Ticket | None = None
         self._lock, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
+        for request in requests:
+            request.unit = self
 
     def start(self) -> bool:
         """Mark the work as begun, once; False when the client has gone before."""
         is_first = self._decide()
-        for answer in self.answers if is_first else ():
-            answer.set_running_or_notify_cancel()
+        for request in self.requests if is_first else ():
+            request.set_running_or_notify_cancel()
         return is_first
 
     def refuse(self) -> None:
         """Settle every promise with Busy."""
-        self.settle([Busy() for _ in self.answers])
+        self.fail(Busy())
+
+    def fail(self, refusal: Exception) -> None:
+        """Settle every promise with one refusal."""
+        self.settle([refusal] * len(self.requests))
 
     def settle(self, outcomes: Sequence[StoredAnswer | Exception]) -> None:
         """Keep every promise; one that was cancelled meanwhile stays so."""
-        for answer, outcome in zip(self.answers, outcomes, strict=True):
+        for request, outcome in zip(self.requests, outcomes, strict=True):
             with suppress(InvalidStateError):
                 if isinstance(outcome, Exception):
-                    answer.set_exception(outcome)
+                    request.set_exception(outcome)
                 else:
-                    answer.set_result(outcome)
+                    request.set_result(outcome)
 
     def cancel(self) -> None:
-        """The client has gone: the work is not begun if it has not been. What has begun is finished and committed.
+        """The client has gone: the work is not begun if it has not been. Work that has begun is finished and committed.
 
         Slots that have come are begun, whether or not the writer is behind: sequences must not depend on that.
         """
         if self.ticket is not None and not self.ticket.cancel():
             return
         if self._decide():
-            for answer in self.answers:
-                answer.cancel()
+            for request in self.requests:
+                request.cancel()
 
     def withdraw(self) -> bool:
         """The analyst has cancelled it, and it has left the schedule: fail every promise; False if it has begun."""
         is_first = self._decide()
         if is_first:
-            self.settle([QueryCancelled() for _ in self.answers])
+            self.fail(QueryCancelled())
         return is_first
 
     def _decide(self) -> bool:
@@ -80,27 +111,27 @@ class AdmittedUnit:
         return is_first
 
 
-class Submission(AdmittedUnit):
-    """Queries of one analyst to one dataset, at least one, with the promises of their answers in the same order."""
+class Submission(AdmittedUnit[QueryRequest]):
+    """Queries of one analyst to one dataset, for its writer."""
 
-    __slots__ = ("requests", "writer")
+    __slots__ = ("writer",)
 
     def __init__(self, requests: Sequence[QueryRequest], cost: PublicCost, writer: "Writing") -> None:
-        super().__init__([request.plan.dimension for request in requests], cost)
-        self.requests, self.writer = requests, writer
+        super().__init__(requests, cost)
+        self.writer = writer
 
     def is_asked(self, address: Address, writer: "Writing") -> bool:
         """Whether one of the queries is of this dataset and under this key."""
         return self.writer is writer and any(request.address == address for request in self.requests)
 
+    def begin(self, reservation: Reservation) -> None:
+        """Hand it to its writer alone."""
+        self.writer.begin([self], reservation)
+
     @property
     def analyst_id(self) -> UUID:
         """The principal whose turn it takes."""
         return self.requests[0].analyst.id
-
-    def begin(self, reservation: Reservation) -> None:
-        """Hand it to its writer alone."""
-        self.writer.begin([self], reservation)
 
 
 class Writing(Protocol):
@@ -115,6 +146,6 @@ class Writing(Protocol):
 
 def refused(refusal: Exception) -> PendingAnswer:
     """A promise that has failed already."""
-    promise = PendingAnswer(0)
+    promise = PendingAnswer()
     promise.set_exception(refusal)
     return promise

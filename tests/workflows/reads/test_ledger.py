@@ -102,7 +102,7 @@ def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatc
 def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of the ledger, of receipts and of accounts, with a next page as long as there are more items."""
     bob = individual(replica, "bob")
-    for module in ("pages", "ledger", "accounts"):
+    for module in ("ledger", "accounts"):
         monkeypatch.setattr(f"service.workflows.reads.{module}.PAGE_BYTES_MAX", 4)
     for page in (
         replica.auditors.ledger("survey", cursor=None, limit=9),

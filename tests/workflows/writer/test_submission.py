@@ -15,8 +15,7 @@ from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation
 from service.workflows.admission.scheduler import START_NS, Scheduler, slot_rules
 from service.workflows.model.views import Principal
-from service.workflows.writer.batch import QueryRequest
-from service.workflows.writer.submission import AdmittedUnit, Submission
+from service.workflows.writer.submission import AdmittedUnit, PendingAnswer, QueryRequest, Submission
 from tests.factories import CLOCK, PEOPLE
 
 SLOT_NS = 10_000_000
@@ -77,7 +76,7 @@ def test_a_disconnect_before_its_slot_cancels_a_request(clock: Hand, scheduled: 
     submission = scheduled(writer)
     clock.now_ns = SLOT_NS - 1
     submission.cancel()
-    assert submission.answers[0].cancelled()
+    assert submission.requests[0].cancelled()
     clock.now_ns = 10 * SLOT_NS
     scheduled(writer)
     assert writer.begun == []
@@ -95,7 +94,7 @@ def test_slots_that_have_come_are_begun_however_late_the_writer_is(
     clock.now_ns = SLOT_NS + START_NS
     submission.cancel()
     assert writer.begun == [submission]
-    assert not submission.answers[0].cancelled()
+    assert not submission.requests[0].cancelled()
     assert submission.start()
 
 
@@ -105,15 +104,15 @@ def test_without_slots_work_that_has_not_begun_is_not_begun() -> None:
     assert begun.start()
     for submission in (gone, begun):
         submission.cancel()
-    assert gone.answers[0].cancelled()
-    assert not begun.answers[0].cancelled()
+    assert gone.requests[0].cancelled()
+    assert not begun.requests[0].cancelled()
     assert not gone.start()
 
 
 def test_the_queries_of_a_unit_begin_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disconnect while the writer takes up its batch leaves no unsettled future."""
-    begun, gone = AdmittedUnit([0] * 3, COST), AdmittedUnit([0] * 3, COST)
-    second, other = begun.answers[1], gone.answers[1]
+    begun, gone = (AdmittedUnit([PendingAnswer() for _ in range(3)], COST) for _ in range(2))
+    second, other = begun.requests[1], gone.requests[1]
     run, cancel = second.set_running_or_notify_cancel, other.cancel
 
     def run_while_the_client_goes() -> bool:
@@ -127,6 +126,6 @@ def test_the_queries_of_a_unit_begin_together_or_not_at_all(monkeypatch: pytest.
     monkeypatch.setattr(second, "set_running_or_notify_cancel", run_while_the_client_goes)
     monkeypatch.setattr(other, "cancel", cancel_while_the_writer_comes)
     assert begun.start()
-    assert all(answer.running() for answer in begun.answers)
+    assert all(answer.running() for answer in begun.requests)
     gone.cancel()
-    assert all(answer.cancelled() for answer in gone.answers)
+    assert all(answer.cancelled() for answer in gone.requests)
