@@ -225,7 +225,7 @@ MUTANTS = [
         file="service/engine/sparse_vectors.py",
         find="return np.add.reduceat(values * values, firsts)",
         put="return np.add.reduceat(np.abs(values), firsts)",
-        killed_by="tests/engine/test_clipping.py::test_norms_are_exact_until_they_saturate",
+        killed_by="tests/engine/test_sparse_vectors.py::test_norms_are_exact_until_they_saturate",
     ),
     Mutant(
         name="charge clipped, add unclipped",
@@ -233,7 +233,7 @@ MUTANTS = [
         file="service/engine/sparse_vectors.py",
         find="return np.sign(values) * cut, norms",
         put="return values, norms",
-        killed_by="tests/engine/test_clipping.py"
+        killed_by="tests/engine/test_sparse_vectors.py"
         "::test_a_vector_beyond_the_clip_keeps_its_direction_and_loses_its_length",
     ),
     Mutant(
@@ -308,7 +308,7 @@ MUTANTS = [
         file="service/engine/rows.py",
         find="stop = int(np.searchsorted(owners, beyond))\n",
         put="stop = start + rows_max\n",
-        killed_by="tests/engine/test_runs.py::test_a_cut_falls_between_two_individuals",
+        killed_by="tests/engine/test_rows.py::test_a_cut_falls_between_two_individuals",
     ),
     Mutant(
         name="the index is believed",

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-CREDENTIALS = "tests/api/test_credentials.py"
+CREDENTIALS = "tests/api/test_auth.py"
 SIGN_INS = "tests/workflows/test_sign_ins.py"
 FORECAST = "tests/workflows/reads/test_forecast.py"
 POINTS = "tests/workflows/maintenance/test_summary_points.py"

@@ -1,8 +1,15 @@
-"""Predicates over codes: built small, meaning what they say."""
+"""Predicates over codes mean what they say; conditions against a table, with three-valued logic and named literals."""
 
-from hypothesis import given
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from service.engine.selection import selects_nulls
+from service.query.columns import coding_of
 from service.query.conditions import (
     All,
     Among,
@@ -14,9 +21,14 @@ from service.query.conditions import (
     among,
     conjunction,
     disjunction,
+    predicate_of,
     within,
 )
-from tests.query.samples import holds
+from service.query.expressions_ast import Condition, Eq, Not
+from service.query.parse import parse_query
+from service.query.problems import FieldError, QueryProblem
+from service.query.row_columns import RowColumns
+from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, body, comparisons, conditions, holds, query, truth
 
 SPAN = 9
 leaves = st.one_of(
@@ -31,7 +43,7 @@ predicates = st.recursive(
         lambda join, parts: join(parts), st.sampled_from([conjunction, disjunction]), st.lists(inner, max_size=3)
     ),
 )
-rows = st.fixed_dictionaries({"a": st.integers(0, SPAN + 1), "b": st.integers(0, SPAN + 1)})
+drawn_rows = st.fixed_dictionaries({"a": st.integers(0, SPAN + 1), "b": st.integers(0, SPAN + 1)})
 
 
 @given(st.integers(-20, 20), st.integers(-20, 20), st.integers(0, SPAN + 1))
@@ -62,7 +74,7 @@ def test_lists_take_the_smallest_shape() -> None:
     assert isinstance(among("a", every_other, span=2**31, negated=True), Disjunction)
 
 
-@given(st.lists(predicates, max_size=4), rows)
+@given(st.lists(predicates, max_size=4), drawn_rows)
 def test_joining_means_what_it_says(parts: list[Predicate], row: dict[str, int]) -> None:
     """All of the parts, or any of them; of no parts, every row or none."""
     assert holds(conjunction(parts), row) == all(holds(part, row) for part in parts)
@@ -81,3 +93,221 @@ def test_what_is_joined_is_flat(predicate: Predicate) -> None:
                 check(inner)
 
     check(predicate)
+
+
+CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
+rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values in VALUES.items()})
+
+
+def predicate(where: dict[str, Any]) -> Predicate:
+    """The predicate of a condition on people."""
+    return predicate_of(CONDITION.validate_python(where), RowColumns(SCHEMA, "people"))
+
+
+def problem(where: dict[str, Any]) -> FieldError:
+    """The errors of a condition."""
+    with pytest.raises(QueryProblem) as refusal:
+        predicate(where)
+    (error,) = refusal.value.errors
+    return error
+
+
+def code(column: str, value: Any) -> int:
+    """The code under which a value is held, worked out by hand rather than by the room."""
+    coding = coding_of(PEOPLE.columns[column])
+    if value is None:
+        return coding.null_code
+    if column == "balance":
+        steps: int = round(value * 2.0**-coding.step_log2)
+        return steps - coding.offset
+    order: dict[str, list[Any]] = {"country": ["NO", "SE", "DK"], "grade": [3, 1, "1"], "level": [-2, -1, 0, 1, 2, 3]}
+    order["joined"] = VALUES["joined"][1:]
+    return order[column].index(value) if column in order else int(value)
+
+
+def coded(row: dict[str, Any]) -> dict[str, int]:
+    """A row as the engine holds it."""
+    return {column: code(column, value) for column, value in row.items()}
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(conditions(), rows)
+def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str, Any], row: dict[str, Any]) -> None:
+    """Kleene's logic evaluated straight from the JSON agrees with the predicate over codes, NULLs included."""
+    assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
+
+
+@given(comparisons())
+def test_every_leaf_agrees_on_its_whole_column(leaf: dict[str, Any]) -> None:
+    """Each comparison and its negation, for every value of the column and NULL."""
+    ((_, operand),) = leaf.items()
+    ref = operand if isinstance(operand, dict) else operand[0]
+    for value in VALUES[ref["col"]]:
+        for where in (leaf, {"not": leaf}):
+            row = {ref["col"]: value}
+            assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
+
+
+@pytest.mark.slow
+@given(st.lists(conditions(), min_size=1, max_size=3), conditions())
+def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
+    """A negation moves to the leaves by De Morgan's laws, and two negations are none: the predicates are the same."""
+    negated = [{"not": part} for part in parts]
+
+    assert predicate({"not": {"and": parts}}) == predicate({"or": negated})
+    assert predicate({"not": {"or": parts}}) == predicate({"and": negated})
+    assert predicate({"not": {"not": one}}) == predicate(one)
+
+
+@given(conditions())
+def test_a_row_of_nothing_but_null_is_selected_only_by_asking_for_null(where: dict[str, Any]) -> None:
+    """An empty slot looks like one, and the engine leaves it out where a predicate says that it selects one."""
+    selected = holds(predicate(where), coded(dict.fromkeys(VALUES)))
+    assert selected == (truth(where, dict.fromkeys(VALUES)) is True)
+    assert selected == selects_nulls(predicate(where))
+    assert not selected or "is_null" in str(where)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"ge": [{"col": "age"}, 40]}, Within("age", 40, 120)),
+        ({"ge": [{"col": "age"}, 39.5]}, Within("age", 40, 120)),
+        ({"gt": [{"col": "age"}, 39.5]}, Within("age", 40, 120)),
+        ({"lt": [{"col": "age"}, 39.5]}, Within("age", 0, 39)),
+        ({"le": [{"col": "age"}, 39.5]}, Within("age", 0, 39)),
+        ({"eq": [{"col": "age"}, 39.5]}, Nothing()),
+        ({"ne": [{"col": "age"}, 39.5]}, Within("age", 0, 120)),
+        ({"ge": [{"col": "age"}, -5]}, Within("age", 0, 120)),
+        ({"not": {"ge": [{"col": "age"}, -5]}}, Nothing()),
+        ({"gt": [{"col": "age"}, 120]}, Nothing()),
+        ({"not": {"gt": [{"col": "age"}, 500]}}, Within("age", 0, 120)),
+        ({"lt": [{"col": "age"}, 1e300]}, Within("age", 0, 120)),
+        ({"ge": [{"col": "level"}, 1]}, Within("level", 3, 5)),
+        ({"eq": [{"col": "member"}, True]}, Within("member", 1, 1)),
+        ({"ne": [{"col": "member"}, True]}, Within("member", 0, 0)),
+        ({"in": [{"col": "country"}, ["NO", "DK", "NO"]]}, Among("country", (0, 2))),
+        ({"in": [{"col": "grade"}, [1, "1"]]}, Within("grade", 1, 2)),
+        ({"eq": [{"col": "area"}, 4]}, Within("area", 4, 4)),
+        ({"ne": [{"col": "area"}, 2]}, Disjunction((Within("area", 0, 1), Within("area", 3, 4)))),
+        ({"ge": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43), 500 * 2**43)),
+        ({"gt": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43) + 1, 500 * 2**43)),
+        (
+            {"and": [{"ge": [{"col": "age"}, 18]}, {"and": [{"eq": [{"col": "area"}, 0]}]}]},
+            Conjunction((Within("age", 18, 120), Within("area", 0, 0))),
+        ),
+        ({"and": [{"ge": [{"col": "age"}, 18]}, {"gt": [{"col": "age"}, 200]}]}, Nothing()),
+    ],
+)
+def test_literals_become_codes(where: dict[str, Any], expected: Predicate) -> None:
+    """A literal beyond the bounds selects every row that has a value, or none; NULL is never selected."""
+    assert predicate(where) == expected
+
+
+def test_without_a_condition_every_row_is_selected() -> None:
+    """Also a row of nothing but NULL."""
+    assert predicate_of(None, RowColumns(SCHEMA, "people")) == All()
+
+
+@pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
+def test_a_real_value_equals_the_literal_it_was_written_as(value: float) -> None:
+    """Neither is a multiple of the step; both are rounded alike, and equality stays a matter of one code."""
+    place = code("balance", value)
+
+    assert predicate({"eq": [{"col": "balance"}, value]}) == Within("balance", place, place)
+
+
+def test_a_real_column_does_not_see_less_than_its_step() -> None:
+    """The price of that: a literal that rounds to the code of 0 is 0, in every comparison."""
+    for operator in ("eq", "ne", "lt", "le", "gt", "ge"):
+        assert predicate({operator: [{"col": "spend"}, 1e-300]}) == predicate({operator: [{"col": "spend"}, 0]})
+    assert predicate({"gt": [{"col": "spend"}, 1e-13]}) != predicate({"gt": [{"col": "spend"}, 0]})
+
+
+@pytest.mark.parametrize(
+    ("where", "field", "says"),
+    [
+        ({"ge": [{"col": "height"}, 1]}, "where.ge[0].col", "no column 'height'"),
+        ({"ge": [{"col": "person_id"}, 1]}, "where.ge[0].col", "no column 'person_id'"),
+        ({"ge": [{"col": "limit_rho"}, 1]}, "where.ge[0].col", "limits"),
+        ({"in": [{"col": "limit_rho"}, [1]]}, "where.in[0].col", "limits"),
+        ({"lt": [{"col": "country"}, "SE"]}, "where.lt[0].col", "no order"),
+        ({"ge": [{"col": "member"}, True]}, "where.ge[0].col", "no order"),
+        ({"eq": [{"col": "country"}, "FI"]}, "where.eq[1]", "a declared category of the column; got 'FI'"),
+        ({"eq": [{"col": "country"}, 0]}, "where.eq[1]", "declared category"),
+        ({"in": [{"col": "country"}, ["NO", "FI"]]}, "where.in[1][1]", "declared category"),
+        ({"eq": [{"col": "grade"}, True]}, "where.eq[1]", "declared category"),
+        ({"eq": [{"col": "grade"}, 1.5]}, "where.eq[1]", "declared category"),
+        ({"eq": [{"col": "area"}, 5]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, -1]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, "1"]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, True]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "member"}, 1]}, "where.eq[1]", "true or false"),
+        ({"eq": [{"col": "age"}, True]}, "where.eq[1]", "a number"),
+        ({"ge": [{"col": "age"}, "40"]}, "where.ge[1]", "a number"),
+        ({"in": [{"col": "spend"}, [1, False]]}, "where.in[1][1]", "a number"),
+        (
+            {"and": [{"ge": [{"col": "age"}, 1]}, {"or": [{"not": {"eq": [{"col": "member"}, "x"]}}]}]},
+            "where.and[1].or[0].not.eq[1]",
+            "true or false",
+        ),
+    ],
+)
+def test_a_literal_that_the_column_cannot_hold_is_named(where: dict[str, Any], field: str, says: str) -> None:
+    """The message speaks of the public schema alone."""
+    error = problem(where)
+
+    assert error.field == field
+    assert says in error.message
+
+
+def test_a_category_may_be_spelled_as_a_double() -> None:
+    """1.0 is 1 in JSON, also for a query that was built in Python."""
+    assert predicate({"eq": [{"col": "area"}, 1.0]}) == predicate({"eq": [{"col": "area"}, 1]})
+    assert predicate({"eq": [{"col": "grade"}, 1.0]}) == predicate({"eq": [{"col": "grade"}, 1]})
+
+
+def test_conditions_and_literals_are_counted() -> None:
+    """4,096 together, and 32,768 literals in lists; both counts are of the whole tree, not of one list."""
+    leaf = {"in": [{"col": "age"}, list(range(100))]}
+    pair = {"or": [{"eq": [{"col": "age"}, 1]}, leaf]}
+
+    assert isinstance(predicate({"or": [leaf] * 327}), Disjunction)
+    assert "literals in lists" in problem({"or": [leaf] * 328}).message
+    assert isinstance(predicate({"not": {"and": [pair] * 326}}), Disjunction)
+    assert "literals in lists" in problem({"not": {"and": [pair] * 328}}).message
+    assert "conditions and literals outside" in problem({"or": [{"eq": [{"col": "age"}, 1]}] * 2048}).message
+
+
+def test_a_list_may_have_as_many_values_as_a_large_domain() -> None:
+    """32,768 of them in one list; one more is refused where it stands."""
+    items = list(range(0, 2 * 32_768, 2))
+    visits = RowColumns(SCHEMA, "visits")
+    listed = CONDITION.validate_python({"in": [{"col": "item"}, items]})
+    assert predicate_of(listed, visits) == Among("item", tuple(items))
+    with pytest.raises(QueryProblem) as refusal:
+        parse_query(body(query(where={"in": [{"col": "item"}, [*items, 1]]})))
+    assert [(each.field, each.message) for each in refusal.value.errors] == [
+        ("where.in[1]", "must have at most 32768 entries")
+    ]
+
+
+def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allows() -> None:
+    """The wire refuses depth by its bytes; a caller that builds models is refused before anything recurses."""
+    node: Any = Eq.model_validate({"eq": [{"col": "age"}, 1]})
+    for _ in range(10_000):
+        node = Not.model_construct(not_=node)
+
+    with pytest.raises(QueryProblem, match="nested"):
+        predicate_of(node, RowColumns(SCHEMA, "people"))
+
+
+def test_all_pairs_of_values_are_compared_as_python_compares_them() -> None:
+    """The ordered columns exhaustively: every operator and its negation, every value, every literal."""
+    for column, operator in product(("level", "balance"), ("eq", "ne", "lt", "le", "gt", "ge")):
+        for value, literal in product(VALUES[column], VALUES[column][1:] + ODD_LITERALS[column]):
+            leaf: dict[str, Any] = {operator: [{"col": column}, literal]}
+            for where in (leaf, {"not": leaf}):
+                selected = holds(predicate(where), {column: code(column, value)})
+                assert selected is (truth(where, {column: value}) is True)
