@@ -9,7 +9,7 @@ Everything else is described where it is declared: a property beside its field, 
 The examples of the OpenAPI document: for each operation a request that works, and its response.
 
 `openapi_examples.json` holds them by operation, in an order in which they can be sent one after the other;
-`tests/api/test_openapi_examples.py` sends them, and compares the responses.
+`tests/api/test_openapi.py` sends them, and compares the responses.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The outermost layer alone: ids, headers, counts, and the end of the service's life."""
+"""The outermost layer: ids, headers, counts by template, bodies in pieces, and the end of the service's life."""
 
 import asyncio
 import re
@@ -9,9 +9,21 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.middleware.request_context import HEADERS, UNMATCHED, DrainState, dressed
+from service.api.app import HttpOptions
+from service.api.middleware.request_context import (
+    HEADERS,
+    PIECE_BYTES,
+    UNMATCHED,
+    DeliveryFailed,
+    DrainState,
+    deliver,
+    dressed,
+)
+from service.workflows.writer.submission import PendingAnswer
 from tests.api.receiving import hello, received, request
+from tests.api.route_table import ROUTES, served
 from tests.api.tally import Tally
+from tests.api.world import COUNT, build_world
 
 NAMES = [name.lower().encode() for name in HEADERS]
 
@@ -149,3 +161,120 @@ async def _nothing() -> Message:
 
 async def _nowhere(message: Message) -> None:
     return None
+
+
+async def test_new_requests_are_refused_and_probes_answered() -> None:
+    """503 `draining` with Retry-After and the end of the connection; /readyz says why, /livez stays."""
+    drain_state = DrainState()
+    world = build_world(edge=HttpOptions(drain_state=drain_state))
+    assert (await world.ask("before", COUNT.replace(b"20.0", b"21.0"))).status_code == 200
+    drain_state.drain()
+    refused = await world.ask("after")
+    assert refused.status_code == 503
+    assert refused.json()["type"] == "urn:sparing:problem:draining"
+    assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+    assert refused.headers["x-not-started"] == "1"
+    ready = await world.client.get("/readyz")
+    assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
+    assert (await world.client.get("/livez")).status_code == 200
+    assert len(world.replica.auditors.ledger("care", cursor=None, limit=10).items) == 2
+    await world.client.aclose()
+    world.replica.close()
+
+
+def test_watchers_are_told_when_a_drain_begins() -> None:
+    """With every signal, and not before the first."""
+    told: list[bool] = []
+    drain_state = DrainState(lambda: told.append(drain_state.draining))
+    assert told == []
+    drain_state.drain()
+    drain_state.drain()
+    assert told == [True, True]
+
+
+async def test_what_was_accepted_is_answered() -> None:
+    """With the end of its connection."""
+    drain_state = DrainState()
+    world = build_world(edge=HttpOptions(drain_state=drain_state))
+    submit = world.replica.analysts.submit
+    slow: list[PendingAnswer] = []
+
+    def submitted(*call: object) -> object:
+        pending = submit(*call)  # type: ignore[arg-type]
+        pending.add_done_callback(lambda _: drain_state.drain())  # before the client gets the answer
+        slow.append(pending)
+        return pending
+
+    world.replica.analysts.submit = submitted  # type: ignore[method-assign,assignment]
+    answer = asyncio.create_task(world.ask("k", COUNT.replace(b"20.0", b"21.0")))
+    response = await answer
+    assert response.status_code == 200
+    assert response.content == slow[0].result().body
+    assert response.headers["connection"] == "close"
+    await world.client.aclose()
+    world.replica.close()
+
+
+LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
+
+
+async def sent(message: Message) -> list[Message]:
+    """The messages that reach the server."""
+    seen: list[Message] = []
+
+    async def send(piece: Message) -> None:
+        seen.append(piece)
+
+    await deliver(message, send)
+    return seen
+
+
+async def test_a_small_message_passes_unchanged() -> None:
+    """A start, and a body of one piece."""
+    for message in (
+        {"type": "http.response.start", "status": 200, "headers": []},
+        {"type": "http.response.body", "body": LARGE[:PIECE_BYTES], "more_body": True},
+    ):
+        assert await sent(message) == [message]
+
+
+@pytest.mark.parametrize("more_body", [True, False])
+async def test_a_large_body_is_the_same_in_pieces(more_body: bool) -> None:
+    """The pieces together are the body; only after the last is there no more, if there is none."""
+    pieces = await sent({"type": "http.response.body", "body": LARGE, "more_body": more_body})
+    assert b"".join(piece["body"] for piece in pieces) == LARGE
+    assert max(len(piece["body"]) for piece in pieces) == PIECE_BYTES
+    assert [piece["more_body"] for piece in pieces] == [True] * 6 + [more_body]
+
+
+async def test_a_client_that_takes_nothing_is_given_up() -> None:
+    """After the time that it has for as many bytes, in the middle of a body."""
+    seen: list[Message] = []
+
+    async def send(piece: Message) -> None:
+        seen.append(piece)
+        await asyncio.sleep(0 if len(seen) < 3 else 3600)
+
+    with pytest.raises(DeliveryFailed):
+        await deliver({"type": "http.response.body", "body": LARGE}, send, within_s=0.05)
+    assert len(seen) == 3
+
+
+async def test_every_route_is_counted_by_its_template() -> None:
+    """No key of an individual, no name of a dataset: the labels are known before any request."""
+    tally = Tally()
+    world = build_world(edge=HttpOptions(telemetry=tally))
+    known = {f"{method} {path}" for method, path in served(world.app)} | {UNMATCHED}
+    for route in ROUTES:
+        for role in (None, *sorted(route.roles)):
+            await route.call(world, role)
+    for method, path in (("GET", "/nothing"), ("BREW", "/v1/queries"), ("DELETE", "/livez")):
+        await world.client.request(method, path)
+    await world.client.aclose()
+    world.replica.close()
+    assert {route.replace(":path}", "}") for route, _ in tally.ended} <= known
+    assert tally.ended["POST /v1/datasets/{dataset}/queries", 200] == 1
+    assert tally.ended["POST /v1/datasets/{dataset}/queries", 401] == 1
+    assert tally.ended[UNMATCHED, 404] == 1
+    assert tally.ended[UNMATCHED, 405] == 2
+    assert tally.in_flight == 0
