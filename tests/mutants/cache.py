@@ -25,7 +25,7 @@ MUTANTS = [
         file="service/workflows/replication/exchange.py",
         find="return chained if own_hash == head.hash else []",
         put="return chained",
-        killed_by="tests/workflows/replication/test_tail.py::test_another_history_of_the_same_length_is_not_used",
+        killed_by="tests/workflows/replication/test_exchange.py::test_another_history_of_the_same_length_is_not_used",
     ),
     Mutant(
         name="an entry's own hash is not checked",
@@ -33,7 +33,7 @@ MUTANTS = [
         file="service/workflows/replication/exchange.py",
         find="if entry.is_itself}",
         put="if entry.hash}",
-        killed_by="tests/workflows/replication/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
+        killed_by="tests/workflows/replication/test_exchange.py::test_an_entry_that_was_changed_is_passed_over",
     ),
     Mutant(
         name="page without seq",
@@ -73,7 +73,7 @@ MUTANTS = [
         file="service/store/redis/sealed.py",
         find='return AESGCM(hmac.digest(self._key, b"value\\0" + salt, hashlib.sha256))',
         put="return AESGCM(hashlib.sha256(salt).digest())",
-        killed_by="tests/store/redis/test_sealing.py::test_what_was_closed_opens",
+        killed_by="tests/store/redis/test_sealed.py::test_what_was_closed_opens",
     ),
     Mutant(
         name="shared before it is witnessed",

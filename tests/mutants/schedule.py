@@ -35,7 +35,7 @@ MUTANTS = [
         file="service/workflows/admission/schedule.py",
         find="self._ends[principal] = tag + cost",
         put="self._ends[principal] = tag + min(cost, 1)",
-        killed_by="tests/workflows/admission/test_fair_queue.py::test_the_order_is_that_of_start_time_fair_queueing",
+        killed_by="tests/workflows/admission/test_schedule.py::test_the_order_is_that_of_start_time_fair_queueing",
     ),
     Mutant(
         name="no turns without slots",
@@ -84,7 +84,7 @@ MUTANTS = [
         file="service/workflows/admission/admission.py",
         find="if used_bytes + own_bytes + needed_bytes > self.bytes_max",
         put="if used_bytes > self.bytes_max",
-        killed_by="tests/workflows/admission/test_memory_bound.py::test_one_principal_cannot_keep_others_out",
+        killed_by="tests/workflows/admission/test_admission.py::test_one_principal_cannot_keep_others_out",
     ),
     Mutant(
         name="an act begins in a reserved slot",

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 CHECK = "tests/workflows/maintenance/test_start_check.py"
-CHECKS = "tests/workflows/maintenance/test_start_checks.py"
+CHECKS = "tests/workflows/maintenance/test_start_check.py"
 PEPPERS = "tests/store/postgres/test_curator_tables.py"
 LAST_LOOK = (
     "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"

@@ -42,7 +42,7 @@ MUTANTS = [
         file="service/workflows/reads/ledger.py",
         find='limits.append(int(act.detail["limit_before_units"]))',
         put="limits.append(0)",
-        killed_by="tests/workflows/reads/test_promised_limit.py::test_the_promise_covers_the_largest_limit_ever",
+        killed_by="tests/workflows/reads/test_ledger.py::test_the_promise_covers_the_largest_limit_ever",
     ),
     Mutant(
         name="an unknown limit taken for the limit of now",
@@ -50,7 +50,7 @@ MUTANTS = [
         file="service/workflows/reads/ledger.py",
         find='        if "limit_before_units" not in act.detail:\n            return None\n',
         put='        if "limit_before_units" not in act.detail:\n            continue\n',
-        killed_by="tests/workflows/reads/test_promised_limit.py::test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown",
+        killed_by="tests/workflows/reads/test_ledger.py::test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown",
     ),
     Mutant(
         name="what a restore forgot is not promised for",
@@ -58,7 +58,7 @@ MUTANTS = [
         file="service/workflows/reads/ledger.py",
         find="    if transaction.head.joining_units > 0:\n        return None\n",
         put="",
-        killed_by="tests/workflows/reads/test_promised_limit.py::test_after_a_restore_with_lost_charges_the_promise_is_the_budget",
+        killed_by="tests/workflows/reads/test_ledger.py::test_after_a_restore_with_lost_charges_the_promise_is_the_budget",
     ),
     Mutant(
         name="what a burn could not take counts as not spent",
@@ -66,6 +66,6 @@ MUTANTS = [
         file="service/workflows/reads/ledger.py",
         find="if self.is_restored and spent_units >= limit_units:",
         put="if False:",
-        killed_by="tests/workflows/reads/test_promised_limit.py::test_after_a_burn_to_the_limit_all_may_be_spent",
+        killed_by="tests/workflows/reads/test_ledger.py::test_after_a_burn_to_the_limit_all_may_be_spent",
     ),
 ]

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 KEYED = "tests/workflows/test_keyed_uploads.py"
 UPLOADS = "tests/workflows/test_uploads.py"
-LIMITS = "tests/workflows/test_row_limits.py"
+LIMITS = "tests/workflows/test_uploads.py"
 ROUTES = "tests/api/routes/test_curator.py::TestRows"
 
 MUTANTS = [

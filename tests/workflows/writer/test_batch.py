@@ -1,14 +1,17 @@
-"""Releases of earlier versions, in which the same words meant other noise: replayed, reused, or asked anew."""
+"""Answers of a batch as JSON, and releases of earlier versions: replayed, reused, or asked anew."""
 
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.api.responses import NPY, respond
 from service.query.canonical import request_hash
@@ -19,6 +22,7 @@ from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
+from service.workflows.writer.batch import scaled
 from tests.factories import analyst, ask, open_replica, register, upload, values
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
@@ -112,3 +116,18 @@ def test_half_widths_are_whole_steps() -> None:
     assert shown["grid"] < 1
     assert steps == int(steps)
     assert (steps + 0.5) * shown["grid"] / shown["sigma"] == pytest.approx(1.959964, rel=1e-6)
+
+
+@given(st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8), st.integers(-40, 20))
+def test_numbers_are_printed_with_no_more_digits_than_the_grid_has(steps: list[int], grid_log2: int) -> None:
+    """Integers on an integral grid; on 2^-k at most k decimals, since the shortest text of a double is printed."""
+    numbers = scaled(np.array(steps, dtype=np.int64), grid_log2)
+    printed = orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+    texts = printed.strip("[]").split(",")
+    for step, text in zip(steps, texts, strict=True):
+        number = Decimal(text)
+        assert float(number) == step * 2.0**grid_log2
+        exponent = number.normalize().as_tuple().exponent
+        assert isinstance(exponent, int)
+        assert -exponent <= max(-grid_log2, 0)
