@@ -60,7 +60,7 @@ MUTANTS = [
         file="service/api/middleware/release_slots.py",
         find="            delay_ns *= 2\n",
         put="            delay_ns += self.length_ns\n",
-        killed_by="tests/api/middleware/test_release_schedule.py::test_what_is_late_leaves_at_two_four_eight_times_its_delay",
+        killed_by="tests/api/middleware/test_release_slots.py::test_what_is_late_leaves_at_two_four_eight_times_its_delay",
     ),
     Mutant(
         name="memory is not released",
@@ -126,7 +126,7 @@ MUTANTS = [
         file="service/api/middleware/release_slots.py",
         find="max(held_ns, self.length_ns)",
         put="5 * self.length_ns",
-        killed_by="tests/api/middleware/test_release_schedule.py::test_short_slots_hold_as_long_as_long_ones",
+        killed_by="tests/api/middleware/test_release_slots.py::test_short_slots_hold_as_long_as_long_ones",
     ),
     Mutant(
         name="a read of an individual begins at once",
