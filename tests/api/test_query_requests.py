@@ -51,7 +51,7 @@ def test_nothing_else_is(key: str) -> None:
 
 async def test_the_answer_arrives_from_another_thread() -> None:
     """A future of the writer's, awaited."""
-    future = PendingAnswer(1)
+    future = PendingAnswer()
     asyncio.get_running_loop().call_later(0.01, future.set_result, ANSWER)
     assert await wait_for_answer(future) is ANSWER
 
@@ -66,7 +66,7 @@ async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytes
         wakings += 1
         return call_soon_threadsafe(*call)
 
-    futures = [PendingAnswer(1) for _ in range(50)]
+    futures = [PendingAnswer() for _ in range(50)]
     waiting = [asyncio.ensure_future(wait_for_answer(future)) for future in futures]
     await asyncio.sleep(0)
     monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
@@ -78,7 +78,7 @@ async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytes
 
 def test_an_answer_for_a_loop_that_has_ended_does_no_harm() -> None:
     """The writer that settles it must not be told of a loop's end."""
-    future = PendingAnswer(1)
+    future = PendingAnswer()
 
     async def give_up() -> None:
         waiting = asyncio.ensure_future(wait_for_answer(future))
@@ -92,7 +92,7 @@ def test_an_answer_for_a_loop_that_has_ended_does_no_harm() -> None:
 
 async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     """The wait is cancelled, the query is not: it is charged and stored, to be fetched under its key."""
-    future = PendingAnswer(1)
+    future = PendingAnswer()
     waiting = asyncio.create_task(wait_for_answer(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
@@ -105,7 +105,7 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
 
 async def test_a_refusal_without_a_waiting_client_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The event loop would write its text into the log."""
-    future = PendingAnswer(1)
+    future = PendingAnswer()
     waiting = asyncio.create_task(wait_for_answer(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
@@ -118,7 +118,7 @@ async def test_a_refusal_without_a_waiting_client_is_not_logged(caplog: pytest.L
 
 async def test_a_refusal_reaches_the_caller() -> None:
     """As it was raised."""
-    future = PendingAnswer(1)
+    future = PendingAnswer()
     future.set_exception(AllowanceExceeded())
     with pytest.raises(AllowanceExceeded):
         await wait_for_answer(future)

@@ -139,8 +139,8 @@ MUTANTS = [
         name="sizes of pieces tell how many",
         incident="The size of a piece moves with each person that a query touches.",
         file="service/workflows/model/pieces.py",
-        find="return max(-(-size // step) * step, BYTES_MIN)",
-        put="return size",
+        find="padded = max(-(-len(content) // step) * step, BYTES_MIN)",
+        put="padded = len(content)",
         killed_by="tests/workflows/model/test_pieces.py::test_one_more_or_less_changes_no_size",
     ),
     Mutant(

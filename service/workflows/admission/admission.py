@@ -152,7 +152,10 @@ class Admission:
 
     def delay_ms(self, cost: PublicCost) -> float:
         """How long the slots last that a cost needs, in ms; 0 without slots."""
-        return 0 if self.scheduler is None else self.scheduler.rules.delay_ns(cost.time_ns) / _NS_PER_MS
+        if self.scheduler is None:
+            return 0
+        rules = self.scheduler.rules
+        return rules.slots(cost.time_ns, 1) * rules.slot_ns / _NS_PER_MS
 
     def admit(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Ticket:
         """Reserve memory and slots for a job, for which `writer` commits.

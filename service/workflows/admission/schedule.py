@@ -50,6 +50,9 @@ class FairQueue(Generic[T]):
 
     def put(self, principal: Hashable, cost: int, item: T) -> None:
         """Let an item wait for its turn; `cost` is not negative."""
+        if not self.heap:  # with nothing waiting, no principal has a turn to wait for
+            self._ends.clear()
+            self._now = 0
         tag = max(self._now, self._ends.get(principal, 0))
         self._ends[principal] = tag + cost
         heapq.heappush(self.heap, (tag, next(self._arrivals), cost, item))
@@ -61,7 +64,6 @@ class FairQueue(Generic[T]):
     def take(self) -> T:
         """Remove and return the item whose turn is next. Raises IndexError when there is none."""
         self._now, _, _, item = heapq.heappop(self.heap)
-        self._forget_if_empty()
         return item
 
     def remove(self, gone: Callable[[T], bool]) -> list[T]:
@@ -70,18 +72,12 @@ class FairQueue(Generic[T]):
         if removed:
             self.heap = [waiting for waiting in self.heap if not gone(waiting[3])]
             heapq.heapify(self.heap)
-            self._forget_if_empty()
         return removed
 
     def before(self, principal: Hashable, cost: int = 0) -> list[T]:
         """The items that would be served before a further one of this principal, after some that cost `cost`."""
         tag = max(self._now, self._ends.get(principal, 0)) + cost
         return [item for other, _, _, item in self.heap if other <= tag]
-
-    def _forget_if_empty(self) -> None:
-        if not self.heap:
-            self._ends.clear()  # with nothing waiting, no principal has a turn to wait for
-            self._now = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +129,6 @@ class SlotRules:
     def refused_ns(self, shown_ns: int) -> int:
         """The instant at which a refusal leaves that the slot from `shown_ns` on shows to be due."""
         return shown_ns - (-self.refusal_ns // self.slot_ns) * self.slot_ns
-
-    def delay_ns(self, work_ns: int) -> int:
-        """How long the slots of one request last that shares them with no other."""
-        return self.slots(work_ns, 1) * self.slot_ns
 
 
 WAITING_MAX: Final = 1024
@@ -290,7 +282,7 @@ class Schedule:
         rules, own_ns = self.rules, request.cost.time_ns
         arriving_ns = sum(each.cost.time_ns for each in self._arriving if each.principal == request.principal)
         before = [*self._turns.before(request.principal, arriving_ns), *self._arriving]
-        waiting = [*self._turns, *self._arriving]
+        waiting = [*(each for _, _, _, each in self._turns.heap), *self._arriving]
         work_ns: int = own_ns + sum(each.cost.time_ns for each in before)
         after_ns = own_ns + sum(each.cost.time_ns for each in waiting) - work_ns
         shared_ns = rules.shared_slots_max * rules.slot_ns
@@ -326,7 +318,7 @@ class Schedule:
         if not chosen:
             return
         reservation = Reservation(begins_ns, begins_ns + slots * self.rules.slot_ns)
-        is_adjacent = begins_ns == self.ended_ns
+        is_adjacent = begins_ns == self._latest[-1].leaves_ns
         self._busy_slots = slots + (self._busy_slots if is_adjacent else 0)
         self._latest.append(reservation)
         self._free_ns = reservation.leaves_ns

@@ -194,7 +194,8 @@ class Dispatcher:
         if self._schedule.waiting > 0:
             progress = self._schedule.advance(now_ns)
             self._due.extend(progress.begun)
-            self._refuse(progress.refused)
+            if progress.refused:
+                self._refuse(progress.refused)
         while self._due and self._due[0].reservation.begins_ns + START_NS <= now_ns:
             self._begin(self._due.popleft())
         return now_ns

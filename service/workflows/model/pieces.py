@@ -199,7 +199,7 @@ def pieces_of(
     beyond the slots.
     """
     count, width = sum(block.count for block in blocks), narrowest(amount_max).itemsize
-    here = [_within(block, 0, slots) for block in blocks]
+    here = [block if block.touched.end <= slots else _within(block, 0, slots) for block in blocks]
     if sum(block.count for block in here) < count:
         raise IndexError("a touched slot has not been handed out")
     if _size(count, slots, measure, width) <= WHOLE_BYTES_MAX:
@@ -279,7 +279,9 @@ def _encoded(parts: Sequence[Participants], measure: Measure, width: int, *, fir
     count = sum(part.count for part in parts)
     form = _LIST if SLOT_BYTES * count + -(-count // 8) <= 2 * -(-slots // 8) else _BITMAP
     content = _packed(parts, measure, width, form, first_slot=first_slot, slots=slots)
-    return content.ljust(min(_padded(len(content)), _size(slots, slots, measure, width)), b"\0")
+    step = max((1 << ((len(content) - 1).bit_length() - 1)) // STEPS, 1)
+    padded = max(-(-len(content) // step) * step, BYTES_MIN)
+    return content.ljust(min(padded, _size(slots, slots, measure, width)), b"\0")
 
 
 def _rewritten(content: bytes, quantities: Quantities, *, first_slot: int) -> bytes:
@@ -333,11 +335,6 @@ def _flagged(parts: Sequence[Participants], first_slot: int, slots: int) -> tupl
 
 def _amounts(part: Participants) -> NDArray[np.integer[Any]]:
     return part.norms_squared if part.touched.marks is None else compress(part.norms_squared, part.touched.marks)
-
-
-def _padded(size: int) -> int:
-    step = max((1 << ((size - 1).bit_length() - 1)) // STEPS, 1)
-    return max(-(-size // step) * step, BYTES_MIN)
 
 
 def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]:

@@ -100,7 +100,7 @@ class QuerySubmitter:
         costs = [self._admission.cost_of(request.plan, record) for request in requests]
         submission = Submission(requests, costs[0] if len(costs) == 1 else total_cost(costs), writer)
         reach("queueing")
-        submission.ticket = self._admission.admit(submission.analyst_id, submission.cost, submission, writer)
+        submission.ticket = self._admission.admit(requests[0].analyst.id, submission.cost, submission, writer)
         if self._admission.scheduler is None:  # else the schedule hands it to the writer when its slots come
             writer.submit(submission)
 

@@ -248,20 +248,16 @@ class RollbackGuard:
         with self._lock:
             if self._told is not None and self._told.position >= ours.position:
                 return None
-            theirs = self._write(ours)
+            try:
+                theirs = self._witness.write(self._name, ours)
+            except WitnessUnavailable as fault:
+                self._is_unwritable = True
+                raise Unavailable from fault
+            self._is_unwritable, self._told = False, ours
             if theirs is not None and theirs not in (ours, self._known, self._base):
                 return theirs
             self._know(ours)
             return None
-
-    def _write(self, record: WitnessRecord) -> WitnessRecord | None:
-        try:
-            before = self._witness.write(self._name, record)
-        except WitnessUnavailable as fault:
-            self._is_unwritable = True
-            raise Unavailable from fault
-        self._is_unwritable, self._told = False, record
-        return before
 
     def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:
         """Hold against the ledger a record that another process has told: a replica, or one on a clone of the database.

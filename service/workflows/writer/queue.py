@@ -175,7 +175,8 @@ class WriterQueue:
             if isinstance(item, Submission):
                 self._turns.put(item.analyst_id, item.cost.time_ns, item)
                 continue
-            self._answer_waiting()
+            if self._turns.heap:
+                self._answer_waiting()
             if isinstance(item, _Reserved):
                 self._answer(item.submissions)
             elif isinstance(item, _Job):
@@ -184,7 +185,8 @@ class WriterQueue:
                 running = False
                 while self._turns.heap:
                     self._answer_waiting()
-        self._answer_waiting()
+        if self._turns.heap:
+            self._answer_waiting()
         self.checkpoints.prepare(self._state.memory)
         self._bound_tail(is_last=not running)
         self._steps_half += 1

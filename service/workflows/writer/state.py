@@ -62,7 +62,8 @@ class DatasetState:
 
     def is_at(self, head: Head) -> bool:
         """Whether memory stands exactly at `head` and is valid."""
-        return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
+        stands_at = self._fence, self.seq, self.data_version
+        return stands_at == (head.fence, head.seq, head.data_version) and self._hash == head.hash
 
     def has_come_to(self, head: Head) -> bool:
         """Whether memory has caught up with `head` and is valid."""

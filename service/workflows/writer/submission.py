@@ -24,11 +24,8 @@ from service.workflows.model.views import Principal
 class PendingAnswer(Future[StoredAnswer]):
     """The promise of an answer of `dimension` numbers; `unit` is the work that keeps it, if it was admitted."""
 
+    dimension = 0
     unit: "AdmittedUnit[Any] | None" = None
-
-    def __init__(self, dimension: int = 0) -> None:
-        super().__init__()
-        self.dimension = dimension
 
 
 class QueryRequest(PendingAnswer):
@@ -40,7 +37,8 @@ class QueryRequest(PendingAnswer):
     def __init__(
         self, *, analyst: Principal, key: str, request_hash: bytes, plan: Plan, accepted_at: datetime, version: int = 1
     ) -> None:
-        super().__init__(plan.dimension)
+        super().__init__()
+        self.dimension = plan.dimension
         self.analyst, self.key, self.request_hash = analyst, key, request_hash
         self.plan, self.accepted_at, self.version = plan, accepted_at, version
         self.address: Address = analyst.id, key
@@ -51,12 +49,12 @@ Promise = TypeVar("Promise", bound=PendingAnswer)
 
 
 class AdmittedUnit(Generic[Promise]):
-    """The promised answers of one request, admitted together, at least one, and their public cost."""
+    """The promised answers of one request, admitted together, at least one, their public cost, and who keeps them."""
 
-    __slots__ = ("_is_decided", "_lock", "cost", "requests", "ticket")
+    __slots__ = ("_is_decided", "_lock", "cost", "requests", "ticket", "writer")
 
-    def __init__(self, requests: Sequence[Promise], cost: PublicCost) -> None:
-        self.requests, self.cost = requests, cost
+    def __init__(self, requests: Sequence[Promise], cost: PublicCost, writer: "Writing | None" = None) -> None:
+        self.requests, self.cost, self.writer = requests, cost, writer
         self.ticket: Ticket | None = None
         self._lock, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
         for request in requests:
@@ -114,11 +112,7 @@ class AdmittedUnit(Generic[Promise]):
 class Submission(AdmittedUnit[QueryRequest]):
     """Queries of one analyst to one dataset, for its writer."""
 
-    __slots__ = ("writer",)
-
-    def __init__(self, requests: Sequence[QueryRequest], cost: PublicCost, writer: "Writing") -> None:
-        super().__init__(requests, cost)
-        self.writer = writer
+    __slots__ = ()
 
     def is_asked(self, address: Address, writer: "Writing") -> bool:
         """Whether one of the queries is of this dataset and under this key."""
@@ -126,7 +120,8 @@ class Submission(AdmittedUnit[QueryRequest]):
 
     def begin(self, reservation: Reservation) -> None:
         """Hand it to its writer alone."""
-        self.writer.begin([self], reservation)
+        if self.writer is not None:
+            self.writer.begin([self], reservation)
 
     @property
     def analyst_id(self) -> UUID:
