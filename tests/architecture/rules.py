@@ -6,6 +6,7 @@ A complaint reads `path:line what is wrong`. An empty list means that the module
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
 
 from tests.architecture.source import Module
 
@@ -279,3 +280,55 @@ def misplaced_tests(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
         if (key := (test.split("/")[1], test.rpartition("/")[2].removeprefix("test_"))) in modules
         and test.replace("tests/", "service/", 1).replace("/test_", "/") not in known
     ]
+
+
+# Tests that cover modules without a test file of their own name: patterns below service/, and why those tests.
+COVERS = {
+    "tests/e2e": "__main__ cli/* run/*",  # a command is run as a process, and its parts are put together by it
+    "tests/contracts": "store/postgres/* workflows/ports/* workflows/corrections workflows/registration_changes",
+    "tests/api/routes": "workflows/auditor workflows/curator workflows/individual workflows/overview workflows/replica",
+    "tests/workflows/maintenance/verify/test_report.py": "workflows/maintenance/verify/*",  # one report for all
+    "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
+    "tests/workflows/maintenance/test_start_check.py": "workflows/maintenance/job_queue",
+    "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
+    "tests/workflows/writer/test_committer.py": "incidents",
+    "tests/laws/test_every_node.py": "query/expressions_ast query/group_keys query/language query/row_columns",
+    "tests/query/test_layout.py": "query/sparse_matrix",
+    "tests/engine/test_evaluate.py": "engine/prepared",
+    "tests/api/test_auth.py": "api/routes/session",
+    "tests/faults/test_killing.py": "api/middleware/chaos",  # the places where an answer is cut
+    "tests/statistics/test_entropy.py": "store/entropy",
+    "tests/embedded/test_postgres.py": "embedded/errors embedded/launch embedded/server",  # common to both servers
+}
+
+
+def untested_modules(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """Modules with neither a test file of their own name nor a pattern in COVERS."""
+    patterns = " ".join(COVERS.values()).split()
+    return [
+        f"{source}:1 has no {_own_test(source)}, and no pattern in COVERS"
+        for source in without_own_tests(tests, sources)
+        if not any(_is_like(source, pattern) for pattern in patterns)
+    ]
+
+
+def idle_patterns(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """Patterns of COVERS that no module needs any more."""
+    needed = without_own_tests(tests, sources)
+    patterns = " ".join(COVERS.values()).split()
+    return [pattern for pattern in patterns if not any(_is_like(source, pattern) for source in needed)]
+
+
+def without_own_tests(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """Modules without a test file of their own name; a folder's `__init__` is none."""
+    known = set(tests)
+    return [each for each in sources if not each.endswith("/__init__.py") and _own_test(each) not in known]
+
+
+def _own_test(source: str) -> str:
+    path = PurePosixPath(source)
+    return str("tests" / path.relative_to("service").with_name(f"test_{path.name}"))
+
+
+def _is_like(source: str, pattern: str) -> bool:
+    return PurePosixPath(source).match(f"service/{pattern}.py")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.architecture import rules
-from tests.architecture.source import module, modules
+from tests.architecture.source import ROOT, module, modules
 
 
 def complaints(rule: rules.Rule, *roots: str) -> list[str]:
@@ -54,6 +54,27 @@ def test_a_test_file_named_after_a_module_lies_where_the_module_does() -> None:
     assert rules.misplaced_tests(["tests/core/test_plan.py"], ["service/core/deep/plan.py"]) == [
         "tests/core/test_plan.py has the name of service/core/deep/plan.py"
     ]
+
+
+def test_each_module_has_a_test_file_of_its_name_or_is_named_with_its_tests() -> None:
+    """A reader who changes a module finds its tests by its path, or in one short table."""
+    sources = [each.path for each in modules("service")]
+    tests = [each.path for each in modules("tests")]
+    assert rules.untested_modules(tests, sources) == []
+    assert rules.idle_patterns(tests, sources) == []
+    assert [path for path in rules.COVERS if not (ROOT / path).exists()] == []
+
+
+def test_the_table_of_tests_neither_hides_a_new_module_nor_outlives_an_old_one() -> None:
+    """A pattern of a folder covers all in it, a name one module; a pattern is idle once each has a file of its own."""
+    new, old = "service/query/plan.py", "service/query/language.py"
+    assert rules.untested_modules([], [new, old, "service/cli/new.py", "service/cli/deep/new.py"]) == [
+        "service/query/plan.py:1 has no tests/query/test_plan.py, and no pattern in COVERS",
+        "service/cli/deep/new.py:1 has no tests/cli/deep/test_new.py, and no pattern in COVERS",
+    ]
+    assert rules.untested_modules(["tests/query/test_plan.py"], [new, "service/query/__init__.py"]) == []
+    assert "query/language" not in rules.idle_patterns([], [old])
+    assert "query/language" in rules.idle_patterns(["tests/query/test_language.py"], [old])
 
 
 def test_no_two_classes_share_a_name() -> None:

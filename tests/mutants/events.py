@@ -265,7 +265,7 @@ MUTANTS = [
         file="service/workflows/model/ledger_entry.py",
         find='b"sparing ledger 2\\0" + entry.previous_hash + public',
         put='b"sparing ledger 2\\0" + public',
-        killed_by="tests/workflows/test_chain.py::test_a_hash_binds_every_field_and_the_row_before",
+        killed_by="tests/workflows/model/test_ledger_entry.py::test_a_hash_binds_every_field_and_the_row_before",
     ),
     Mutant(
         name="individuals counted once for each row",

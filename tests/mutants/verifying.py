@@ -125,7 +125,7 @@ MUTANTS = [
         file="service/workflows/model/ledger_entry.py",
         find='b"sparing private 2\\0" + entry.salt',
         put='b"sparing private 2\\0"',
-        killed_by="tests/workflows/test_chain.py::test_an_auditor_that_tries_every_number_of_people_finds_none",
+        killed_by="tests/workflows/model/test_ledger_entry.py::test_an_auditor_that_tries_every_number_of_people_finds_none",
     ),
     Mutant(
         name="one nonce for all pieces of an entry",
