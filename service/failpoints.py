@@ -6,7 +6,7 @@ Outside a drill they do nothing. A drill is asked for in the environment of `spa
 
 Several drills are separated by commas; the number of the arrival is 1 when it is left out. Every worker counts for
 itself, and one that follows another counts anew. Nothing is ever armed by an import, and a point that is not armed
-costs one look at a dictionary.
+costs one look at a dictionary, and no call.
 """
 
 import ipaddress
@@ -81,14 +81,19 @@ class _Drill:
             self.action()
 
 
+class _QuietPoints(dict[str, None]):
+    """The points at which no drill waits: to look up any other is to arrive there. KeyError for what is no point."""
+
+    def __missing__(self, point: str) -> None:
+        _drills[point].arrive()
+
+
 _drills: Final[dict[str, _Drill]] = {}
+_quiet_points: Final = _QuietPoints(dict.fromkeys((*POINTS, *POINTS_BESIDE)))
 _connections: Final["weakref.WeakSet[HasSocket]"] = weakref.WeakSet()
 
-
-def reach(point: str) -> None:
-    """Say that the process is at `point`; does nothing unless a drill waits for it there."""
-    if _drills and point in _drills:
-        _drills[point].arrive()
+reach: Final[Callable[[str], None]] = _quiet_points.__getitem__
+"""Say that the process is at a point; does nothing unless a drill waits for it there."""
 
 
 def watch(connection: HasSocket) -> None:
@@ -111,10 +116,12 @@ def arm(environ: Mapping[str, str], *, host: str) -> None:
     for text in filter(None, environ.get("CHAOS_AT", "").split(",")):
         point, action, due = _parsed(text)
         _drills[point] = _Drill(_ACTIONS[action], due)
+        _quiet_points.pop(point, None)
 
 
 def disarm() -> None:
     """Forget every drill."""
+    _quiet_points.update(dict.fromkeys(_drills))
     _drills.clear()
     _connections.clear()
 
