@@ -1,9 +1,10 @@
 """The adapters of a replica's ports, opened in one order and closed in reverse."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -31,6 +32,9 @@ from service.workflows.ports.telemetry import Telemetry
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
+
+now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
+"""The wall clock, in UTC."""
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
@@ -131,8 +135,3 @@ def store_of(settings: Settings, servers: Servers) -> PostgresStore:
         idle_timeout_ms=settings.idle_transaction_timeout_ms,
         tcp_timeout_ms=settings.tcp_timeout_ms,
     )
-
-
-def now() -> datetime:
-    """The wall clock, in UTC."""
-    return datetime.now(UTC)
