@@ -3,8 +3,7 @@
 request context          request id and headers on every response; counts; 503 while draining
 forwarding               requests about one dataset go to the process that owns it, if datasets are shared
 release slots            responses to analysts, individuals and auditors are held until their instant
-deadline                 503 for a request that takes too long
-incidents                500 for an unexpected error
+fallback                 503 for a request that takes too long, 500 for an unexpected error
 limits                   on the size of a request, and on the time that its body takes
 fast path                queries are answered before the framework's own routing
 """
@@ -20,9 +19,9 @@ from starlette.middleware import Middleware
 from service.api.forwarding.middleware import Forwarding
 from service.api.middleware.chaos import ChaosMiddleware
 from service.api.middleware.release_clock import ReleaseClock, system_clock
-from service.api.middleware.release_slots import Deadline, ReleaseSlots, Slots
+from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_context import DrainState, RequestContext
-from service.api.middleware.request_limits import Incidents, RequestLimits
+from service.api.middleware.request_limits import Fallback, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
 from service.api.query_requests import FastPath, FastRoute
@@ -88,8 +87,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             Middleware(RequestContext, drain_state=options.drain_state, telemetry=options.telemetry),
             *_forwarded(replica, options),
             *_held(replica, options),
-            Middleware(Deadline, deadline_s=options.deadline_s, exempt=LONG_PATHS),
-            Middleware(Incidents),
+            Middleware(Fallback, deadline_s=options.deadline_s, exempt=LONG_PATHS),
             Middleware(RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies=_bodies(settings)),
             Middleware(FastPath, routes=[route for route in analyst.router.routes if isinstance(route, FastRoute)]),
         ],
@@ -122,12 +120,11 @@ def _bodies(settings: ApiSettings) -> dict[re.Pattern[str], int]:
 
 
 def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
-    """Forwarding, with a deadline and incidents of its own: those within stand at the owner."""
+    """Forwarding, with a fallback of its own: the one within stands at the owner."""
     if replica.ownership is None:
         return []
     return [
-        Middleware(Deadline, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=LONG_PATHS),
-        Middleware(Incidents),
+        Middleware(Fallback, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=LONG_PATHS),
         Middleware(Forwarding, ownership=replica.ownership),
     ]
 

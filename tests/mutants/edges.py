@@ -119,7 +119,7 @@ MUTANTS = [
         file="service/api/middleware/request_limits.py",
         find='            report_incident(error, f"request_id={request_id_of(scope)}")\n',
         put='            report_incident(error, f"request_id={request_id_of(scope)}")\n'
-        "            if not started:\n"
+        "            if not exchange.has_begun:\n"
         "                said = HTTPException(500, str(error))\n"
         "                from service.api.problems import Refusal\n"
         '                shown = Refusal("internal-error", said.detail)\n'

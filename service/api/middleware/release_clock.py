@@ -142,12 +142,16 @@ if sys.version_info >= (3, 13) and sys.platform == "linux":
 else:
 
     def _create() -> int:
-        return _checked(_libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
+        timer: int = _libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if timer < 0:
+            raise _os_error()
+        return timer
 
     def _set_time(timer: int, instant_ns: int) -> None:
         seconds, nanoseconds = divmod(max(instant_ns, 1), _NS_PER_S)  # zero would switch it off
         spec = _Itimerspec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
-        _checked(_libc().timerfd_settime(timer, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None))
+        if _libc().timerfd_settime(timer, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None) < 0:
+            raise _os_error()
 
 
 @cache
@@ -155,8 +159,6 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+def _os_error() -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code))

@@ -1,9 +1,7 @@
-"""Middleware that decides when a response leaves: at its instant, and before the deadline.
+"""The instants at which responses leave, and the layer that holds each until its own.
 
-Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
-a replay and an incident pass here alike.
-
-The instants at which responses may leave.
+The layer stands outside everything that makes a response, so that no outcome can leave by another way: an answer, a
+refusal, a replay and an incident pass here alike.
 
 Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
 schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before
@@ -12,9 +10,7 @@ that is not ready by then leaves when twice its delay is over, or four times, or
 sees the number of doublings. All numbers are ns.
 """
 
-import asyncio
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,10 +18,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import ReleaseClock
-from service.api.middleware.request_limits import SharedTimeout
-from service.api.problems import request_id_of, response_of
 from service.workflows.admission.admission import Ticket
-from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.ports.telemetry import Telemetry
 
@@ -94,7 +87,7 @@ def _held_ns(scope: Scope) -> int | None:
 
 
 class ReleaseSlots:
-    """Holds every response but a curator's until its instant (`service.api.middleware.release_slots`).
+    """Holds every response but a curator's until its instant.
 
     A response without a reservation is held from the end of the reservation in which its request comes, and leaves
     within none. Pages that need no key are held alike: while a query is worked on, the event loop is late for all.
@@ -132,7 +125,7 @@ class ReleaseSlots:
         async def send_at_instant(message: Message) -> None:
             held_ns = _held_ns(scope) if message["type"] == "http.response.start" else None
             if held_ns is not None:
-                reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
+                reserved_ns = [ns for ticket in tickets_of(scope) if (ns := ticket.leaves_ns) is not None]
                 if reserved_ns:
                     await self._leave(arrived_ns, max(reserved_ns))
                 elif scope["path"] in PROBES:
@@ -163,68 +156,3 @@ class ReleaseSlots:
             due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
         await self.clock.until(due_ns)
         return due_ns
-
-
-class Deadline:
-    """Answers 503 for what takes too long, and lets the work go on: an answer is then under its key for a retry.
-
-    Work that has begun is never cancelled. It stays in the task it is in; when the deadline passes, another answers in
-    its place, what the work still sends is dropped, and what it still wants to receive is a disconnect. A query that
-    has not begun by then may never begin, as if its client had gone: its key is free for a retry. Paths of `exempt`
-    have all the time they need.
-
-    The status is not hidden. With slots, a request that could not leave in time by its public cost is refused when it
-    comes, so that a 503 from here tells of a machine that is slower than its constants. Without slots, it tells that
-    the work took longer than the deadline, and that may depend on data.
-    """
-
-    def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
-        self.app = app
-        self.exempt = exempt
-        self._shared_timeout: SharedTimeout[_HeldResponse] = SharedTimeout(deadline_s, _HeldResponse.take_away)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, watch the time, and answer for what is late."""
-        if scope["type"] != "http" or any(path.fullmatch(scope["path"]) for path in self.exempt):
-            await self.app(scope, receive, send)
-            return
-        exchange = _HeldResponse(scope, receive, send)
-        self._shared_timeout.begin(exchange)
-        try:
-            await self.app(scope, exchange.receive, exchange.send)
-        except Exception:
-            if exchange.refusal is None:
-                raise  # else the client has gone
-        finally:
-            self._shared_timeout.end(exchange)
-        if exchange.refusal is not None:
-            await exchange.refusal  # a server takes a request that has returned without an answer for a broken one
-
-
-class _HeldResponse:
-    """A request's two ends, which can be taken away from the work on it."""
-
-    __slots__ = ("_receive", "_scope", "_send", "_started", "refusal")
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
-        self._started = False
-        self.refusal: asyncio.Task[None] | None = None  # answers in the work's place, from when it is late
-
-    async def receive(self) -> Message:
-        """The next message of the client; a disconnect once the exchange is taken away."""
-        if self.refusal is not None:
-            return {"type": "http.disconnect"}
-        return await self._receive()
-
-    async def send(self, message: Message) -> None:
-        """Send it, unless the exchange is taken away."""
-        if self.refusal is None:
-            self._started = True
-            await self._send(message)
-
-    def take_away(self) -> None:
-        """Refuse instead of the work, unless it has begun to answer."""
-        if not self._started:
-            refusal = response_of(Unavailable(), request_id_of(self._scope))
-            self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))

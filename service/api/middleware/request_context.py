@@ -29,7 +29,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.release_slots import tickets_of
+from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
 from service.workflows.ports.telemetry import Telemetry
 
@@ -65,8 +65,6 @@ async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:
 NOT_STARTED: Final = "X-Not-Started"
 """On a refusal: nothing of the request was worked on, and it may be sent elsewhere as it is."""
 
-PROBES = frozenset({"/livez", "/readyz"})
-
 
 class DrainState:
     """Whether new requests are taken. Set from a signal handler, read by every request."""
@@ -81,10 +79,6 @@ class DrainState:
         self.draining = True
         self._leaving()
 
-    def refuses(self, path: str) -> bool:
-        """Whether a request comes too late. The operator's probes are answered to the end."""
-        return self.draining and path not in PROBES
-
 
 def draining() -> Refusal:
     """The answer to everything that comes too late."""
@@ -96,23 +90,6 @@ FORWARDED = "forwarded"
 GREETING = "greeting"
 COUNTED_AS = "counted_as"
 """Where a layer says under which name a request counts that no route answers."""
-
-
-class RequestCount:
-    """One request in the telemetry's books, from now until it ends; one that ends without a response has status 0."""
-
-    __slots__ = ("_is_open", "_scope", "_telemetry", "status")
-
-    def __init__(self, scope: Scope, telemetry: Telemetry) -> None:
-        self._scope, self._telemetry = scope, telemetry
-        self.status, self._is_open = 0, True
-        telemetry.request_began()
-
-    def end(self) -> None:
-        """Tell of its route and status, once: a response may be complete before its request's work is."""
-        if self._is_open:
-            self._is_open = False
-            self._telemetry.request_ended(_route_of(self._scope), self.status)
 
 
 def _route_of(scope: Scope) -> str:
@@ -155,40 +132,37 @@ class RequestContext:
             return
         request_id = request_id_for(scope["headers"])
         scope.setdefault("state", {})["request_id"] = request_id
-        count = RequestCount(scope, self.telemetry)
+        status, is_open = 0, True
+        self.telemetry.request_began()
 
         async def see_off(message: Message) -> None:
+            nonlocal status, is_open
             if message["type"] == "http.response.start":
-                count.status = message["status"]
+                status = message["status"]
                 message["headers"] = dressed(message["headers"], request_id, is_last=self.drain_state.draining)
                 await send(message)
                 return
             await deliver(message, send)
-            if not message.get("more_body", False):
-                count.end()  # late work may go on after that
+            if is_open and not message.get("more_body", False):
+                is_open = False  # late work may go on after that
+                self.telemetry.request_ended(_route_of(scope), status)
 
         try:
-            if self.drain_state.refuses(scope["path"]):
+            if self.drain_state.draining and scope["path"] not in PROBES:
                 await response_of(draining(), request_id)(scope, receive, see_off)
             else:
                 await self.app(scope, receive, see_off)
         finally:
-            count.end()
+            if is_open:
+                self.telemetry.request_ended(_route_of(scope), status)
             for ticket in tickets_of(scope):
                 ticket.release()
 
 
 def request_id_for(headers: RawHeaders) -> str:
-    """The caller's own id for its request if it is a plain short word, else a new one."""
-    for name, given in headers:
-        if name == b"x-request-id":
-            return given.decode() if _REQUEST_ID.fullmatch(given) else new_request_id()
-    return new_request_id()
-
-
-def new_request_id() -> str:
-    """A random id of no meaning, and no other request's."""
-    return _drawn(16).hex()
+    """The caller's own id for its request if it is a plain short word, else a random one of no meaning."""
+    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+    return given.decode() if _REQUEST_ID.fullmatch(given) else _drawn(16).hex()
 
 
 def dressed(headers: RawHeaders, request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:

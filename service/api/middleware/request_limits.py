@@ -1,17 +1,12 @@
-"""The layers right around the router, outermost first: incidents, request limits.
+"""The layers right around the router: an answer in any case, and bounds on what a request may take.
 
-All are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which in the
-middle of a commit would leave an answer charged and unsent.
-
-One event-loop timer shared by all operations with the same timeout: one for each costs more than most take.
-
-The first to come is the first to be late. So the timer is set for the one waited for longest, and only when it rings is
-any of them looked at; most have come and gone by then.
+All layers are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which
+in the middle of a commit would leave an answer charged and unsent.
 """
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Generic, Protocol, TypeVar
@@ -22,8 +17,183 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.problems import internal_error, request_id_of, response_of
 from service.incidents import report_incident
+from service.workflows.model.errors import Unavailable
 
 T = TypeVar("T", bound=Hashable)
+
+
+class ResponseAborted(Exception):
+    """The response had begun when something failed; the server cuts the connection, so no client takes it for whole."""
+
+
+class Fallback:
+    """Answers where the work within does not: 503 when it takes too long, one fixed 500 for an unforeseen error.
+
+    Late work goes on: an answer is then under its key for a retry. Work that has begun is never cancelled. It stays in
+    the task it is in; when the deadline passes, another answers in its place, what the work still sends is dropped, and
+    what it still wants to receive is a disconnect. A query that has not begun by then may never begin, as if its client
+    had gone: its key is free for a retry. Paths of `exempt` have all the time they need.
+
+    The status is not hidden. With slots, a request that could not leave in time by its public cost is refused when it
+    comes, so that a 503 from here tells of a machine that is slower than its constants. Without slots, it tells that
+    the work took longer than the deadline, and that may depend on data.
+
+    Of an error, the log gets the kind and the places in our code, never its message: a message may quote a record.
+    """
+
+    def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
+        self.app = app
+        self.exempt = exempt
+        self._shared_timeout: SharedTimeout[_Exchange] = SharedTimeout(deadline_s, _Exchange.take_away)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and answer for what is late or fails. Raises ResponseAborted where half an answer is already out."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        exchange, has_failed = _Exchange(scope, receive, send), False
+        if not any(path.fullmatch(scope["path"]) for path in self.exempt):
+            self._shared_timeout.begin(exchange)
+        try:
+            await self.app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            pass
+        except ResponseAborted:  # from the same layer further in, which has reported it
+            if exchange.refusal is None:
+                raise
+        except Exception as error:  # noqa: BLE001 - the last resort is for everything
+            report_incident(error, f"request_id={request_id_of(scope)}")
+            has_failed = True
+        finally:
+            self._shared_timeout.end(exchange)
+        if exchange.refusal is not None:
+            await exchange.refusal  # a server takes a request that has returned without an answer for a broken one
+        elif has_failed and exchange.has_begun:
+            raise ResponseAborted
+        elif has_failed:
+            await response_of(internal_error(), request_id_of(scope))(scope, receive, send)
+
+
+class _Exchange:
+    """A request's two ends, which can be taken away from the work on it."""
+
+    __slots__ = ("_receive", "_scope", "_send", "has_begun", "refusal")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.has_begun = False  # to answer
+        self.refusal: asyncio.Task[None] | None = None  # answers in the work's place, from when it is late
+
+    async def receive(self) -> Message:
+        """The next message of the client; a disconnect once the exchange is taken away."""
+        if self.refusal is not None:
+            return {"type": "http.disconnect"}
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        """Send it, unless the exchange is taken away."""
+        if self.refusal is None:
+            self.has_begun = True
+            await self._send(message)
+
+    def take_away(self) -> None:
+        """Refuse instead of the work, unless it has begun to answer."""
+        if not self.has_begun:
+            refusal = response_of(Unavailable(), request_id_of(self._scope))
+            self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))
+
+
+class RequestLimits:
+    """Bounds the memory and time of a request before it is authenticated.
+
+    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`. The
+    length that the caller declares is checked first, what really comes is counted, and a body that stops coming is
+    given up after `silence_s_max`.
+    """
+
+    URI_BYTES_MAX = 2048
+    HEADERS_BYTES_MAX = 16 * 1024
+
+    def __init__(
+        self, app: ASGIApp, *, body_bytes_max: int, bodies: Mapping[re.Pattern[str], int], silence_s_max: float = 30.0
+    ) -> None:
+        self.app = app
+        self.body_bytes_max = body_bytes_max
+        self.bodies = bodies
+        self._shared_timeout: SharedTimeout[_Body] = SharedTimeout(silence_s_max, _Body.break_off)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse at once what says it is too large; watch over the rest."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        own = (bytes_max for path, bytes_max in self.bodies.items() if path.fullmatch(scope["path"]))
+        body_bytes_max = next(own, self.body_bytes_max)
+        refusal = self._refusal(scope, body_bytes_max)
+        if refusal is not None:
+            response = response_of(HTTPException(refusal), request_id_of(scope))
+            await response(scope, receive, send)
+            return
+        await self.app(scope, _Body(receive, body_bytes_max, self._shared_timeout).receive, send)
+
+    def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
+            return HTTPStatus.REQUEST_URI_TOO_LONG
+        taken, declared = 0, None
+        for name, value in scope["headers"]:
+            taken += len(name) + len(value)
+            if name == b"content-length" and declared is None:
+                declared = value
+        if taken > self.HEADERS_BYTES_MAX:
+            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        if declared is not None and (not declared.isdigit() or int(declared) > body_bytes_max):
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return None
+
+
+class _Body:
+    """A body on its way in: counted, and given up when nothing comes. `asyncio.timeout` would set a timer for each."""
+
+    __slots__ = ("_bytes_max", "_is_complete", "_is_given_up", "_receive", "_shared_timeout", "_taken", "_task")
+
+    def __init__(self, receive: Receive, bytes_max: int, shared_timeout: "SharedTimeout[_Body]") -> None:
+        self._receive, self._bytes_max, self._shared_timeout = receive, bytes_max, shared_timeout
+        self._taken, self._is_complete, self._is_given_up = 0, False, False
+        self._task: asyncio.Task[object] | None = None  # that waits for the next message
+
+    async def receive(self) -> Message:
+        """The next message. Raises HTTPException when it makes the body too large, or does not come in time."""
+        if self._is_complete:  # what comes now is the disconnect, for which one may wait as long as one likes
+            return await self._receive()
+        self._task, self._is_given_up = asyncio.current_task(), False
+        self._shared_timeout.begin(self)
+        try:
+            message = await self._receive()
+        except asyncio.CancelledError:
+            if self._is_given_up and self._task is not None and self._task.uncancel() == 0:  # nothing else cancelled it
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            raise
+        finally:
+            self._shared_timeout.end(self)
+        self._taken += len(message.get("body", b""))
+        self._is_complete = not message.get("more_body", False)
+        if self._taken > self._bytes_max:
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return message
+
+    def break_off(self) -> None:
+        """Wake the waiting task with a CancelledError."""
+        self._is_given_up = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def disconnected(receive: Receive, *then: Callable[[], object]) -> None:
+    """Return when the client has gone, whose request is whole; each of `then` is called before."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    for call in then:
+        call()
 
 
 class Loop(Protocol):
@@ -39,7 +209,9 @@ class Loop(Protocol):
 class SharedTimeout(Generic[T]):
     """Waits for each for `limit_s`, and calls `lose` with each that has not ended by then, once.
 
-    Belongs to one event loop at a time.
+    All share one timer of the event loop: one for each would cost more than most take. The first to come is the first
+    to be late, so the timer is set for the one waited for longest, and only when it rings is any of them looked at;
+    most have come and gone by then. Belongs to one event loop at a time.
     """
 
     def __init__(
@@ -73,142 +245,3 @@ class SharedTimeout(Generic[T]):
         longest_s = next(iter(self._since_s.values()), None)
         if longest_s is not None:
             self._set(loop, longest_s)
-
-
-class ResponseAborted(Exception):
-    """The response had begun when something failed; the server cuts the connection, so no client takes it for whole."""
-
-
-class Incidents:
-    """Turns every error that was not foreseen into one fixed 500.
-
-    The log gets the kind of error and the places in our code, never its message: a message may quote a record.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on; answer for what falls out. Raises ResponseAborted where half an answer is already out."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        started = False
-
-        async def send_watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_watched)
-            return
-        except ClientDisconnect:
-            return
-        except ResponseAborted:
-            raise  # from the same layer further in, which has reported it
-        except Exception as error:  # noqa: BLE001 - the last resort is for everything
-            report_incident(error, f"request_id={request_id_of(scope)}")
-        if started:
-            raise ResponseAborted
-        await response_of(internal_error(), request_id_of(scope))(scope, receive, send)
-
-
-class RequestLimits:
-    """Bounds the memory and time of a request before it is authenticated.
-
-    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`. The
-    length that the caller declares is checked first, what really comes is counted, and a body that stops coming is
-    given up after `silence_s_max`.
-    """
-
-    URI_BYTES_MAX = 2048
-    HEADERS_BYTES_MAX = 16 * 1024
-
-    def __init__(
-        self, app: ASGIApp, *, body_bytes_max: int, bodies: Mapping[re.Pattern[str], int], silence_s_max: float = 30.0
-    ) -> None:
-        self.app = app
-        self.body_bytes_max = body_bytes_max
-        self.bodies = bodies
-        self._shared_timeout: SharedTimeout[_Silence] = SharedTimeout(silence_s_max, _Silence.break_off)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse at once what says it is too large; watch over the rest."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        body_bytes_max = self._body_bytes_max(scope)
-        refusal = self._refusal(scope, body_bytes_max)
-        if refusal is not None:
-            response = response_of(HTTPException(refusal), request_id_of(scope))
-            await response(scope, receive, send)
-            return
-        await self.app(scope, self._watched(receive, body_bytes_max), send)
-
-    def _body_bytes_max(self, scope: Scope) -> int:
-        for path, own in self.bodies.items():
-            if path.fullmatch(scope["path"]):
-                return own
-        return self.body_bytes_max
-
-    def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
-            return HTTPStatus.REQUEST_URI_TOO_LONG
-        taken, declared = 0, None
-        for name, value in scope["headers"]:
-            taken += len(name) + len(value)
-            if name == b"content-length" and declared is None:
-                declared = value
-        if taken > self.HEADERS_BYTES_MAX:
-            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        if declared is not None and (not declared.isdigit() or int(declared) > body_bytes_max):
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        return None
-
-    def _watched(self, receive: Receive, body_bytes_max: int) -> Receive:
-        taken, complete = 0, False
-
-        async def receive_watched() -> Message:
-            nonlocal taken, complete
-            if complete:  # what comes now is the disconnect, for which one may wait as long as one likes
-                return await receive()
-            message = await self._in_time(receive)
-            taken += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if taken > body_bytes_max:
-                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-            return message
-
-        return receive_watched
-
-    async def _in_time(self, receive: Receive) -> Message:
-        silence = _Silence(asyncio.current_task())
-        self._shared_timeout.begin(silence)
-        try:
-            return await receive()
-        except asyncio.CancelledError:
-            if silence.is_broken_alone():
-                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
-            raise
-        finally:
-            self._shared_timeout.end(silence)
-
-
-class _Silence:
-    """A task's wait for a message, which can be broken off: `asyncio.timeout` without a timer of its own."""
-
-    __slots__ = ("_is_broken", "_task")
-
-    def __init__(self, task: asyncio.Task[object] | None) -> None:
-        self._task, self._is_broken = task, False
-
-    def break_off(self) -> None:
-        """Wake the waiting task with a CancelledError."""
-        self._is_broken = True
-        if self._task is not None:
-            self._task.cancel()
-
-    def is_broken_alone(self) -> bool:
-        """Whether such an error is this silence's doing, and nothing else has cancelled the task."""
-        return self._is_broken and self._task is not None and self._task.uncancel() == 0

@@ -1,7 +1,6 @@
 """When a response leaves: the arithmetic of instants, and responses that wait for theirs whatever is still at work."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -12,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from service.api.middleware.release_slots import Deadline, ReleaseSlots, Slots, declare_begun, declare_public_work
-from service.api.middleware.request_limits import Incidents
+from service.api.middleware.release_slots import ReleaseSlots, Slots, declare_begun, declare_public_work
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import Admission, MemoryBound, Ticket
 from service.workflows.admission.schedule import SlotRules
@@ -230,167 +228,8 @@ class TestReleaseSlots:
             seen.append(scope["type"])
 
         held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), telemetry=NullTelemetry())
-        for layer in (held, Deadline(inner, deadline_s=1, exempt=[])):
-            await layer({"type": "lifespan"}, _nothing, _nowhere)
-        assert seen == ["lifespan"] * 2
-
-
-class Slow:
-    """An application that works until it is let go, and notes how it ended."""
-
-    def __init__(self) -> None:
-        self.gate, self.ended = asyncio.Event(), asyncio.Event()
-        self.received: list[str] = []
-        self.outcome = ""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wait, then answer."""
-        try:
-            await self.gate.wait()
-            self.received.append((await receive())["type"])
-            if scope["path"] == "/fails":
-                raise RuntimeError("Kari Nordmann, 42")
-            await PlainTextResponse("done")(scope, receive, send)
-            self.outcome = "answered"
-        except asyncio.CancelledError:
-            self.outcome = "cancelled"
-            raise
-        finally:
-            self.ended.set()
-
-
-async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
-    """One request to a slow application under a deadline."""
-    app = received(Incidents(Deadline(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")])))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
-        return await client.get(path)
-
-
-class Served:
-    """A server around the application: it runs in a task, and the client has its response when that is sent.
-
-    A client that is cancelled cancels the task.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answered = asyncio.Event()
-
-        async def send_seen(message: Message) -> None:
-            await send(message)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                answered.set()
-
-        work = asyncio.ensure_future(self.app(scope, receive, send_seen))
-        work.add_done_callback(lambda _: answered.set())
-        try:
-            await answered.wait()
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        if work.done():
-            await work
-
-
-class TestDeadline:
-    """The deadline passes."""
-
-    async def test_what_is_in_time_is_untouched(self) -> None:
-        """The answer itself."""
-        slow = Slow()
-        slow.gate.set()
-        assert (await late(slow, deadline_s=30)).text == "done"
-
-    @pytest.mark.parametrize("path", ["/", "/fails"])
-    async def test_what_is_late_is_refused_and_works_on(self, path: str, caplog: pytest.LogCaptureFixture) -> None:
-        """503 with Retry-After; the work is not cancelled, what it sends is dropped, what it fails with is not told."""
-        slow = Slow()
-        response = await late(slow, path)
-        assert response.status_code == 503
-        assert response.json()["type"] == "urn:sparing:problem:unavailable"
-        assert response.headers["retry-after"] == "1"
-        assert not slow.ended.is_set()
-        slow.gate.set()
-        await asyncio.wait_for(slow.ended.wait(), 30)
-        await asyncio.sleep(0)
-        assert slow.received == ["http.disconnect"]
-        assert slow.outcome == ("answered" if path == "/" else "")
-        assert "Kari" not in caplog.text
-
-    async def test_a_refusal_on_its_slot_outwaits_the_work(self) -> None:
-        """A server takes a request that returns unanswered for a broken one, and sends a 500 of its own."""
-        slow, time, sent = Slow(), FakeTime(), list[Message]()
-        deadline = Deadline(slow, deadline_s=0.001, exempt=[])
-        slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
-        request = asyncio.create_task(held(scope, _nothing, send))
-        await asyncio.sleep(0.02)
-        slow.gate.set()
-        await slow.ended.wait()
-        await asyncio.sleep(0.01)
-        assert sent == []
-        assert not request.done()
-        time.pass_to(time.ns + 10 * MS)
-        await request
-        assert [message.get("status") for message in sent] == [503, None]
-
-    async def test_only_late_requests_are_refused(self) -> None:
-        """Requests that came after it have their own time, and those before it are gone."""
-        early, late_one, young = Slow(), Slow(), Slow()
-        inside = {"/early": early, "/late": late_one, "/young": young}
-
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await inside[scope["path"]](scope, receive, send)
-
-        served = Served(received(Deadline(app, deadline_s=0.2, exempt=[])))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
-            requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
-            early.gate.set()
-            await asyncio.sleep(0.15)
-            requests.append(asyncio.create_task(client.get("/young")))
-            responses = [await requests[0], await requests[1]]
-            young.gate.set()
-            responses.append(await requests[2])
-        late_one.gate.set()
-        assert [response.status_code for response in responses] == [200, 503, 200]
-
-    async def test_uploads_have_the_time_they_need(self) -> None:
-        """An exempt path is only passed on."""
-        slow = Slow()
-        asyncio.get_running_loop().call_later(0.05, slow.gate.set)
-        assert (await late(slow, "/rows", deadline_s=0.001)).text == "done"
-
-    async def test_what_has_begun_to_answer_is_let_finish(self) -> None:
-        """Half an answer and then a refusal would be neither."""
-        gate = asyncio.Event()
-
-        async def halting(scope: Scope, receive: Receive, send: Send) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await gate.wait()
-            await send({"type": "http.response.body", "body": b"whole"})
-
-        asyncio.get_running_loop().call_later(0.05, gate.set)
-        transport = httpx.ASGITransport(received(Deadline(halting, deadline_s=0.01, exempt=[])))
-        async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
-            assert (await client.get("/")).text == "whole"
-
-    async def test_a_server_that_cancels_reaches_the_work(self) -> None:
-        """At the very end of a drain the server cancels what is left, and no task may outlive it."""
-        slow = Slow()
-        request = asyncio.create_task(late(slow, deadline_s=30))
-        await asyncio.sleep(0.01)
-        request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
-        await asyncio.wait_for(slow.ended.wait(), 30)
-        assert slow.outcome == "cancelled"
+        await held({"type": "lifespan"}, _nothing, _nowhere)
+        assert seen == ["lifespan"]
 
 
 async def _nothing() -> Message:

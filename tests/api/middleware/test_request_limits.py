@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.request_limits import Incidents, RequestLimits, ResponseAborted, SharedTimeout
+from service.api.middleware.release_slots import ReleaseSlots, Slots
+from service.api.middleware.request_limits import Fallback, RequestLimits, ResponseAborted, SharedTimeout
+from service.workflows.ports.telemetry import NullTelemetry
+from tests.api.clocks import FakeTime
 from tests.api.receiving import received, request
 
+MS = 1_000_000
 SECRET = "Kari Nordmann, 42"
 
 
@@ -35,7 +40,7 @@ async def fail(scope: Scope, receive: Receive, send: Send) -> None:
 def limited(**options: float) -> ASGIApp:
     """A reader of bodies behind limits: 100 bytes, 1,000 on /rows."""
     bodies = {re.compile("/rows"): 1000}
-    return received(Incidents(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options))))
+    return received(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options)))
 
 
 class Refusing:
@@ -51,13 +56,13 @@ class Refusing:
             await Response(status_code=refusal.status_code)(scope, receive, send)
 
 
-class TestIncidents:
-    """The last resort."""
+class TestFailure:
+    """An error that was not foreseen."""
 
     async def test_the_reply_is_one_fixed_text(self, caplog: pytest.LogCaptureFixture) -> None:
         """Nothing of the exception reaches the caller or the log, but its kind and place do reach the log."""
         with caplog.at_level(logging.ERROR):
-            response = await request(received(Incidents(fail)), headers={"X-Request-Id": "r1"})
+            response = await request(received(Fallback(fail, deadline_s=30, exempt=[])), headers={"X-Request-Id": "r1"})
         assert response.status_code == 500
         assert response.headers["content-type"] == "application/problem+json"
         assert response.json() == {
@@ -78,7 +83,7 @@ class TestIncidents:
             raise RuntimeError(SECRET)
 
         with pytest.raises(ResponseAborted) as caught:
-            await request(received(Incidents(half)))
+            await request(received(Fallback(half, deadline_s=30, exempt=[])))
         assert SECRET not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
@@ -94,9 +99,167 @@ class TestIncidents:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await Incidents(gone)({"type": "http", "state": {"request_id": "r"}}, _nothing, send)
+        await Fallback(gone, deadline_s=30, exempt=[])({"type": "http", "state": {"request_id": "r"}}, _nothing, send)
         assert sent == []
         assert caplog.text == ""
+
+
+class Slow:
+    """An application that works until it is let go, and notes how it ended."""
+
+    def __init__(self) -> None:
+        self.gate, self.ended = asyncio.Event(), asyncio.Event()
+        self.received: list[str] = []
+        self.outcome = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait, then answer."""
+        try:
+            await self.gate.wait()
+            self.received.append((await receive())["type"])
+            if scope["path"] == "/fails":
+                raise RuntimeError(SECRET)
+            await PlainTextResponse("done")(scope, receive, send)
+            self.outcome = "answered"
+        except asyncio.CancelledError:
+            self.outcome = "cancelled"
+            raise
+        finally:
+            self.ended.set()
+
+
+async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
+    """One request to a slow application under a deadline."""
+    app = received(Fallback(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")]))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
+        return await client.get(path)
+
+
+class Served:
+    """A server around the application: it runs in a task, and the client has its response when that is sent.
+
+    A client that is cancelled cancels the task.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answered = asyncio.Event()
+
+        async def send_seen(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                answered.set()
+
+        work = asyncio.ensure_future(self.app(scope, receive, send_seen))
+        work.add_done_callback(lambda _: answered.set())
+        try:
+            await answered.wait()
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if work.done():
+            await work
+
+
+class TestLateness:
+    """The deadline passes."""
+
+    async def test_what_is_in_time_is_untouched(self) -> None:
+        """The answer itself."""
+        slow = Slow()
+        slow.gate.set()
+        assert (await late(slow, deadline_s=30)).text == "done"
+
+    @pytest.mark.parametrize("path", ["/", "/fails"])
+    async def test_what_is_late_is_refused_and_works_on(self, path: str, caplog: pytest.LogCaptureFixture) -> None:
+        """503 with Retry-After; the work is not cancelled, what it sends is dropped, what it fails with is not told."""
+        slow = Slow()
+        response = await late(slow, path)
+        assert response.status_code == 503
+        assert response.json()["type"] == "urn:sparing:problem:unavailable"
+        assert response.headers["retry-after"] == "1"
+        assert not slow.ended.is_set()
+        slow.gate.set()
+        await asyncio.wait_for(slow.ended.wait(), 30)
+        await asyncio.sleep(0)
+        assert slow.received == ["http.disconnect"]
+        assert slow.outcome == ("answered" if path == "/" else "")
+        assert SECRET not in caplog.text
+
+    async def test_a_refusal_on_its_slot_outwaits_the_work(self) -> None:
+        """A server takes a request that returns unanswered for a broken one, and sends a 500 of its own."""
+        slow, time, sent = Slow(), FakeTime(), list[Message]()
+        fallback = Fallback(slow, deadline_s=0.001, exempt=[])
+        slots = Slots(length_ns=10 * MS)
+        held = ReleaseSlots(fallback, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
+        request = asyncio.create_task(held(scope, _nothing, send))
+        await asyncio.sleep(0.02)
+        slow.gate.set()
+        await slow.ended.wait()
+        await asyncio.sleep(0.01)
+        assert sent == []
+        assert not request.done()
+        time.pass_to(time.ns + 10 * MS)
+        await request
+        assert [message.get("status") for message in sent] == [503, None]
+
+    async def test_only_late_requests_are_refused(self) -> None:
+        """Requests that came after it have their own time, and those before it are gone."""
+        early, late_one, young = Slow(), Slow(), Slow()
+        inside = {"/early": early, "/late": late_one, "/young": young}
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await inside[scope["path"]](scope, receive, send)
+
+        served = Served(received(Fallback(app, deadline_s=0.2, exempt=[])))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
+            requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
+            early.gate.set()
+            await asyncio.sleep(0.15)
+            requests.append(asyncio.create_task(client.get("/young")))
+            responses = [await requests[0], await requests[1]]
+            young.gate.set()
+            responses.append(await requests[2])
+        late_one.gate.set()
+        assert [response.status_code for response in responses] == [200, 503, 200]
+
+    async def test_uploads_have_the_time_they_need(self) -> None:
+        """An exempt path is only passed on."""
+        slow = Slow()
+        asyncio.get_running_loop().call_later(0.05, slow.gate.set)
+        assert (await late(slow, "/rows", deadline_s=0.001)).text == "done"
+
+    async def test_what_has_begun_to_answer_is_let_finish(self) -> None:
+        """Half an answer and then a refusal would be neither."""
+        gate = asyncio.Event()
+
+        async def halting(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await gate.wait()
+            await send({"type": "http.response.body", "body": b"whole"})
+
+        asyncio.get_running_loop().call_later(0.05, gate.set)
+        transport = httpx.ASGITransport(received(Fallback(halting, deadline_s=0.01, exempt=[])))
+        async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
+            assert (await client.get("/")).text == "whole"
+
+    async def test_a_server_that_cancels_reaches_the_work(self) -> None:
+        """At the very end of a drain the server cancels what is left, and no task may outlive it."""
+        slow = Slow()
+        request = asyncio.create_task(late(slow, deadline_s=30))
+        await asyncio.sleep(0.01)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        await asyncio.wait_for(slow.ended.wait(), 30)
+        assert slow.outcome == "cancelled"
 
 
 class TestRequestLimits:
@@ -202,7 +365,7 @@ async def test_the_lifespan_passes_through() -> None:
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append(scope["type"])
 
-    for layer in (Incidents(inner), RequestLimits(inner, body_bytes_max=1, bodies={})):
+    for layer in (Fallback(inner, deadline_s=1, exempt=[]), RequestLimits(inner, body_bytes_max=1, bodies={})):
         await layer({"type": "lifespan"}, _nothing, _nowhere)
     assert seen == ["lifespan"] * 2
 
