@@ -40,58 +40,34 @@ _OWN_SITE: Final = {"same-origin", "none"}
 """Of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
 
 
-class Credential(Protocol):
-    """The proof in a request of its principal."""
+class Recogniser(Protocol):
+    """Knows the principals of one kind of credential: `Replica.principals` of keys, `Replica.sign_ins` of tokens."""
 
-    @property
-    def text(self) -> str:
-        """The credential itself."""
+    def remembered(self, text: str, /) -> Principal | None:
+        """The principal, if it was recognised a moment ago; reads no database."""
 
-    def remembered(self, replica: Replica) -> Principal | None:
-        """The principal, if the replica has recognised it a moment ago; reads no database."""
-
-    def look_up(self, replica: Replica) -> Principal | None:
+    def authenticate(self, text: str, /) -> Principal | None:
         """The principal; None for a credential that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
-    """An API key."""
+class Credential:
+    """The proof in a request of its principal, and where it is known."""
 
     text: str
-
-    def remembered(self, replica: Replica) -> Principal | None:
-        """As the protocol says."""
-        return replica.principals.remembered(self.text)
-
-    def look_up(self, replica: Replica) -> Principal | None:
-        """As the protocol says."""
-        return replica.principals.authenticate(self.text)
+    recogniser: Recogniser
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
-    """The token of a sign-in."""
-
-    text: str
-
-    def remembered(self, replica: Replica) -> Principal | None:
-        """As the protocol says."""
-        return replica.sign_ins.remembered(self.text)
-
-    def look_up(self, replica: Replica) -> Principal | None:
-        """As the protocol says."""
-        return replica.sign_ins.principal_of(self.text)
-
-
-def credential_of(request: Request) -> Credential | None:
+def credential_of(request: Request, replica: Replica) -> Credential | None:
     """The request's credential; a key goes before a cookie, and a malformed key is no credential at all.
 
     Raises a 403 refusal for a cookie on a request that another site may have caused.
     """
     given = request.headers.getlist("authorization")
     if given:
-        return _api_key(given)
+        scheme, _, api_key = given[0].partition(" ")
+        is_key = len(given) == 1 and scheme.lower() == "bearer" and api_key.isascii()
+        return Credential(api_key, replica.principals) if is_key and 0 < len(api_key) <= API_KEY_LENGTH_MAX else None
     token = token_of(request)
     if token is None:
         return None
@@ -100,7 +76,7 @@ def credential_of(request: Request) -> Credential | None:
     if request.method not in _SAFE and REQUEST_HEADER not in request.headers:
         title = "A request that is signed in by cookie must carry the header X-Sparing-Request."
         raise Refusal("cross-site-request", title)
-    return Cookie(token)
+    return Credential(token, replica.sign_ins)
 
 
 def token_of(request: Request) -> str | None:
@@ -110,15 +86,6 @@ def token_of(request: Request) -> str | None:
     except CookieError:
         return None
     return morsel.value if morsel is not None and 0 < len(morsel.value) <= TOKEN_LENGTH_MAX else None
-
-
-def _api_key(given: list[str]) -> ApiKey | None:
-    if len(given) != 1:
-        return None
-    scheme, _, api_key = given[0].partition(" ")
-    if scheme.lower() != "bearer" or not api_key or len(api_key) > API_KEY_LENGTH_MAX or not api_key.isascii():
-        return None
-    return ApiKey(api_key)
 
 
 OWN_ROLES: Final = ("individual", "auditor")
@@ -146,36 +113,29 @@ class RouteGuard:
     async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
     ) -> Principal:
+        """The principal that was let through, for FastAPI, which asks after the route has."""
+        principal: Principal = request.state.principal
+        return principal
+
+    async def admit(self, request: Request) -> Principal:
         """The principal.
 
         Raises a 401 refusal for no valid key, NotFound for another's dataset, RoleRequired, RateLimited.
         """
-        principal: Principal | None = getattr(request.state, "principal", None)
-        if principal is None:
-            principal = await self.admit(request)
-            request.state.principal = principal
-        return principal
-
-    async def admit(self, request: Request) -> Principal:
-        """The same for a request that no guard has seen before."""
-        replica = current_replica(request)
-        principal = await authenticated(request, self._recognition)
+        reach("accepted")
+        replica, path = current_replica(request), request.scope["path"]
+        principal = await authenticated(request, replica, self._recognition)
         if principal is None:
             raise unauthorized()
         if replica.limiter is not None:
             await run_in_threadpool(replica.limiter.admit, principal)
-        if not _sees(principal, request):
-            raise NotFound
-        if principal.role not in self.roles or (self.for_all_datasets and principal.dataset is not None):
+        own = principal.dataset
+        if "\0" in path or own not in (None, request.path_params.get("dataset", own)):
+            raise NotFound  # the database can hold no name with a zero byte
+        if principal.role not in self.roles or (self.for_all_datasets and own is not None):
             raise RoleRequired(*self.roles, for_all_datasets=self.for_all_datasets)
+        reach("authenticated")
         return principal
-
-
-def _sees(principal: Principal, request: Request) -> bool:
-    """Whether the address may name something of the principal's: of its one dataset, if it is bound to one."""
-    if "\0" in request.scope["path"]:
-        return False  # nothing can have such a name: the database cannot hold it
-    return principal.dataset is None or request.path_params.get("dataset", principal.dataset) == principal.dataset
 
 
 class Authentication:
@@ -187,7 +147,7 @@ class Authentication:
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Event] = {}
 
-    async def of(self, credential: Credential, replica: Replica) -> Principal | None:
+    async def of(self, credential: Credential) -> Principal | None:
         """The principal; None for a credential that is not known. Raises as the replica does.
 
         A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
@@ -196,29 +156,29 @@ class Authentication:
         other = self._under_way.get(credential.text)
         if other is not None:
             await other.wait()
-            principal = credential.remembered(replica)
+            principal = credential.recogniser.remembered(credential.text)
             if principal is not None:
                 return principal
         mine = self._under_way[credential.text] = asyncio.Event()
         try:
-            return await run_in_threadpool(credential.look_up, replica)
+            return await run_in_threadpool(credential.recogniser.authenticate, credential.text)
         finally:
             mine.set()
             if self._under_way.get(credential.text) is mine:
                 del self._under_way[credential.text]
 
 
-async def authenticated(request: Request, recognition: Authentication) -> Principal | None:
+async def authenticated(request: Request, replica: Replica, recognition: Authentication) -> Principal | None:
     """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
 
     Raises a 403 refusal for a request that another site may have caused (`credential_of`).
     """
     state: dict[str, Any] = request.scope.setdefault("state", {})
     if "recognised" not in state:
-        credential, replica = credential_of(request), current_replica(request)
-        principal = None if credential is None else credential.remembered(replica)
+        credential = credential_of(request, replica)
+        principal = None if credential is None else credential.recogniser.remembered(credential.text)
         if principal is None and credential is not None:
-            principal = await recognition.of(credential, replica)
+            principal = await recognition.of(credential)
         state["recognised"] = principal
     known: Principal | None = state["recognised"]
     return known
@@ -240,7 +200,7 @@ class GuardedRoute(APIRoute):
         is_read = self.is_read()
 
         async def guarded(request: Request) -> Response:
-            request.state.principal = caller = await authenticate(request, guard)
+            request.state.principal = caller = await guard.admit(request)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             elif request.method == "GET" and caller.role in OWN_ROLES:
@@ -255,14 +215,6 @@ class GuardedRoute(APIRoute):
         A route that submits queries has theirs instead.
         """
         return True
-
-
-async def authenticate(request: Request, guard: RouteGuard) -> Principal:
-    """The principal that the guard lets through. Raises as the guard does."""
-    reach("accepted")
-    caller = await guard.admit(request)
-    reach("authenticated")
-    return caller
 
 
 def guarded_router(*roles: Role, for_all_datasets: bool = False) -> APIRouter:

@@ -12,19 +12,18 @@ import io
 import re
 import struct
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.api.responses import NPZ
 from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
-from service.query.parse import BODY_BYTES_MAX, document_of, kept_query, parse_query, query_of
+from service.query.parse import BODY_BYTES_MAX, document_of, query_of
 from service.query.problems import QueryProblem, quoted
 
-__all__ = ["read_query"]
+__all__ = ["query_of_npz"]
 
 _QUERY: Final = "query"
 _LISTS: Final = frozenset({"starts", "indices", "values"})
@@ -51,13 +50,8 @@ _NOT_NPZ: Final = (
 """The errors of a library that reads a zip which is none."""
 
 
-def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None = None) -> Query:
-    """The query in a body of that type: an npz, or JSON for any other type. Raises QueryProblem.
-
-    A short text in JSON is read once for the same `asker`.
-    """
-    if (content_type or "").partition(";")[0].strip().lower() != NPZ:
-        return parse_query(body) if asker is None else kept_query(body, asker)
+def query_of_npz(body: bytes) -> Query:
+    """The query in such a body. Raises QueryProblem."""
     arrays = dict(_members(body))
     text = arrays.pop(_QUERY, None)
     if text is None or text.ndim != 0 or text.dtype.kind != "U":

@@ -1,61 +1,37 @@
-"""Taking a query off the wire and waiting for its answer.
+"""The way of a query through HTTP: past the framework, off the wire, and back to the request that waits for its answer.
 
-Hot routes: what analysts ask thousands of times a second is answered before the framework's own routing.
-
-On the way of a query to its writer, FastAPI's middlewares, its routing and its solving of dependencies take longer than
-everything else together, and a query needs none of it. FastAPI describes these routes all the same, and could serve
-them: the same guard, the same endpoint, the same refusals.
+FastAPI's middlewares, its routing and its solving of dependencies take longer than everything else together, and a
+query needs none of it: analysts ask thousands of times a second. FastAPI describes these routes all the same, and could
+serve them: the same guard, the same endpoint, the same refusals.
 """
 
 import asyncio
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import GuardedRoute, authenticate
+from service.api.auth import GuardedRoute
 from service.api.middleware.release_slots import declare_public_work
+from service.api.middleware.request_limits import disconnected
 from service.api.problems import REFUSALS, Refusal, refusal_of
-from service.api.query_bodies import read_query
+from service.api.query_bodies import query_of_npz
 from service.api.responses import NPZ
 from service.query.language import Query
+from service.query.parse import kept_query, parse_query
+from service.workflows.admission.admission import Ticket
 from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.views import Principal
-from service.workflows.replica import Replica
-from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
+from service.workflows.writer.submission import PendingAnswer
 
-_KEY = re.compile(r"[\x20-\x7e]{1,128}")
-
-
-def checked_key(key: str | None) -> str:
-    """The key itself. Raises a 400 refusal for none, or for one that is not 1 to 128 printable ASCII characters."""
-    if key is None or not key.strip():
-        raise Refusal("idempotency-key-missing")
-    if _KEY.fullmatch(key) is None:
-        raise Refusal("idempotency-key-invalid")
-    return key
-
-
-def sent_key(request: Request) -> str:
-    """The request's key. Raises as `checked_key`."""
-    sent = request.headers.getlist("idempotency-key")
-    return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
-
-
-async def sent_query(request: Request) -> Query:
-    """The request's query. Raises QueryProblem."""
-    return read_query(request.headers.get("content-type"), await request.body())
-
-
-SentQuery = Annotated[Query, Depends(sent_query)]
+UNWATCHED_S: Final = 0.05
+"""Without slots, a request waits so long before it is watched for a client that goes."""
 
 # FastAPI must not read these bodies as JSON itself: the language has a stricter reader of its own.
 QUERY_BODY: dict[str, Any] = {
@@ -80,115 +56,7 @@ KEYED: dict[str, Any] = {
 }
 KEYED_QUERY: dict[str, Any] = {**QUERY_BODY, **KEYED}
 
-SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to another thread and back
-
-
-async def submit(
-    replica: Replica, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
-) -> PendingAnswer:
-    """Put a query in its dataset's writer: at once where that takes neither long nor a database, else from a thread."""
-    if is_small and replica.analysts.submits_at_once(dataset):
-        return replica.analysts.submit(caller, dataset, key, query)
-    return await run_in_threadpool(replica.analysts.submit, caller, dataset, key, query)
-
-
-async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:
-    """Wait for a submitted query; the caller may be cancelled, the query never is.
-
-    Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
-    work began.
-    """
-    if not pending.done():
-        await _arrivals().of(pending)
-    if pending.cancelled():
-        raise ClientDisconnect
-    return pending.result()
-
-
-UNWATCHED_S = 0.05
-"""Without slots, so long a request waits before it is watched for a client that goes."""
-
-
-class Admitted:
-    """The work admitted for these promises, declared as the request's; `tickets` are its places in the schedule.
-
-    Within a `with` block of it: when the client goes, what has not begun of its request is not begun.
-    """
-
-    __slots__ = ("_request", "_units", "_watch", "tickets")
-
-    def __init__(self, request: Request, promises: Iterable[PendingAnswer]) -> None:
-        self._request = request
-        self._units = {promise.unit: None for promise in promises if promise.unit is not None}  # each once, in order
-        self.tickets = [unit.ticket for unit in self._units if unit.ticket is not None]
-        declare_public_work(request.scope, *self.tickets)
-        self._watch: asyncio.Future[None] | asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> Self:
-        if any(ticket.is_scheduled for ticket in self.tickets):
-            self._begin()
-        else:
-            self._watch = asyncio.get_running_loop().call_later(UNWATCHED_S, self._begin)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-
-    def _begin(self) -> None:
-        """Watch from now on."""
-        self._watch = asyncio.ensure_future(_cancel_when_gone(self._request, list(self._units)))
-
-
-async def _cancel_when_gone(request: Request, units: Sequence[AdmittedUnit[Any]]) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    for unit in units:
-        unit.cancel()
-
-
-class _Arrivals:
-    """Wakes the waiting requests of one event loop: once for all the answers of a commit."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._arrived: deque[asyncio.Future[None]] = deque()
-        self._is_told = False
-        self._lock = threading.Lock()
-
-    def of(self, pending: PendingAnswer) -> "asyncio.Future[None]":
-        """A future of the loop's that is done when `pending` is."""
-        waiter = self._loop.create_future()
-        pending.add_done_callback(lambda _: self._come(waiter))
-        return waiter
-
-    def _come(self, waiter: "asyncio.Future[None]") -> None:
-        """Called in the thread in which the answer was settled."""
-        with self._lock:
-            self._arrived.append(waiter)
-            is_told, self._is_told = self._is_told, True
-        if not is_told:
-            with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
-                self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        with self._lock:
-            ready, self._arrived, self._is_told = self._arrived, deque(), False
-        for waiter in ready:
-            if not waiter.done():  # the request that waited may have gone
-                waiter.set_result(None)
-
-
-_of_loop: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Arrivals]" = WeakKeyDictionary()
-
-
-def _arrivals() -> _Arrivals:
-    loop = asyncio.get_running_loop()
-    found = _of_loop.get(loop)
-    if found is None:
-        found = _of_loop[loop] = _Arrivals(loop)
-    return found
-
+_KEY: Final = re.compile(r"[\x20-\x7e]{1,128}")
 
 Answering = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -208,7 +76,7 @@ class FastRoute(GuardedRoute):
         guard, ask = self.guard(), self.endpoint
 
         async def guarded(request: Request) -> Response:
-            response: Response = await ask(request, await authenticate(request, guard), **request.path_params)
+            response: Response = await ask(request, await guard.admit(request), **request.path_params)
             return response
 
         return guarded
@@ -227,7 +95,12 @@ class FastPath:
         if answering is None:
             await self.app(scope, receive, send)
             return
-        response = await _answered(answering, Request(scope, receive, send))
+        request = Request(scope, receive, send)
+        try:
+            response = await answering(request)
+        except REFUSALS as refusal:
+            refusal.__traceback__ = None  # one refusal may be many queries', and would gather the frames of them all
+            response = refusal_of(request, refusal)
         await response(scope, receive, send)
 
     def _answering(self, scope: Scope) -> Answering | None:
@@ -238,14 +111,6 @@ class FastPath:
                 scope.update(route=route, endpoint=route.endpoint, path_params=found.groupdict())
                 return answering
         return None
-
-
-async def _answered(answering: Answering, request: Request) -> Response:
-    try:
-        return await answering(request)
-    except REFUSALS as refusal:
-        refusal.__traceback__ = None  # one refusal may be many queries', and would gather the frames of them all
-        return refusal_of(request, refusal)
 
 
 async def whole_body(request: Request) -> bytes:
@@ -261,3 +126,107 @@ async def whole_body(request: Request) -> bytes:
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+def checked_key(key: str | None) -> str:
+    """The key itself. Raises a 400 refusal for none, or for one that is not 1 to 128 printable ASCII characters."""
+    if key is None or not key.strip():
+        raise Refusal("idempotency-key-missing")
+    if _KEY.fullmatch(key) is None:
+        raise Refusal("idempotency-key-invalid")
+    return key
+
+
+def sent_key(request: Request) -> str:
+    """The request's key. Raises as `checked_key`."""
+    sent = request.headers.getlist("idempotency-key")
+    return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
+
+
+def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None = None) -> Query:
+    """The query in a body of that type: an npz, or JSON for any other type. Raises QueryProblem.
+
+    A short text in JSON is read once for the same `asker`.
+    """
+    if (content_type or "").partition(";")[0].strip().lower() == NPZ:
+        return query_of_npz(body)
+    return parse_query(body) if asker is None else kept_query(body, asker)
+
+
+async def sent_query(request: Request) -> Query:
+    """The request's query. Raises QueryProblem."""
+    return read_query(request.headers.get("content-type"), await request.body())
+
+
+SentQuery = Annotated[Query, Depends(sent_query)]
+
+
+@contextmanager
+def admitted(request: Request, *promises: PendingAnswer) -> Iterator[list[Ticket]]:
+    """The work admitted for these promises, declared as the request's: its places in the schedule.
+
+    Within the block, when the client goes, what has not begun of its request is not begun.
+    """
+    units = list(dict.fromkeys(promise.unit for promise in promises if promise.unit is not None))
+    tickets = [unit.ticket for unit in units if unit.ticket is not None]
+    declare_public_work(request.scope, *tickets)
+    loop = asyncio.get_running_loop()
+    watching: asyncio.Future[None] | asyncio.TimerHandle
+
+    def watch() -> None:
+        nonlocal watching
+        watching = loop.create_task(disconnected(request.receive, *(unit.cancel for unit in units)))
+
+    if any(ticket.is_scheduled for ticket in tickets):
+        watch()
+    else:
+        watching = loop.call_later(UNWATCHED_S, watch)
+    try:
+        yield tickets
+    finally:
+        watching.cancel()
+
+
+async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:
+    """Wait for a submitted query; the caller may be cancelled, the query never is.
+
+    Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
+    work began.
+    """
+    if not pending.done():
+        loop = asyncio.get_running_loop()
+        arrivals, waiter = _of_loop.get(loop) or _of_loop.setdefault(loop, _Arrivals(loop)), loop.create_future()
+        pending.add_done_callback(lambda _: arrivals.come(waiter))
+        await waiter
+    if pending.cancelled():
+        raise ClientDisconnect
+    return pending.result()
+
+
+class _Arrivals:
+    """Wakes the waiting requests of one event loop: once for all the answers of a commit."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._arrived: deque[asyncio.Future[None]] = deque()
+        self._is_told = False
+        self._lock = threading.Lock()
+
+    def come(self, waiter: "asyncio.Future[None]") -> None:
+        """The answer for which a future of the loop waits is there. Called in the thread in which it was settled."""
+        with self._lock:
+            self._arrived.append(waiter)
+            is_told, self._is_told = self._is_told, True
+        if not is_told:
+            with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        with self._lock:
+            ready, self._arrived, self._is_told = self._arrived, deque(), False
+        for waiter in ready:
+            if not waiter.done():  # the request that waited may have gone
+                waiter.set_result(None)
+
+
+_of_loop: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Arrivals]" = WeakKeyDictionary()

@@ -12,6 +12,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.api.middleware.release_slots import declare_begun, declare_public_work
+from service.api.middleware.request_limits import disconnected
 from service.api.pagination import LIMIT_DEFAULT
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation, ScheduleFull
@@ -79,7 +80,7 @@ class _Turn:
 
     async def has_come(self, request: Request) -> bool:
         """Wait; False when the client has gone before. Raises Busy."""
-        gone = asyncio.ensure_future(disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request.receive))
         either: list[asyncio.Future[None]] = [self._come, gone]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -101,12 +102,6 @@ class _Turn:
             self._come.set_result(None)
         else:
             self._come.set_exception(refusal)
-
-
-async def disconnected(request: Request) -> None:
-    """Return when the client has gone, whose request is whole."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _items(request: Request) -> int:

@@ -100,24 +100,20 @@ class Principals:
         that long; one revoked here stops at once.
         """
         parts = split_api_key(api_key)
-        record = None if parts is None else self._recent(parts[0])
-        return None if parts is None or record is None else self._with_secret(record, parts[1])
+        return None if parts is None else self.remembered_holder(parts[0], self._pepper.key_hash(parts[1]))
 
     def authenticate(self, api_key: str) -> Principal | None:
         """The principal of a key; None alike when it is malformed, unknown, revoked or expired."""
         parts = split_api_key(api_key)
-        record = None if parts is None else self._store.principals.find(parts[0])
-        if parts is None or record is None or not record.is_valid(self._clock()):
-            return None
-        principal = self._with_secret(record, parts[1])
-        if principal is not None:
-            self._remember(record)
-        return principal
+        return None if parts is None else self.holder(parts[0], self._pepper.key_hash(parts[1]))
 
     def remembered_holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
-        """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash."""
-        record = self._recent(principal_id)
-        return None if record is None or not compare_digest(record.key_hash, key_hash) else record
+        """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash and is good."""
+        record, seen_at = self._remembered.get(principal_id, _UNKNOWN)
+        now = self._clock()
+        if record is None or not seen_at <= now < seen_at + REMEMBERED_FOR or not record.is_valid(now):
+            return None
+        return record if compare_digest(record.key_hash, key_hash) else None
 
     def is_active(self, principal_id: UUID) -> bool:
         """Whether a principal has a key that is good now."""
@@ -129,7 +125,9 @@ class Principals:
         record = self._store.principals.find(principal_id)
         if record is None or not record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):
             return None
-        self._remember(record)
+        if len(self._remembered) >= REMEMBERED_MAX:
+            self._remembered.clear()
+        self._remembered[record.id] = record, self._clock()
         return record
 
     def create(
@@ -260,18 +258,6 @@ class Principals:
             if record.dataset == dataset:
                 self._remembered.pop(record.id, None)
 
-    def _with_secret(self, record: PrincipalRecord, secret: str) -> Principal | None:
-        if not compare_digest(self._pepper.key_hash(secret), record.key_hash):
-            return None
-        return record
-
-    def _recent(self, principal_id: UUID) -> PrincipalRecord | None:
-        record, seen_at = self._remembered.get(principal_id, _UNKNOWN)
-        now = self._clock()
-        if record is None or not seen_at <= now < seen_at + REMEMBERED_FOR or not record.is_valid(now):
-            return None
-        return record
-
     def _with_key(self, record: PrincipalRecord) -> tuple[PrincipalRecord, str]:
         api_key, secret = new_api_key(record.id)
         return replace(record, key_hash=self._pepper.key_hash(secret)), api_key
@@ -288,11 +274,6 @@ class Principals:
         with self._store.transaction(dataset.id, lock=False) as transaction:
             slots = transaction.slots_of(individuals).tolist()
         return [key for key, slot in zip(individuals, slots, strict=True) if slot < 0]
-
-    def _remember(self, record: PrincipalRecord) -> None:
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[record.id] = record, self._clock()
 
 
 def _uuid(cursor: str | None) -> UUID | None:

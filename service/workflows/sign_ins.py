@@ -60,7 +60,7 @@ class SignIns:
             return None
         return self._principals.remembered_holder(found.principal_id, found.key_hash)
 
-    def principal_of(self, token: str) -> Principal | None:
+    def authenticate(self, token: str) -> Principal | None:
         """The principal of a sign-in; None alike for an unknown, ended and expired one. A use extends it."""
         now = self._clock()
         found = self._store.sign_ins.find(self._pepper.sign_in_hash(token))

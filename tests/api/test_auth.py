@@ -9,7 +9,15 @@ import httpx
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import COOKIE, REQUEST_HEADER, ApiKey, Authentication, GuardedRoute, RouteGuard, guarded_router
+from service.api.auth import (
+    COOKIE,
+    REQUEST_HEADER,
+    Authentication,
+    Credential,
+    GuardedRoute,
+    RouteGuard,
+    guarded_router,
+)
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import PAGES, PUBLIC, ROUTES, Route, served
@@ -120,13 +128,12 @@ class TestKeys:
 
 
 class _Keys:
-    """A replica that looks keys up when it is let, and remembers them until it forgets."""
+    """Looks keys up when it is let, and remembers them until it forgets."""
 
     def __init__(self) -> None:
         self.gate, self.looked_up = threading.Event(), list[str]()
         self.memory: dict[str, Principal] = {}
         self.fails, self.remembers = False, True
-        self.principals = self
 
     def remembered(self, api_key: str) -> Principal | None:
         return self.memory.get(api_key)
@@ -147,7 +154,7 @@ class TestRecognition:
     async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
         """All at once, answered when all have asked."""
         recognition = Authentication()
-        asking = [asyncio.ensure_future(recognition.of(ApiKey(key), replica)) for key in keys]  # type: ignore[arg-type]
+        asking = [asyncio.ensure_future(recognition.of(Credential(key, replica))) for key in keys]
         await asyncio.sleep(0.01)
         replica.gate.set()
         return await asyncio.gather(*asking, return_exceptions=True)
@@ -182,10 +189,7 @@ class TestRecognition:
         """A caller that is cancelled leaves the others to look for themselves."""
         replica = _Keys()
         recognition = Authentication()
-        first, second = [
-            asyncio.ensure_future(recognition.of(ApiKey("known"), replica))  # type: ignore[arg-type]
-            for _ in range(2)
-        ]
+        first, second = [asyncio.ensure_future(recognition.of(Credential("known", replica))) for _ in range(2)]
         await asyncio.sleep(0.01)
         first.cancel()
         replica.gate.set()

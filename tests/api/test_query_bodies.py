@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.api.query_bodies import read_query
+from service.api.query_requests import read_query
 from service.api.responses import NPZ
 from service.query.canonical import canonical_bytes
 from service.query.parse import BODY_BYTES_MAX, parse_query

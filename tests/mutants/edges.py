@@ -147,8 +147,8 @@ MUTANTS = [
         name="a revoked key still opens",
         incident="Somebody who has left goes on asking.",
         file="service/workflows/principals.py",
-        find=" or record is None or not record.is_valid(self._clock()):\n            return None\n        principal =",
-        put=" or record is None:\n            return None\n        principal =",
+        find=" or not record.is_valid(self._clock()) or not compare_digest(",
+        put=" or not compare_digest(",
         killed_by="tests/api/routes/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
     ),
     Mutant(

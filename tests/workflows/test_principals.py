@@ -127,13 +127,13 @@ def test_a_replaced_key_ends_the_old_one_and_its_sign_ins() -> None:
     world = World()
     principal, key = world.principals.create(role="curator", name="cy")
     token = world.sign_ins.begin(principal)
-    assert world.sign_ins.principal_of(token) == principal
+    assert world.sign_ins.authenticate(token) == principal
     same, new = world.principals.replace_key(principal.id)
     assert (same.id, same) == (principal.id, world.principals.authenticate(new))
     assert world.principals.remembered(key) is None
     assert world.principals.authenticate(key) is None
     assert world.sign_ins.remembered(token) is None
-    assert world.sign_ins.principal_of(token) is None
+    assert world.sign_ins.authenticate(token) is None
 
 
 def test_changes_take_effect_on_the_next_request() -> None:

@@ -30,9 +30,9 @@ class World:
 def test_a_token_is_recognised_and_no_other() -> None:
     """Nothing of the token is kept but its keyed hash."""
     world = World()
-    assert world.sign_ins.principal_of(world.token) == world.principal
+    assert world.sign_ins.authenticate(world.token) == world.principal
     for wrong in ("", world.token[:-1], world.token + "x"):
-        assert world.sign_ins.principal_of(wrong) is None
+        assert world.sign_ins.authenticate(wrong) is None
         assert world.sign_ins.remembered(wrong) is None
     (kept,) = world.store.sign_ins.kept.values()
     assert world.token.encode() not in kept.token_hash
@@ -43,11 +43,11 @@ def test_a_sign_in_ends_when_it_is_not_used() -> None:
     """Half an hour after its last use, to the instant."""
     world = World()
     world.now += IDLE - INSTANT
-    assert world.sign_ins.principal_of(world.token) is not None
+    assert world.sign_ins.authenticate(world.token) is not None
     world.now += IDLE - INSTANT
-    assert world.sign_ins.principal_of(world.token) is not None
+    assert world.sign_ins.authenticate(world.token) is not None
     world.now += IDLE
-    assert world.sign_ins.principal_of(world.token) is None
+    assert world.sign_ins.authenticate(world.token) is None
 
 
 def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
@@ -56,9 +56,9 @@ def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
     while world.now < CLOCK + LONGEST - RENEWED_AFTER:
         world.now += IDLE / 2
         if world.now < CLOCK + LONGEST:
-            assert world.sign_ins.principal_of(world.token) is not None
+            assert world.sign_ins.authenticate(world.token) is not None
     world.now = CLOCK + LONGEST
-    assert world.sign_ins.principal_of(world.token) is None
+    assert world.sign_ins.authenticate(world.token) is None
 
 
 def test_uses_are_written_at_most_once_a_minute() -> None:
@@ -67,7 +67,7 @@ def test_uses_are_written_at_most_once_a_minute() -> None:
     ends = set()
     for _ in range(120):
         world.now += timedelta(seconds=1)
-        world.sign_ins.principal_of(world.token)
+        world.sign_ins.authenticate(world.token)
         ends.add(world.store.sign_ins.kept[next(iter(world.store.sign_ins.kept))].expires_at)
     assert len(ends) == 2
 
@@ -76,14 +76,14 @@ def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out()
     """A request in the event loop reads no database meanwhile."""
     world = World()
     assert world.sign_ins.remembered(world.token) is None
-    world.sign_ins.principal_of(world.token)
+    world.sign_ins.authenticate(world.token)
     assert world.sign_ins.remembered(world.token) == world.principal
     world.now += REMEMBERED_FOR
     assert world.sign_ins.remembered(world.token) is None
-    world.sign_ins.principal_of(world.token)
+    world.sign_ins.authenticate(world.token)
     world.sign_ins.end(world.token)
     assert world.sign_ins.remembered(world.token) is None
-    assert world.sign_ins.principal_of(world.token) is None
+    assert world.sign_ins.authenticate(world.token) is None
     world.sign_ins.end(world.token)
 
 
@@ -92,16 +92,16 @@ def test_one_sign_out_leaves_other_browsers_signed_in() -> None:
     world = World()
     other = world.sign_ins.begin(world.principal)
     world.sign_ins.end(world.token)
-    assert world.sign_ins.principal_of(other) == world.principal
+    assert world.sign_ins.authenticate(other) == world.principal
 
 
 def test_a_revoked_key_ends_its_sign_ins_at_once() -> None:
     """Also one that was recognised a moment ago; no new one begins."""
     world = World()
-    world.sign_ins.principal_of(world.token)
+    world.sign_ins.authenticate(world.token)
     world.principals.revoke(world.principal.id)
     assert world.sign_ins.remembered(world.token) is None
-    assert world.sign_ins.principal_of(world.token) is None
+    assert world.sign_ins.authenticate(world.token) is None
 
 
 def test_a_principal_that_is_gone_cannot_sign_in() -> None:

@@ -16,12 +16,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import Authentication, authenticated, current_replica
+from service.api.auth import Authentication, authenticated
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, ForwardingClient
 from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord, ReplicaAddress
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -35,9 +36,9 @@ _NAMED: Final = re.compile(r"/v1/datasets/([^/\0]+)(?:/[^\0]*)?", re.DOTALL)
 class Forwarding:
     """Forwards what another process owns, refuses what has no owner, and leaves the rest to the layers within."""
 
-    def __init__(self, app: ASGIApp, *, ownership: Ownership) -> None:
+    def __init__(self, app: ASGIApp, *, replica: Replica, ownership: Ownership) -> None:
         self.app = app
-        self._ownership = ownership
+        self._replica, self._ownership = replica, ownership
         self._client = ForwardingClient(ownership)
         self._recognition = Authentication()
         self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
@@ -90,15 +91,14 @@ class Forwarding:
         """The one dataset that a request concerns; None for a stranger, and for what concerns none or all."""
         if not scope["path"].startswith(_CONCERNED):
             return None
-        request = Request(scope)
-        principal = await authenticated(request, self._recognition)
+        principal = await authenticated(Request(scope), self._replica, self._recognition)
         if principal is None:
             return None
         named = _NAMED.fullmatch(scope["path"])
         name = principal.dataset or (named and named[1])
         if not name:
             return None
-        registry = current_replica(request).registry
+        registry = self._replica.registry
         try:
             return registry.remembered(name) or await run_in_threadpool(registry.record, name)
         except NotFound:

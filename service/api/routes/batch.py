@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from service.api.auth import current_replica
 from service.api.models import KEY_PATTERN
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
-from service.api.query_requests import Admitted, checked_key, wait_for_answer
+from service.api.query_requests import admitted, checked_key, wait_for_answer
 from service.api.responses import JSON, Answer
 from service.incidents import report_incident
 from service.query.language import Query
@@ -103,7 +103,7 @@ async def answer_all(request: Request, principal: Principal, dataset: str, entri
     that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
     """
     pending = await run_in_threadpool(_submit, current_replica(request), principal, dataset, entries)
-    with Admitted(request, pending):
+    with admitted(request, *pending):
         outcomes = [await _outcome(each, request_id_of(request.scope)) for each in pending]
     return b'{"answers":[' + b",".join(outcomes) + b"]}"
 

@@ -16,7 +16,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.responses import RedirectResponse
 
 import service
-from service.api.auth import Authentication, authenticated
+from service.api.auth import Authentication, CurrentReplica, authenticated
 from service.api.problems import Refusal
 from service.workflows.model.errors import NotFound
 
@@ -98,10 +98,10 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-async def start(request: Request) -> Response:
+async def start(request: Request, replica: CurrentReplica) -> Response:
     """To the caller's own page, or to the sign-in."""
     try:
-        principal = await authenticated(request, _recognition)
+        principal = await authenticated(request, replica, _recognition)
     except Refusal:
         principal = None
     return RedirectResponse("/sign-in" if principal is None else f"/{principal.role}", status_code=303)
