@@ -6,25 +6,34 @@
 The server runs in this process, on embedded servers in a temporary home, with release slots. A profiler on each thread
 counts calls from the client's request to its response. The query with the fewest calls counts, because background work
 may fall into the others. It is measured for texts that are all different, and for one text asked again.
+
+The last figure counts every call of a function, of libraries and of C too, for each query of a load from another
+process: 16 connections, without slots, as in `loadtests.bench_hot_path`.
 """
 
+import json
+import multiprocessing
 import os
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import httpx
 
 import service
+from loadtests.load import Target, load
 from loadtests.rig import throw_away_home
 from service.run.serve import serving
 from service.settings import Settings
 
 SOURCE = f"{Path(service.__file__).parent}{os.sep}"
 WARM_UP, QUERIES = 20, 15
+CONNECTIONS, SECONDS = 16, 3.0
 DATASET = {
     "name": "care",
     "guarantee": {"epsilon": 1, "delta": 1e-6},
@@ -40,23 +49,29 @@ DATASET = {
 
 
 class Trace:
-    """Calls of our own functions while `is_on`, in the order of their first visit. One for all threads."""
+    """Calls while `is_on`: of our own functions in the order of their first visit, and of all. One for all threads."""
 
     def __init__(self) -> None:
         self.is_on = False
+        self.calls = 0
         self.visits: dict[tuple[str, str], int] = {}
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG002 - a profiler's signature
         """Count one event of a thread."""
+        if not self.is_on or event not in {"call", "c_call"}:
+            return
+        self.calls += 1
+        if event == "c_call":
+            return
         code = frame.f_code
-        if self.is_on and event == "call" and code.co_filename.startswith(SOURCE) and not code.co_name.startswith("<"):
+        if code.co_filename.startswith(SOURCE) and not code.co_name.startswith("<"):
             place = code.co_filename.removeprefix(SOURCE), code.co_qualname
             self.visits[place] = self.visits.get(place, 0) + 1
 
     @contextmanager
     def counting(self) -> Iterator[None]:
         """Count the calls of a block, and no other."""
-        self.visits = {}
+        self.calls, self.visits = 0, {}
         self.is_on = True
         try:
             yield
@@ -64,11 +79,28 @@ class Trace:
             self.is_on = False
 
 
-def traced(trace: Trace, *, different: bool) -> list[dict[tuple[str, str], int]]:
-    """The visits of each of QUERIES sparse counts, none like another or all alike, asked one after the other."""
+def question(age: int) -> dict[str, Any]:
+    """A sparse count."""
+    return {
+        "version": 1,
+        "select": [{"count": {}}],
+        "where": {"eq": [{"col": "age"}, age]},
+        "noise": {"sigma": 50.0},
+        "reuse": False,
+    }
+
+
+def sparse(number: int) -> bytes:
+    """The n-th query of a load."""
+    return json.dumps(question(number % 120)).encode()
+
+
+@contextmanager
+def analyst_of_a_server(**settings: str) -> Iterator[httpx.Client]:
+    """A client of a server in this process, which has a dataset of a thousand people."""
     with (
         throw_away_home() as home,
-        serving(Settings.of({"SPARING_HOME": str(home)}), host="127.0.0.1", port=0) as (url, replica),
+        serving(Settings.of({"SPARING_HOME": str(home), **settings}), host="127.0.0.1", port=0) as (url, replica),
     ):
         keys = [replica.principals.create(role=role, name=role)[1] for role in ("curator", "analyst")]
         curator, analyst = (
@@ -80,21 +112,36 @@ def traced(trace: Trace, *, different: bool) -> list[dict[tuple[str, str], int]]
             curator.post(
                 "/v1/datasets/care/tables/people/rows", content=rows, headers={"Content-Type": "text/csv"}
             ).raise_for_status()
-            found = []
-            for number in range(WARM_UP + QUERIES):
-                body = {
-                    "version": 1,
-                    "select": [{"count": {}}],
-                    "where": {"eq": [{"col": "age"}, number if different else 7]},
-                    "noise": {"sigma": 50.0},
-                    "reuse": False,
-                }
-                with trace.counting():
-                    analyst.post(
-                        "/v1/datasets/care/queries", json=body, headers={"Idempotency-Key": f"k{number}"}
-                    ).raise_for_status()
-                found.append(trace.visits)
+            yield analyst
+
+
+def traced(trace: Trace, *, different: bool) -> list[dict[tuple[str, str], int]]:
+    """The visits of each of QUERIES sparse counts, none like another or all alike, asked one after the other."""
+    found = []
+    with analyst_of_a_server() as analyst:
+        for number in range(WARM_UP + QUERIES):
+            with trace.counting():
+                analyst.post(
+                    "/v1/datasets/care/queries",
+                    json=question(number if different else 7),
+                    headers={"Idempotency-Key": f"k{number}"},
+                ).raise_for_status()
+            found.append(trace.visits)
     return found[WARM_UP:]
+
+
+def calls_of_each(trace: Trace) -> float:
+    """Calls of this process for each query of a load."""
+    with (
+        analyst_of_a_server(SPARING_RELEASE_SLOT_MS="0") as analyst,
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,
+    ):
+        headers = {"Authorization": str(analyst.headers["authorization"])}
+        target = Target(url=f"{analyst.base_url}/v1/datasets/care/queries", headers=headers, body=sparse)
+        pool.submit(load, target, connections=CONNECTIONS, seconds=SECONDS).result()
+        with trace.counting():
+            done = pool.submit(load, target, connections=CONNECTIONS, seconds=SECONDS).result()
+    return trace.calls / len(done)
 
 
 def main() -> None:
@@ -109,6 +156,8 @@ def main() -> None:
         if "--list" in sys.argv:
             for (path, function), count in visits.items():
                 print(f"service/{path} {function} {count}")
+    if "--list" not in sys.argv:
+        print(f"with libraries, at {CONNECTIONS} connections: calls {calls_of_each(trace):.0f}")
     sys.setprofile(None)
 
 
