@@ -54,11 +54,11 @@ class Forwarding:
             return
         try:
             record = await self._concerned(scope)
-            owner = self._ownership.replica if record is None else await self._owner(record)
+            owner = None if record is None else self._ownership.at_hand(record.id) or await self._claim(record.id)
         except REFUSALS as refusal:
             await response_of(refusal, request_id_of(scope))(scope, receive, send)
             return
-        if record is None or self._ownership.is_here(owner):
+        if record is None or owner is None or self._ownership.is_here(owner):
             await self.app(scope, receive, send)
         elif any(name == HOP_HEADER for name, _ in scope["headers"]):
             await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
@@ -76,7 +76,8 @@ class Forwarding:
                 if await self._client.carry(owner, scope, body, send):
                     return
                 self._ownership.invalidate(record.id, owner)
-                owner, body = await self._owner(record), body.rewound()
+                owner = self._ownership.at_hand(record.id) or await self._claim(record.id)
+                body = body.rewound()
                 if self._ownership.is_here(owner):
                     break
             else:
@@ -104,16 +105,13 @@ class Forwarding:
         except NotFound:
             return None
 
-    async def _owner(self, record: DatasetRecord) -> ReplicaAddress:
-        """The owner; concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
-        owner = self._ownership.at_hand(record.id)
-        if owner is not None:
-            return owner
-        claim = self._claims.get(record.id)
+    async def _claim(self, dataset_id: int) -> ReplicaAddress:
+        """The owner as the store has it; concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
+        claim = self._claims.get(dataset_id)
         if claim is None:
-            claim = asyncio.ensure_future(run_in_threadpool(self._ownership.claim, record.id))
-            self._claims[record.id] = claim
-            claim.add_done_callback(lambda done: self._claimed(record.id, done))
+            claim = asyncio.ensure_future(run_in_threadpool(self._ownership.claim, dataset_id))
+            self._claims[dataset_id] = claim
+            claim.add_done_callback(lambda done: self._claimed(dataset_id, done))
         return await asyncio.shield(claim)
 
     def _claimed(self, dataset_id: int, claim: "asyncio.Future[ReplicaAddress]") -> None:

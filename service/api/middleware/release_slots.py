@@ -11,7 +11,7 @@ sees the number of doublings. All numbers are ns.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,11 +108,10 @@ class ReleaseSlots:
         self._free_from_ns = free_from_ns
         self._window_ns, self._window_late = -WINDOW_NS, 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Note when the request came, and let the response begin when it is due."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Note when the request came, and let the response begin when it is due. Nothing is left to do after that."""
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+            return self.app(scope, receive, send)
         arrived_ns = whole_ns = self.clock.now_ns()
 
         async def receive_timed() -> Message:
@@ -137,7 +136,7 @@ class ReleaseSlots:
                         await self.clock.until(free_ns)
             await send(message)
 
-        await self.app(scope, receive_timed, send_at_instant)
+        return self.app(scope, receive_timed, send_at_instant)
 
     def _count_late(self, now_ns: int) -> None:
         """Log that many responses are late, once in each window."""

@@ -1,12 +1,13 @@
 """The layers right around the router: an answer in any case, and bounds on what a request may take.
 
 All layers are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which
-in the middle of a commit would leave an answer charged and unsent.
+in the middle of a commit would leave an answer charged and unsent. A layer that has nothing left to do after the ones
+within is no coroutine: it returns theirs.
 """
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Generic, Protocol, TypeVar
@@ -122,19 +123,16 @@ class RequestLimits:
         self.bodies = bodies
         self._shared_timeout: SharedTimeout[_Body] = SharedTimeout(silence_s_max, _Body.break_off)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse at once what says it is too large; watch over the rest."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Refuse at once what says it is too large; watch over the rest. Nothing is left to do after that."""
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+            return self.app(scope, receive, send)
         own = (bytes_max for path, bytes_max in self.bodies.items() if path.fullmatch(scope["path"]))
         body_bytes_max = next(own, self.body_bytes_max)
         refusal = self._refusal(scope, body_bytes_max)
         if refusal is not None:
-            response = response_of(HTTPException(refusal), request_id_of(scope))
-            await response(scope, receive, send)
-            return
-        await self.app(scope, _Body(receive, body_bytes_max, self._shared_timeout).receive, send)
+            return response_of(HTTPException(refusal), request_id_of(scope))(scope, receive, send)
+        return self.app(scope, _Body(receive, body_bytes_max, self._shared_timeout).receive, send)
 
     def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
