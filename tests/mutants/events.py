@@ -79,7 +79,7 @@ MUTANTS = [
         name="a reused answer is not stored",
         incident="Alone in its batch it was never committed: its key forgot it, and paid again in the next epoch.",
         file="service/workflows/writer/batch.py",
-        find="        if fresh:\n",
+        find="        if self.fresh:\n",
         put="        if self.entries:\n",
         killed_by=f"{WRITER}::test_a_reused_answer_belongs_to_its_key_for_good",
     ),

@@ -119,6 +119,7 @@ class Batch:
     entropy: Entropy
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
+    fresh: list[AnswerRecord] = field(default_factory=list)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
     is_empty: bool = True
 
@@ -126,11 +127,9 @@ class Batch:
         """Answer in order; a refusal takes its query's place. The caller commits, then releases."""
         self.answers = dict(self.transaction.known.answers)
         reach("key-looked-up")
-        stored = set(self.answers)
         outcomes = [self._outcome(request) for request in requests]
-        fresh = [record for address, record in self.answers.items() if address not in stored]
-        if fresh:
-            self.transaction.append(self.entries, fresh, self.worst_cases)
+        if self.fresh:
+            self.transaction.append(self.entries, self.fresh, self.worst_cases)
             reach("rows-inserted")
             self.is_empty = False
         return outcomes
@@ -146,6 +145,7 @@ class Batch:
             except WorkflowError as refusal:
                 return refusal
             self.answers[request.address] = known
+            self.fresh.append(known)
         return stored_answer(known)
 
     def _reused(self, plan: Plan) -> PublicEntry | None:
@@ -187,12 +187,13 @@ class Batch:
     def _spend_allowance(self, request: QueryRequest) -> None:
         """Public numbers only: the worst case of every query so far against the analyst's allowance."""
         analyst, cost = request.analyst, request.plan.worst_case_units
-        before = self.transaction.known.worst_cases.get(analyst.id, 0) + self.worst_cases.get(analyst.id, 0)
-        if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
-            left = rho_of_units(analyst.allowance_units - before)
-            detail = f"The query may cost rho {rho_of_units(cost):f}; rho {left:f} of your allowance is left."
-            raise AllowanceExceeded(detail)
-        self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)
+        spent = self.worst_cases.get(analyst.id, 0)
+        if analyst.allowance_units is not None:
+            left = analyst.allowance_units - self.transaction.known.worst_cases.get(analyst.id, 0) - spent
+            if cost > left:
+                asked, rest = rho_of_units(cost), rho_of_units(left)
+                raise AllowanceExceeded(f"The query may cost rho {asked:f}; rho {rest:f} of your allowance is left.")
+        self.worst_cases[analyst.id] = min(spent + cost, CHARGE_UNITS_MAX)
 
     def _entry(self, request: QueryRequest, release: Release) -> LedgerEntry:
         plan, head = request.plan, self.transaction.head
