@@ -95,8 +95,8 @@ MUTANTS = [
         name="allowance forgets the batch",
         incident="Many questions sent at once pass an allowance that is good for one.",
         file="service/workflows/writer/batch.py",
-        find=" + self.worst_cases.get(analyst.id, 0)\n        if",
-        put="\n        if",
+        find=" - spent\n            if cost > left",
+        put="\n            if cost > left",
         killed_by="tests/workflows/test_batched_charges.py::test_an_allowance_is_spent_by_every_query_of_the_batch",
     ),
     Mutant(
