@@ -210,7 +210,7 @@ class TestReleaseSlots:
 
         scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {}}
         start = time.ns
-        task = asyncio.create_task(layer(scope, _nothing, send))
+        task = asyncio.ensure_future(layer(scope, _nothing, send))
         for _ in range(5):
             await asyncio.sleep(0)
         time.pass_to(start + 10 * MS - 1)

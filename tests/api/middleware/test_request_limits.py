@@ -199,7 +199,7 @@ class TestLateness:
             sent.append(message)
 
         scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
-        request = asyncio.create_task(held(scope, _nothing, send))
+        request = asyncio.ensure_future(held(scope, _nothing, send))
         await asyncio.sleep(0.02)
         slow.gate.set()
         await slow.ended.wait()
