@@ -41,7 +41,7 @@ def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> 
         changed = {name: rows.codes.get(name, held) for name, held in codes.items()}
         transaction.delete_records(slot, table=people)
         transaction.add_records(people, slots, changed)
-        change = base.memory.changed(replaced={people: slots}, added={people: (slots, changed)})
+        change = base.records.changed(replaced={people: slots}, added={people: (slots, changed)})
 
         def act(transaction: Transaction, state: DatasetState) -> UploadReport:
             transaction.journal("correct", {"slot": slot, "table": people, "columns": sorted(values)})

@@ -160,7 +160,7 @@ def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:
         slot = slot_of(transaction, key)
         transaction.delete_records(slot)
-        change = base.memory.changed(emptied=np.array([slot]))
+        change = base.records.changed(emptied=np.array([slot]))
 
         def act(transaction: Transaction, state: DatasetState) -> None:
             # Not earlier: an act that lowers this limit holds the dataset's lock and waits for the account's row.

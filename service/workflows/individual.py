@@ -1,4 +1,4 @@
-"""The use cases of individuals: their own budget and receipts, a lower limit, a pause."""
+"""The use cases of individuals: their own budget and receipts, a lower limit, a pause, the wish to be erased."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -9,17 +9,20 @@ from service.core.units import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal, Receipt
-from service.workflows.reads import accounts, ledger
+from service.workflows.ports.transaction import Transaction
+from service.workflows.reads import accounts
+from service.workflows.reads.ledger import Askers, my_budget_view, promised_to, receipts, slot_of, snapshot
 from service.workflows.reads.own_record import OwnRecord, own_record
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.registry import DatasetRegistry
+from service.workflows.writer.state import DatasetState
 
 
 class Individuals:
     """Everything an individual can do, on its own account only. Thread-safe."""
 
-    def __init__(self, *, registry: DatasetRegistry, exchange: ReplicaExchange, askers: ledger.Askers) -> None:
+    def __init__(self, *, registry: DatasetRegistry, exchange: ReplicaExchange, askers: Askers) -> None:
         """`askers` describes the analysts behind queries."""
         self._registry, self._exchange, self._askers = registry, exchange, askers
 
@@ -31,7 +34,7 @@ class Individuals:
     def receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """The cost of each query to this individual, newest first. Raises NotFound once erased."""
         record, key = self._own(principal)
-        return ledger.receipts(record, self._registry.guard(record), key, self._askers, cursor=cursor, limit=limit)
+        return receipts(record, self._registry.guard(record), key, self._askers, cursor=cursor, limit=limit)
 
     def lower_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
@@ -40,49 +43,100 @@ class Individuals:
         if (limit_rho is None) != pause:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         if limit_rho is None:
-            return self._change(principal, dataset, partial(ledger.pausing, paused=True))
+            return self._change(principal, dataset, partial(pausing, paused=True))
         units = units_down(Fraction(limit_rho))
-        return self._change(principal, dataset, partial(ledger.lowering, limit_units=units))
+        return self._change(principal, dataset, partial(lowering, limit_units=units))
 
     def resume(self, principal: Principal, dataset: str) -> MyBudget:
         """End the individual's pause; a lowered limit stays lowered. Raises NotFound on another dataset."""
-        return self._change(principal, dataset, partial(ledger.pausing, paused=False))
+        return self._change(principal, dataset, partial(pausing, paused=False))
 
     def record(self, principal: Principal, dataset: str) -> OwnRecord:
         """The individual's own record as the service holds it. Raises NotFound on another dataset, and once erased."""
-        record, key = self._own(principal)
-        if record.name != dataset:
-            raise NotFound
-        with ledger.snapshot(self._registry.guard(record)) as transaction:
-            return own_record(record, transaction, ledger.slot_of(transaction, key), key)
+        record, key = self._own(principal, dataset)
+        with snapshot(self._registry.guard(record)) as transaction:
+            return own_record(record, transaction, slot_of(transaction, key), key)
 
     def ask_erasure(self, principal: Principal, dataset: str) -> None:
         """Ask the curator for an erasure; repeating this changes nothing. Raises NotFound on another dataset."""
-        record, key = self._own(principal)
-        if record.name != dataset:
-            raise NotFound
-        self._registry.writer(record).act(ledger.asking_erasure(key))
+        record, key = self._own(principal, dataset)
+        self._registry.writer(record).act(asking_erasure(key))
 
     def is_erasure_asked(self, principal: Principal, dataset: str) -> bool:
         """Whether the individual has asked to be erased. Raises NotFound on another dataset."""
-        record, key = self._own(principal)
-        if record.name != dataset:
-            raise NotFound
-        with ledger.snapshot(self._registry.guard(record)) as transaction:
-            return ledger.is_erasure_asked(transaction, ledger.slot_of(transaction, key))
+        record, key = self._own(principal, dataset)
+        with snapshot(self._registry.guard(record)) as transaction:
+            return is_erasure_asked(transaction, slot_of(transaction, key))
 
-    def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
+    def _own(self, principal: Principal, dataset: str | None = None) -> tuple[DatasetRecord, str]:
+        """The individual's dataset and key. Raises NotFound, and where `dataset` is another one."""
         if principal.dataset is None or principal.individual is None:
             raise NotFound
-        return self._registry.record(principal.dataset), principal.individual
+        record = self._registry.record(principal.dataset)
+        if dataset not in {None, record.name}:
+            raise NotFound
+        return record, principal.individual
 
     def _change(
         self, principal: Principal, dataset: str, operation_of: Callable[[str], Operation[OwnAccount]]
     ) -> MyBudget:
         """Commit an operation on the individual's account, made for its key."""
-        record, key = self._own(principal)
-        if record.name != dataset:
-            raise NotFound
+        record, key = self._own(principal, dataset)
         account = self._registry.writer(record).act(operation_of(key))
         # Outside the writer: an epsilon takes ten milliseconds. The promise does not fall with the limit.
-        return ledger.my_budget_view(record, account, ledger.promised_to(record, self._registry.guard(record), key))
+        return my_budget_view(record, account, promised_to(record, self._registry.guard(record), key))
+
+
+def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
+    """Lower an individual's limit to `limit_units`, or to its spent total if that is more. Never raises it."""
+
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
+        slot = slot_of(transaction, key)
+        own = state.account(slot)
+        if limit_units > own.limit:
+            raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
+        after = max(limit_units, own.spent)
+        transaction.set_limit(slot, after)
+        told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
+        transaction.journal("limit", told)
+        state.after_commit(partial(state.set_limit, slot, after))
+        return own._replace(limit=after)
+
+    return act
+
+
+def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
+    """Pause an individual, or end its pause; without effect if that is its state already.
+
+    The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
+    when the pause ends.
+    """
+
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
+        slot = slot_of(transaction, key)
+        own = state.account(slot)
+        if own.paused == paused:
+            return own
+        transaction.set_paused(slot, paused=paused)
+        transaction.journal("pause" if paused else "resume", {"slot": slot})
+        state.after_commit(partial(state.set_paused, slot, paused=paused))
+        return own._replace(paused=paused)
+
+    return act
+
+
+def asking_erasure(key: str) -> Operation[None]:
+    """Journal that an individual asks to be erased; without effect where that was asked and not yet done."""
+
+    def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - an Operation sees both
+        slot = slot_of(transaction, key)
+        if not is_erasure_asked(transaction, slot):
+            transaction.journal("erasure_request", {"slot": slot})
+
+    return act
+
+
+def is_erasure_asked(transaction: Transaction, slot: int) -> bool:
+    """Whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
+    acts = transaction.acts_on(slot, "erasure_request", "erase")
+    return bool(acts) and acts[-1].act == "erasure_request"

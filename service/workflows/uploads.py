@@ -103,8 +103,8 @@ def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: P
         report = upload.report()
         if request.is_dry_run:
             return Settled(result=report)
-        change = base.memory.changed(added=upload.added)
-        base.memory.make_room(upload.slots_used)
+        change = base.records.changed(added=upload.added)
+        base.records.make_room(upload.slots_used)
         joined = as_slice(upload.joined)
         detail = upload.detail()
 
@@ -132,7 +132,7 @@ class _UploadOperation:
     ) -> None:
         self.record, self.request, self.rows, self.pepper = record, request, rows, pepper
         self.table_name, self.rows_sent = request.table, len(rows.keys)
-        self.transaction, self.memory = transaction, base.memory
+        self.transaction, self.records = transaction, base.records
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
         self.added: dict[str, Placed] = {}
@@ -192,7 +192,7 @@ class _UploadOperation:
         """New individuals known by their events alone: all their columns are NULL."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
-        self._add(people, slots, self.memory.null_codes(people, slots.size))
+        self._add(people, slots, self.records.null_codes(people, slots.size))
         return slots
 
     def _add(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
@@ -214,8 +214,8 @@ class _UploadOperation:
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
         # For individuals that left and came back: a limit never rises, and never falls below what is spent. While they
         # are gone neither number can change but by a burn, which raises the fence and makes this act begin again.
-        back, accounts = slots[~new], self.memory.accounts
-        limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limits[back]), accounts.spent_of(back))
+        limits_before, spent = self.records.limits_and_spent(slots[~new])
+        limits[~new] = np.maximum(np.minimum(limits[~new], limits_before), spent)
         if not self.request.is_dry_run:
             self.transaction.add_individuals(slots, keys, limits)
         self.joined, self.limits = slots, limits
@@ -232,7 +232,7 @@ class _UploadOperation:
     def _check_rows_capacity(self, table: EventsTable) -> None:
         """The public cost of every query rests on this public number."""
         room = table.rows_max(self.record.capacity)
-        held = self.memory.events(self.table_name).rows
+        held = self.records.rows_held(self.table_name)
         if held + len(self.rows.keys) > room:
             message = f"the table has room for {room} rows and holds {held}; these are {len(self.rows.keys)} more"
             raise InvalidRequest.of("rows", message)
@@ -240,7 +240,7 @@ class _UploadOperation:
     def _within_limit(self, table: EventsTable, slots: Integers) -> Integers:
         """The slots of the rows that may be stored: the overflow bounds of every query rest on a public number."""
         limit = table.rows_per_individual
-        held = self.memory.event_counts(self.table_name, slots)
+        held = self.records.event_counts(self.table_name, slots)
         over = held > limit
         if not over.any():
             return slots

@@ -194,15 +194,64 @@ def short_files(module: Module) -> list[str]:
     return [f"{module.path}:1 has {lines} lines"] if lines > FILE_LINES_MAX else []
 
 
-def memory_behind_the_state(module: Module) -> list[str]:
-    """Only the writer reaches through a dataset's state into its arrays, so that these may lie elsewhere one day."""
-    if module.room != "workflows" or module.path.startswith("service/workflows/writer/"):
+# A dataset's arrays by class and by name, and by class and by name the objects that hold them.
+_ARRAYS = frozenset({"Accounts", "Counters", "DatasetMemory"})
+_ARRAY_NAMES = frozenset({"accounts", "counters", "memory"})
+_HOLDERS = frozenset({"BaseVersion", "DatasetState", "RecordsView"})
+_HOLDER_NAMES = frozenset({"base", "records", "state"})
+# Who may know them; the arrays of calibration hold synthetic individuals, and are no dataset's.
+_KNOW_ARRAYS = (
+    "service/core/",
+    "service/engine/",
+    "service/workflows/writer/",
+    "service/workflows/maintenance/calibration.py",
+)
+
+
+def arrays_behind_the_state(module: Module) -> list[str]:
+    """Only the writer knows a dataset's arrays, so that they may lie elsewhere one day: others ask `DatasetState`.
+
+    Nothing else imports or names their classes, or reads an array off a state or off a view that a state hands out.
+    """
+    if module.path.startswith(_KNOW_ARRAYS):
         return []
-    return [
-        f"{module.path}:{node.lineno} reads {ast.unparse(node)}"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith("state.memory")
-    ]
+    holders = _HOLDERS | _HOLDER_NAMES | set(_held(module.tree))
+    complaints = []
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.ImportFrom(module="service.engine") if any(each.name == "memory" for each in node.names):
+                complaints.append(f"{module.path}:{node.lineno} imports the module of the arrays")
+            case ast.alias() if node.name in _ARRAYS | {"service.engine.memory"}:
+                complaints.append(f"{module.path}:{node.lineno} imports {node.name}")
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=name) if name in _ARRAYS:
+                complaints.append(f"{module.path}:{node.lineno} names {name}")
+            case ast.Attribute() if node.attr.strip("_") in _ARRAY_NAMES and _last(node.value) in holders:
+                complaints.append(f"{module.path}:{node.lineno} reads {ast.unparse(node)}")
+    return complaints
+
+
+def _held(tree: ast.Module) -> Iterator[str]:
+    """The names that are annotated with a holder or assigned one, and the arguments of lambdas, which may get one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            yield from (each.arg for each in node.args.args)
+        elif isinstance(node, ast.arg) and node.annotation is not None and _names_holder(node.annotation):
+            yield node.arg.strip("_")
+        elif isinstance(node, ast.AnnAssign) and _names_holder(node.annotation):
+            yield _last(node.target)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _last(node.value) in _HOLDERS:
+            yield from map(_last, node.targets)
+
+
+def _names_holder(annotation: ast.expr) -> bool:
+    return any(re.search(rf"\b{name}\b", ast.unparse(annotation)) for name in _HOLDERS)
+
+
+def _last(node: ast.expr) -> str:
+    """The last name of `a.b._name` or of a call of it, without underscores around it."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    return ast.unparse(node).rpartition(".")[2].strip("_")
 
 
 def one_class_for_each_name(modules: Iterable[Module]) -> list[str]:

@@ -5,6 +5,8 @@ import pytest
 from tests.architecture import rules
 from tests.architecture.source import ROOT, module, modules
 
+MEMORY = "service.engine.memory"
+
 
 def complaints(rule: rules.Rule, *roots: str) -> list[str]:
     """Everything a rule has to say about the folders named."""
@@ -19,7 +21,7 @@ def complaints(rule: rules.Rule, *roots: str) -> list[str]:
         rules.foreign_packages_at_home,
         rules.pure,
         rules.core_imports_little,
-        rules.memory_behind_the_state,
+        rules.arrays_behind_the_state,
         rules.no_assert,
         rules.no_base_http_middleware,
         rules.short_files,
@@ -130,7 +132,20 @@ def test_every_room_is_there(room: str) -> None:
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import service.core.noise"),
         (rules.client_without_the_service, "clients/python/src/sparing/_client.py", "from sparing._rooms import Plan"),
         (rules.client_without_the_service, rules.ROOMS_OF_THE_FAKE, "from service.store import postgres"),
-        (rules.memory_behind_the_state, "service/workflows/uploads.py", "self.state.memory.accounts"),
+        (rules.arrays_behind_the_state, "service/workflows/reads/forecast.py", f"from {MEMORY} import DatasetMemory"),
+        (rules.arrays_behind_the_state, "service/workflows/reads/forecast.py", f"import {MEMORY}"),
+        (rules.arrays_behind_the_state, "service/workflows/reads/forecast.py", "from service.engine import memory"),
+        (rules.arrays_behind_the_state, "service/workflows/reads/forecast.py", "def f(memory: 'DatasetMemory'): ..."),
+        (rules.arrays_behind_the_state, "service/store/rows.py", "from service.core.renyi_filter import Accounts"),
+        (rules.arrays_behind_the_state, "service/workflows/uploads.py", "self.state.memory"),
+        (rules.arrays_behind_the_state, "service/workflows/uploads.py", "self.memory = base.memory"),
+        (rules.arrays_behind_the_state, "service/workflows/curator.py", "base.memory.changed(emptied=slots)"),
+        (rules.arrays_behind_the_state, "service/workflows/curator.py", "def f(of: BaseVersion):\n    of.memory"),
+        (rules.arrays_behind_the_state, "service/workflows/uploads.py", "view: RecordsView\nview._memory.accounts"),
+        (rules.arrays_behind_the_state, "service/workflows/maintenance/reconcile.py", "state.accounts.room"),
+        (rules.arrays_behind_the_state, "service/workflows/maintenance/reconcile.py", "DatasetState(record).accounts"),
+        (rules.arrays_behind_the_state, "service/workflows/reads/act_log.py", "s = DatasetState(r)\ns.counters"),
+        (rules.arrays_behind_the_state, "service/workflows/overview.py", "writer.look(lambda seen: seen.memory)"),
         (rules.no_import_from_a_test_module, "tests/core/test_charge.py", "from tests.core.test_noise import x"),
         (rules.no_assert, "service/core/charge.py", "assert True"),
         (
@@ -164,6 +179,9 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         (rules.inward_only, "service/cli/app.py", "from service.store import postgres"),
         (rules.foreign_packages_at_home, "service/store/postgres.py", "import psycopg"),
         (rules.pure, "service/engine/ingest.py", "import io"),
+        (rules.arrays_behind_the_state, "service/workflows/writer/batch.py", "self.state.memory.accounts"),
+        (rules.arrays_behind_the_state, "service/workflows/uploads.py", f"from {MEMORY} import Placed\nstate.put(x)"),
+        (rules.arrays_behind_the_state, "service/workflows/curator.py", "accounts.budgets(stored.accounts)"),
         (rules.client_without_the_service, rules.ROOMS_OF_THE_FAKE, "from service.core.noise import Entropy"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "from sparing._rooms import Plan"),
         (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 39),

@@ -119,7 +119,7 @@ MUTANTS = [
         name="a limit rises by leaving",
         incident="Whoever lowered the limit, left and came back has the dataset's budget again.",
         file="service/workflows/uploads.py",
-        find="np.minimum(limits[~new], accounts.limits[back])",
+        find="np.minimum(limits[~new], limits_before)",
         put="limits[~new]",
         killed_by=f"{SIMULATION}[0]",
     ),
@@ -238,8 +238,8 @@ MUTANTS = [
     Mutant(
         name="a lowered limit elsewhere is not followed",
         incident="A replica goes on charging somebody up to a limit that was lowered at another replica.",
-        file="service/workflows/replication/act_changes.py",
-        find="            memory.accounts.set_limits(slot, limit)\n",
+        file="service/workflows/writer/state.py",
+        find="            self.set_limit(slot, limit)\n",
         put="            pass\n",
         killed_by=FOLLOWING,
     ),
@@ -254,7 +254,7 @@ MUTANTS = [
     Mutant(
         name="a limit can be raised",
         incident="An individual, or whoever has the key, raises a limit above what the dataset promises.",
-        file="service/workflows/reads/ledger.py",
+        file="service/workflows/individual.py",
         find="if limit_units > own.limit:",
         put="if limit_units > 2**61:",
         killed_by="tests/api/routes/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",

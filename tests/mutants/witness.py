@@ -126,9 +126,8 @@ MUTANTS = [
         name="a burn skips the erased",
         incident="Whoever left, came back and left again with the restore comes back with what was spent.",
         file="service/workflows/maintenance/reconcile.py",
-        find="slots, accounts = np.sort(transaction.individuals().slots), state.accounts",
-        put="people, accounts = transaction.individuals(), state.accounts\n"
-        "    slots = np.sort(people.slots[people.present])",
+        find="slots = np.sort(transaction.individuals().slots)",
+        put="people = transaction.individuals()\n    slots = np.sort(people.slots[people.present])",
         killed_by=f"{WITNESSING}::test_erased_individuals_are_burned_too",
     ),
     Mutant(

@@ -44,8 +44,8 @@ def burn(
     `settled` is the position up to which all witnessed records are accounted for by this entry and those before it.
     Debits memory; the caller commits.
     """
-    slots, accounts = np.sort(transaction.individuals().slots), state.accounts
-    left = np.maximum(accounts.room[slots], 0)  # a limit may be below the spent total
+    slots = np.sort(transaction.individuals().slots)
+    left = np.maximum(state.room_of(slots), 0)  # a limit may be below the spent total
     charges = np.minimum(left, units)
     paying = charges > 0
     burned = Quantities(
@@ -245,13 +245,12 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
     transaction.fence_off(plan.fence, plan.joining_units)
     detail = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
     transaction.journal("reconcile", detail | {"fence": plan.fence, "settled": list(plan.settled)})
-    accounts, slots = state.accounts, transaction.individuals().slots
     return Reconciled(
         plan=plan,
         seq=entry.seq,
         charged_count=entry.charged_count,
         charged_units=entry.charged_units,
-        exhausted_count=int(np.sum(accounts.room[slots] <= 0)),
+        exhausted_count=int(np.sum(state.room_of(transaction.individuals().slots) <= 0)),
     )
 
 

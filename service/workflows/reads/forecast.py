@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from service.core.arrays import kept
 from service.core.charge import charge_units
 from service.core.units import rho_of_units
-from service.engine.evaluate import contributions
-from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from service.query.schema import doc
 from service.workflows.model.views import LedgerSequence, NoiseSigma, QueryWords, WorstCaseRho
 from service.workflows.reads.budget_summary import AllAccounts
+from service.workflows.writer.state import RecordsView
 
 DROPPED_SHARES: Final = (0.01, 0.1, 0.5)
 QUERIES_MAX: Final = 1000
@@ -72,11 +71,11 @@ class Charges:
     units: NDArray[np.int64]
 
 
-def charges_of(plan: Plan, memory: DatasetMemory) -> Charges:
+def charges_of(plan: Plan, records: RecordsView) -> Charges:
     """The charges that a query would have now; nothing is charged."""
     sigma_steps = ldexp(plan.sigma, -plan.grid_log2)
     slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for block in contributions(plan, memory):
+    for block in records.contributions(plan):
         norms = block.norms_squared if block.touched.marks is None else kept(block.touched.marks, block.norms_squared)
         slots.append(block.touched.slots())
         units.append(charge_units(np.ascontiguousarray(norms), sigma_steps))

@@ -1,4 +1,4 @@
-"""Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals.
+"""Views of the ledger for curators, auditors and individuals, from a snapshot.
 
 The largest limit ever in force for an individual, on which the promise to it rests.
 
@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,8 +35,6 @@ from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget,
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.state import DatasetState
 
 PAGE_BYTES_MAX: Final = 2**20
 
@@ -162,64 +159,6 @@ def receipts(
     asked_by = askers({charge.analyst_id for charge in found if charge.kind == "query"})
     items = tuple(_receipt(record.name, charge, asked_by.get(charge.analyst_id)) for charge in found)
     return Page(items=items, next=str(found[-1].seq) if has_next else None)
-
-
-def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
-    """Lower an individual's limit to `limit_units`, or to its spent total if that is more. Never raises it.
-
-    The view is made outside the writer: an epsilon takes ten milliseconds.
-    """
-
-    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
-        slot = slot_of(transaction, key)
-        own = state.account(slot)
-        if limit_units > own.limit:
-            raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
-        after = max(limit_units, own.spent)
-        transaction.set_limit(slot, after)
-        told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
-        transaction.journal("limit", told)
-        state.after_commit(partial(state.set_limit, slot, after))
-        return own._replace(limit=after)
-
-    return act
-
-
-def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
-    """Pause an individual, or end its pause; without effect if that is its state already.
-
-    The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
-    when the pause ends.
-    """
-
-    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
-        slot = slot_of(transaction, key)
-        own = state.account(slot)
-        if own.paused == paused:
-            return own
-        transaction.set_paused(slot, paused=paused)
-        transaction.journal("pause" if paused else "resume", {"slot": slot})
-        state.after_commit(partial(state.set_paused, slot, paused=paused))
-        return own._replace(paused=paused)
-
-    return act
-
-
-def asking_erasure(key: str) -> Operation[None]:
-    """Journal that an individual asks to be erased; without effect where that was asked and not yet done."""
-
-    def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - an Operation sees both
-        slot = slot_of(transaction, key)
-        if not is_erasure_asked(transaction, slot):
-            transaction.journal("erasure_request", {"slot": slot})
-
-    return act
-
-
-def is_erasure_asked(transaction: Transaction, slot: int) -> bool:
-    """Whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
-    acts = transaction.acts_on(slot, "erasure_request", "erase")
-    return bool(acts) and acts[-1].act == "erasure_request"
 
 
 def slot_of(transaction: Transaction, key: str) -> int:

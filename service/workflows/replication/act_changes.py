@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from service.core.arrays import Integers
-from service.engine.memory import DatasetMemory, Placed
+from service.engine.memory import Placed
 from service.engine.pages import union
 from service.query.schema import Schema
 from service.workflows.model.journal import JournalAct, joined_slots, rows_slots
@@ -38,18 +38,6 @@ class Changes:
     touched: Mapping[str, Integers]
     rows: Mapping[str, Placed]
     rewritten_seq: int
-
-    def apply_to(self, memory: DatasetMemory, *, slots_used: int) -> None:
-        """Change all of it, or nothing where the records do not fit."""
-        if self.emptied.size > 0 or self.touched:
-            memory.put(memory.changed(emptied=self.emptied, replaced=self.touched, added=self.rows))
-        memory.grow(slots_used)
-        for slot, limit in self.limits.items():
-            memory.accounts.set_limits(slot, limit)
-        for slot, paused in self.paused.items():
-            memory.accounts.paused[slot] = paused
-        memory.accounts.set_limits(self.accounts.slots, self.accounts.limits)
-        memory.accounts.paused[self.accounts.slots] = self.accounts.paused
 
 
 def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes, schema: Schema) -> Changes | None:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from service.core.noise import Entropy
-from service.engine.memory import DatasetMemory
 from service.failpoints import reach
 from service.incidents import report_incident
 from service.workflows.model.errors import KeyConflict, Unavailable, WorkflowError
@@ -35,7 +34,7 @@ from service.workflows.ports.transaction import ConditionalAppend, LongAct, Tran
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import Batch, Outcome, stored_answer
-from service.workflows.writer.state import DatasetState
+from service.workflows.writer.state import DatasetState, RecordsView
 from service.workflows.writer.submission import QueryRequest
 
 SEEN_MAX: Final = 4096
@@ -104,14 +103,12 @@ class BaseVersion:
     """The records that the long part builds upon, in a replica's memory and as of a head."""
 
     head: Head
-    memory: DatasetMemory
-    version: int
+    records: RecordsView
 
     def check(self, state: DatasetState, head: Head) -> None:
         """Raise HeadMoved unless all that the long part has relied on is so in the state and at the locked head."""
-        is_same = state.memory is self.memory and state.memory.version == self.version
         relied_on, now = ((each.fence, each.slots, each.joining_units) for each in (self.head, head))
-        if not is_same or relied_on != now:
+        if not state.holds(self.records) or relied_on != now:
             raise HeadMoved
 
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from service.engine.memory import DatasetMemory
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.writer.committer import BaseVersion, Operation, PreparedOperation
-from service.workflows.writer.state import DatasetState
+from service.workflows.writer.state import DatasetState, RecordsView
 from service.workflows.writer.threads import WriterThread
 
 ATTEMPTS_MAX: Final = 3
@@ -49,7 +48,7 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
     raise Unavailable
 
 
-def look_beside(writer: WriterThread, look: Callable[[DatasetMemory], Result]) -> Result:
+def look_beside(writer: WriterThread, look: Callable[[RecordsView], Result]) -> Result:
     """Work through the records outside the writer, without a lock; again if they were changed meanwhile.
 
     `look` must only read, and an error that it raises over records that were changed is forgotten. Raises Unavailable
@@ -57,20 +56,17 @@ def look_beside(writer: WriterThread, look: Callable[[DatasetMemory], Result]) -
     """
     for _ in range(ATTEMPTS_MAX):
         writer.catch_up()
-        memory, version = writer.look(_records)
+        records = writer.look(DatasetState.records)
+        are_held = partial(DatasetState.holds, records=records)
         try:
-            found = look(memory)
+            found = look(records)
         except Exception:
-            if writer.look(_records) == (memory, version):
+            if writer.look(are_held):
                 raise
             continue
-        if writer.look(_records) == (memory, version):
+        if writer.look(are_held):
             return found
     raise Unavailable
-
-
-def _records(state: DatasetState) -> tuple[DatasetMemory, int]:
-    return state.memory, state.memory.version
 
 
 def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: ARG001 - an Operation sees both
@@ -94,4 +90,4 @@ def _base(writer: WriterThread, head: Head) -> BaseVersion:
 def _base_at(head: Head, state: DatasetState) -> BaseVersion | None:
     if not state.has_come_to(head):
         return None
-    return BaseVersion(head=head, memory=state.memory, version=state.memory.version)
+    return BaseVersion(head=head, records=state.records())

@@ -4,26 +4,26 @@ The ledger is the truth. Memory is the sum of the pages and the entries since; w
 never repaired.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
+from service.core.arrays import Codes, Integers
 from service.core.release import Contributions, Participants, Release
 from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.engine.evaluate import contributions
-from service.engine.memory import Change, DatasetMemory
+from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
 from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
-from service.workflows.replication.act_changes import changes_since
+from service.workflows.replication.act_changes import Changes, changes_since
 from service.workflows.replication.exchange import Tail
 
 _NEVER = -1
@@ -234,6 +234,18 @@ class DatasetState:
         """Limit, spent total and pause of every slot, for the filter of the core."""
         return self.memory.accounts
 
+    def records(self) -> "RecordsView":
+        """The records as they are now, for work outside the writer."""
+        return RecordsView(self.memory)
+
+    def holds(self, records: "RecordsView") -> bool:
+        """Whether the records are still those of a view."""
+        return records.is_of(self.memory)
+
+    def room_of(self, slots: Integers) -> Integers:
+        """Units that `slots` (n,) have left, (n,): negative where the limit is below the spent total."""
+        return self.memory.accounts.room[slots]
+
     def contributions(self, plan: Plan) -> Iterator[Contributions]:
         """Every touched individual's integer vector and squared norm under `plan`, block by block, slots increasing."""
         return contributions(plan, self.memory)
@@ -290,9 +302,21 @@ class DatasetState:
         else:
             if changes.rewritten_seq > self.seq:  # pages have what those entries do not tell any more
                 self.invalidate()
-            changes.apply_to(self.memory, slots_used=transaction.head.slots)
-            self.grown(transaction.head.slots)
+            self._apply_changes(changes, slots_used=transaction.head.slots)
         self._stand_at(transaction.head)
+
+    def _apply_changes(self, changes: Changes, *, slots_used: int) -> None:
+        """Change all of it, or nothing where the records do not fit."""
+        if changes.emptied.size > 0 or changes.touched:
+            self.put_records(self.memory.changed(emptied=changes.emptied, replaced=changes.touched, added=changes.rows))
+        self.grown(slots_used)
+        for slot, limit in changes.limits.items():
+            self.set_limit(slot, limit)
+        for slot, paused in changes.paused.items():
+            self.set_paused(slot, paused=paused)
+        joined, accounts = changes.accounts, self.memory.accounts
+        accounts.set_limits(joined.slots, joined.limits)
+        accounts.paused[joined.slots] = joined.paused
 
     def _load_records(self, transaction: Transaction) -> None:
         self.record = transaction.registration()
@@ -325,6 +349,54 @@ class DatasetState:
         self._copied_seq = self._tail_bytes = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
+
+
+class RecordsView:
+    """The records of a dataset at one version, for work outside the writer, during which they may change.
+
+    `DatasetState.holds` tells whether they have; a change that is built here can then no longer be put in place.
+    """
+
+    def __init__(self, memory: DatasetMemory) -> None:
+        self._memory, self._version = memory, memory.version
+
+    def is_of(self, memory: DatasetMemory) -> bool:
+        """Whether a memory holds these records, unchanged."""
+        return memory is self._memory and memory.version == self._version
+
+    def changed(
+        self,
+        *,
+        emptied: Integers = NO_SLOTS,
+        replaced: Mapping[str, Integers] | None = None,
+        added: Mapping[str, Placed] | None = None,
+    ) -> Change:
+        """A change of the records for `DatasetState.put` (`DatasetMemory.changed`). Raises ValueError."""
+        return self._memory.changed(emptied=emptied, replaced=replaced, added=added)
+
+    def make_room(self, slots: int) -> None:
+        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory."""
+        self._memory.make_room(slots)
+
+    def null_codes(self, table: str, count: int) -> dict[str, Codes]:
+        """Columns of `count` NULLs of a table."""
+        return self._memory.null_codes(table, count)
+
+    def rows_held(self, table: str) -> int:
+        """The number of rows in a table of events."""
+        return self._memory.events(table).rows
+
+    def event_counts(self, table: str, slots: Integers) -> Integers:
+        """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
+        return self._memory.event_counts(table, slots)
+
+    def limits_and_spent(self, slots: Integers) -> tuple[Integers, Integers]:
+        """Limits and spent totals of `slots` (n,), in units, (n,) each."""
+        return self._memory.accounts.limits[slots], self._memory.accounts.spent_of(slots)
+
+    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+        """As `DatasetState.contributions`."""
+        return contributions(plan, self._memory)
 
 
 def _pages(touched: Touched) -> NDArray[np.int64]:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.workflows.individual import pausing
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved
-from service.workflows.reads.ledger import pausing
 from service.workflows.replica import Replica
 from service.workflows.writer.committer import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals

@@ -1,7 +1,7 @@
 """A ledger with a history, for tests of verification."""
 
+from service.workflows.individual import lowering
 from service.workflows.model.views import Principal
-from service.workflows.reads.ledger import lowering
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, register, upload
 

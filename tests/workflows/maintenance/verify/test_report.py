@@ -14,13 +14,13 @@ from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
+from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.maintenance.verify.report import Report, verify_all
 from service.workflows.model.rows import RegistrationHistory
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
-from service.workflows.reads.ledger import lowering, pausing
 from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryWitness
