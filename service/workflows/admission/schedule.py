@@ -1,21 +1,17 @@
 """Time-triggered slots: which work begins in which slot, and when its answers leave, as a function of public events.
 
 Time is cut into slots at whole multiples of their length. Requests that arrived before a slot begins may begin in it,
-in the order of their principals' turns; together they get as many slots as their public costs need, work begins with
-the first of them and no sooner, and all their responses leave at the instant at which the last one ends, however long
-the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone, and an observer
-of these can compute them (tests/workflows/admission/test_schedule.py does).
+in the order of their principals' turns; together they get as many slots as their public costs need (`SlotRules`), work
+begins with the first of them and no sooner, and all their responses leave at the instant at which the last one ends,
+however long the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone,
+and an observer of these can compute them (tests/workflows/admission/test_schedule.py does).
+
+Turns are start-time fair queueing (Goyal, Vin and Cheng 1996): a request is tagged with the virtual time at which its
+principal's previous request would end, or with the current virtual time if that is later, and the smallest tag is
+served first. So each principal is served in proportion to what it asks for (`FairQueue`).
 
 The schedule is passive: it is told of arrivals and of the time, and has neither a clock nor a thread nor a lock
 (`service.workflows.admission.scheduler`). Instants are whole nanoseconds of one monotonic clock.
-
-Turns by public cost: waiting requests of several principals, each served in proportion to what it asks for.
-
-Start-time fair queueing (Goyal, Vin and Cheng 1996): a request is tagged with the virtual time at which its principal's
-previous request would end, or with the current virtual time if that is later, and the smallest tag is served first.
-The order is a function of arrivals and public costs alone.
-
-How work is fitted into slots: public lengths, in whole slots.
 """
 
 import heapq

@@ -1,14 +1,12 @@
 """Exchange between replicas through the cache: commits made here, and commits of the other replicas.
 
-No answer waits for it. The writer hands over what is durable and witnessed and goes on; one thread
-shares it, another listens, fetches the ledger's tail ahead of need and wakes idle writers. A
-value that does not fit is dropped: a replica that misses it reads the database. While no other replica listens, nothing
-is shared.
+No answer waits for it. The writer hands over what is durable and witnessed and goes on; one thread shares it, another
+listens, fetches the ledger's tail ahead of need and wakes idle writers. A value that does not fit is dropped: a replica
+that misses it reads the database. While no other replica listens, nothing is shared.
 
-The ledger's tail, as other replicas have shared it: entries ahead of memory, fetched before they are needed.
-
-They are used only if they lead, hash by hash, from where memory stands to exactly the head that the database names;
-otherwise the database is read. So no cache, and no other history under the same name, changes a spent total.
+Shared entries are used only if they lead, hash by hash, from where memory stands to exactly the head that the database
+names; otherwise the database is read (`Tail`). So no cache, and no other history under the same name, changes a spent
+total.
 """
 
 import queue
@@ -159,7 +157,7 @@ class ReplicaExchange:
         for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
             del self._followers[genesis]
 
-    # Called by lines
+    # Called by writers
 
     def committed(self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry]) -> None:
         """Share a durable, witnessed transaction: entries, or an act."""

@@ -1,20 +1,14 @@
 """Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
 
-Lock the dataset's row, catch up with entries of other processes, answer each query in order, append all, commit once,
-and only then release the answers. While no other process appends, the lock and the catching up are assumed, and the
-commit proves the assumption or does nothing (`writer.optimistic`). An error from COMMIT is resolved by reading the keys
-under the lock, never by drawing noise again.
+A batch is tried first on the head that this process has written last, without asking the database: charges, answers and
+the assumed head go in one round trip, and the database refuses all of it where another process has appended
+(`OptimisticCommit`). Otherwise the dataset's row is locked, entries of other processes are caught up with, each query is
+answered in order, and all is committed at once. Answers leave only then. An error from COMMIT is resolved by reading
+the keys under the lock, never by drawing noise again.
 
-Optimistic commit: a batch is tried on the assumed head, without asking the database first.
-
-A replica that appends alone knows the head: it has written it. It can evaluate its queries on what it holds and send
-charges, answers and the assumption in one round trip; the database refuses all of it if the assumption is wrong. The
-lock is then held for the time of that one commit, and not while people are counted.
-
-An operation in two parts: a long one outside the writer, which writes and builds, and a short one in it.
-
-The short part takes the dataset's lock, journals, commits and sets in place what was built. In between other queries
-are answered and limits lowered; other uploads and erasures wait for the end of this one.
+An act is committed in a transaction of its own. A long one has a part outside the writer, which writes and builds, and
+a short one in it (`PreparedOperation`), which takes the lock, journals, commits and sets in place what was built:
+queries are answered and limits lowered in between, while other uploads and erasures wait for its end.
 """
 
 from collections import OrderedDict
@@ -39,7 +33,11 @@ from service.workflows.writer.submission import QueryRequest
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
-"""So many batches take the lock after a refusal: another process is appending, or an analyst repeats a query."""
+"""Batches that take the lock after a refusal: another process is appending, or an analyst repeats a query."""
+_COMMIT_READS_MAX: Final = 3
+
+Result = TypeVar("Result")
+Operation = Callable[[Transaction, DatasetState], Result]
 
 
 class OptimisticCommit:
@@ -95,9 +93,6 @@ class OptimisticCommit:
         return not (request.plan.reuse and request.plan.query_hash in self._seen)
 
 
-Result = TypeVar("Result")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BaseVersion:
     """The records that the long part builds upon, in a replica's memory and as of a head."""
@@ -123,12 +118,6 @@ class PreparedOperation(Generic[Result]):
     def __call__(self, transaction: Transaction, state: DatasetState) -> Result:
         """Journal what the long part has written."""
         return self.act(transaction, state)
-
-
-_COMMIT_READS_MAX: Final = 3
-
-
-Operation = Callable[[Transaction, DatasetState], Result]
 
 
 class Committer:
