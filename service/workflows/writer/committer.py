@@ -1,10 +1,10 @@
 """Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
 
-A batch is tried first on the head that this process has written last, without asking the database: charges, answers and
-the assumed head go in one round trip, and the database refuses all of it where another process has appended
-(`OptimisticCommit`). Otherwise the dataset's row is locked, entries of other processes are caught up with, each query is
-answered in order, and all is committed at once. Answers leave only then. An error from COMMIT is resolved by reading
-the keys under the lock, never by drawing noise again.
+A batch is tried first on the head that this process has written last, without asking the database: charges, answers
+and the assumed head go in one round trip, and the database refuses all of it where another process has appended
+meanwhile (`OptimisticCommit`). Otherwise the dataset's row is locked, entries of other processes are caught up with,
+each query is answered in order, and all is committed at once. Answers leave only then. An error from COMMIT is resolved
+by reading the keys under the lock, never by drawing noise again.
 
 An act is committed in a transaction of its own. A long one has a part outside the writer, which writes and builds, and
 a short one in it (`PreparedOperation`), which takes the lock, journals, commits and sets in place what was built:
