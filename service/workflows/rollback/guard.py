@@ -226,13 +226,8 @@ class RollbackGuard:
             if verdict is not None:
                 raise verdict
             self._base = WitnessRecord.of(transaction.head)
-            if seen:
-                self._know(seen[-1])
-
-    def _know(self, record: WitnessRecord) -> None:
-        """Under the lock: what was witnessed is accounted for."""
-        if self._known is None or self._known.position < record.position:
-            self._known = record
+            if seen and (self._known is None or self._known.position < seen[-1].position):
+                self._known = seen[-1]
 
     def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
         """The check of every transaction, which reads nothing while no other process appends: a record on the chain."""
@@ -256,7 +251,8 @@ class RollbackGuard:
             self._is_unwritable, self._told = False, ours
             if theirs is not None and theirs not in (ours, self._known, self._base):
                 return theirs
-            self._know(ours)
+            if self._known is None or self._known.position < ours.position:
+                self._known = ours
             return None
 
     def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:

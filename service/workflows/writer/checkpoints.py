@@ -27,7 +27,7 @@ class Checkpointer:
         self._record, self._guard, self._telemetry = record, guard, telemetry
         self._queue: queue.SimpleQueue[Checkpoint | DatasetMemory | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
-        self._is_preparing = False
+        self.is_preparing = False  # a memory waits to be prepared, or is
 
     @property
     def is_idle(self) -> bool:
@@ -47,10 +47,9 @@ class Checkpointer:
                 self._queue.put(checkpoint)
 
     def prepare(self, memory: DatasetMemory) -> None:
-        """Have what queries asked for and did not find made in a memory, unless that waits already. By its owner."""
-        if not self._is_preparing and not memory.take_prepared():
-            self._is_preparing = True
-            self._queue.put(memory)
+        """Have what queries asked for and did not find made in a memory. By its owner, unless one is being prepared."""
+        self.is_preparing = True
+        self._queue.put(memory)
 
     def end(self) -> None:
         """Let the step after the last checkpoint be the last one."""
@@ -78,7 +77,7 @@ class Checkpointer:
         except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
             report_incident(error, f"indexes of dataset {self._record.id}")
         finally:
-            self._is_preparing = False
+            self.is_preparing = False
 
     def _write(self, checkpoint: Checkpoint) -> None:
         """Losing a checkpoint, or half of one, costs only time."""

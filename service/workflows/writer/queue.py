@@ -168,8 +168,14 @@ class WriterQueue:
         self._queue.put(None)  # the last thing that ever comes: no caller can be left waiting behind it
 
     def step(self) -> bool:
-        """Work off everything that waits now, at least one thing. False after the last step."""
-        running, items = True, self._take()
+        """Work off everything that waits now, at least one thing: submissions may be left of the step before.
+
+        False after the last step.
+        """
+        running = True
+        items: list[_Item] = [] if self._turns.heap else [self._queue.get()]
+        while not self._queue.empty():  # all of it, or what waits behind one analyst's crowd would have no turn
+            items.append(self._queue.get_nowait())
         self._steps_half += 1
         for item in items:
             if isinstance(item, Submission):
@@ -187,7 +193,8 @@ class WriterQueue:
                     self._answer_waiting()
         if self._turns.heap:
             self._answer_waiting()
-        self.checkpoints.prepare(self._state.memory)
+        if not (self.checkpoints.is_preparing or self._state.memory.take_prepared()):
+            self.checkpoints.prepare(self._state.memory)
         self._bound_tail(is_last=not running)
         self._steps_half += 1
         return running
@@ -250,13 +257,6 @@ class WriterQueue:
             future.set_exception(refusal)
 
     # One step
-
-    def _take(self) -> list[_Item]:
-        """Everything that waits now; waits for something unless submissions are left of the step before."""
-        items = [] if self._turns.heap else [self._queue.get()]
-        while not self._queue.empty():  # all of it, or what waits behind one analyst's crowd would have no turn
-            items.append(self._queue.get_nowait())
-        return items
 
     def _answer_waiting(self) -> None:
         """Answer the submissions whose turn it is, in one transaction."""
