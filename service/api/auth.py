@@ -1,10 +1,8 @@
-"""Authentication: a route without a guard cannot be built, and the guard speaks before anything of the request is read.
+"""Who asks, and whether a route is theirs: guards, the routes that cannot be built without one, and credentials.
 
 FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
-that the route is there. `GuardedRoute` asks the guard first. A principal of another role is told which role the route
+that the route is there. `GuardedRoute` asks its guard first. A principal of another role is told which role the route
 needs, which the interface's public document says too; another's dataset is answered as a path that does not exist.
-
-The credential of a request: an API key in its header, or the cookie of a browser's sign-in.
 
 A browser sends a cookie with every request to the origin, also with one that a page of another site has caused. Three
 things keep another site from using it: the cookie is SameSite=Strict; a request that changes something must carry
@@ -35,61 +33,12 @@ from service.workflows.sign_ins import TOKEN_LENGTH_MAX
 API_KEY_LENGTH_MAX: Final = 256
 COOKIE: Final = "sparing_session"
 REQUEST_HEADER: Final = "x-sparing-request"
+OWN_ROLES: Final = ("individual", "auditor")
+"""The roles whose reads are in no analyst's schedule and begin in free slots; their acts wait for one by themselves."""
+
 _SAFE: Final = {"GET", "HEAD"}
 _OWN_SITE: Final = {"same-origin", "none"}
 """Of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
-
-
-class Recogniser(Protocol):
-    """Knows the principals of one kind of credential: `Replica.principals` of keys, `Replica.sign_ins` of tokens."""
-
-    def remembered(self, text: str, /) -> Principal | None:
-        """The principal, if it was recognised a moment ago; reads no database."""
-
-    def authenticate(self, text: str, /) -> Principal | None:
-        """The principal; None for a credential that is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """The proof in a request of its principal, and where it is known."""
-
-    text: str
-    recogniser: Recogniser
-
-
-def credential_of(request: Request, replica: Replica) -> Credential | None:
-    """The request's credential; a key goes before a cookie, and a malformed key is no credential at all.
-
-    Raises a 403 refusal for a cookie on a request that another site may have caused.
-    """
-    given = request.headers.getlist("authorization")
-    if given:
-        scheme, _, api_key = given[0].partition(" ")
-        is_key = len(given) == 1 and scheme.lower() == "bearer" and api_key.isascii()
-        return Credential(api_key, replica.principals) if is_key and 0 < len(api_key) <= API_KEY_LENGTH_MAX else None
-    token = token_of(request)
-    if token is None:
-        return None
-    if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_SITE:
-        raise Refusal("cross-site-request")
-    if request.method not in _SAFE and REQUEST_HEADER not in request.headers:
-        title = "A request that is signed in by cookie must carry the header X-Sparing-Request."
-        raise Refusal("cross-site-request", title)
-    return Credential(token, replica.sign_ins)
-
-
-def token_of(request: Request) -> str | None:
-    """The token in the request's cookie; None without one."""
-    try:
-        morsel = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return morsel.value if morsel is not None and 0 < len(morsel.value) <= TOKEN_LENGTH_MAX else None
-
-
-OWN_ROLES: Final = ("individual", "auditor")
-"""The roles whose reads are in no analyst's schedule and begin in free slots; their acts wait for one by themselves."""
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 
@@ -136,52 +85,6 @@ class RouteGuard:
             raise RoleRequired(*self.roles, for_all_datasets=self.for_all_datasets)
         reach("authenticated")
         return principal
-
-
-class Authentication:
-    """Looks a credential up once for all requests that come with it at the same time.
-
-    A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
-    """
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Event] = {}
-
-    async def of(self, credential: Credential) -> Principal | None:
-        """The principal; None for a credential that is not known. Raises as the replica does.
-
-        A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
-        a credential that is not in it is looked up for each.
-        """
-        other = self._under_way.get(credential.text)
-        if other is not None:
-            await other.wait()
-            principal = credential.recogniser.remembered(credential.text)
-            if principal is not None:
-                return principal
-        mine = self._under_way[credential.text] = asyncio.Event()
-        try:
-            return await run_in_threadpool(credential.recogniser.authenticate, credential.text)
-        finally:
-            mine.set()
-            if self._under_way.get(credential.text) is mine:
-                del self._under_way[credential.text]
-
-
-async def authenticated(request: Request, replica: Replica, recognition: Authentication) -> Principal | None:
-    """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
-
-    Raises a 403 refusal for a request that another site may have caused (`credential_of`).
-    """
-    state: dict[str, Any] = request.scope.setdefault("state", {})
-    if "recognised" not in state:
-        credential = credential_of(request, replica)
-        principal = None if credential is None else credential.recogniser.remembered(credential.text)
-        if principal is None and credential is not None:
-            principal = await recognition.of(credential)
-        state["recognised"] = principal
-    known: Principal | None = state["recognised"]
-    return known
 
 
 class GuardedRoute(APIRoute):
@@ -234,3 +137,97 @@ async def _caller(request: Request) -> Principal:
 
 CurrentReplica = Annotated[Replica, Depends(_replica)]
 Caller = Annotated[Principal, Depends(_caller)]
+
+
+class Recogniser(Protocol):
+    """Knows the principals of one kind of credential: `Replica.principals` of keys, `Replica.sign_ins` of tokens."""
+
+    def remembered(self, text: str, /) -> Principal | None:
+        """The principal, if it was recognised a moment ago; reads no database."""
+
+    def authenticate(self, text: str, /) -> Principal | None:
+        """The principal; None for a credential that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The proof in a request of its principal, and where it is known."""
+
+    text: str
+    recogniser: Recogniser
+
+
+def credential_of(request: Request, replica: Replica) -> Credential | None:
+    """The request's credential; a key goes before a cookie, and a malformed key is no credential at all.
+
+    Raises a 403 refusal for a cookie on a request that another site may have caused.
+    """
+    given = request.headers.getlist("authorization")
+    if given:
+        scheme, _, api_key = given[0].partition(" ")
+        is_key = len(given) == 1 and scheme.lower() == "bearer" and api_key.isascii()
+        return Credential(api_key, replica.principals) if is_key and 0 < len(api_key) <= API_KEY_LENGTH_MAX else None
+    token = token_of(request)
+    if token is None:
+        return None
+    if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_SITE:
+        raise Refusal("cross-site-request")
+    if request.method not in _SAFE and REQUEST_HEADER not in request.headers:
+        title = "A request that is signed in by cookie must carry the header X-Sparing-Request."
+        raise Refusal("cross-site-request", title)
+    return Credential(token, replica.sign_ins)
+
+
+def token_of(request: Request) -> str | None:
+    """The token in the request's cookie; None without one."""
+    try:
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return morsel.value if morsel is not None and 0 < len(morsel.value) <= TOKEN_LENGTH_MAX else None
+
+
+class Authentication:
+    """Looks a credential up once for all requests that come with it at the same time.
+
+    A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    async def of(self, credential: Credential) -> Principal | None:
+        """The principal; None for a credential that is not known. Raises as the replica does.
+
+        A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
+        a credential that is not in it is looked up for each.
+        """
+        other = self._under_way.get(credential.text)
+        if other is not None:
+            await other.wait()
+            principal = credential.recogniser.remembered(credential.text)
+            if principal is not None:
+                return principal
+        mine = self._under_way[credential.text] = asyncio.Event()
+        try:
+            return await run_in_threadpool(credential.recogniser.authenticate, credential.text)
+        finally:
+            mine.set()
+            if self._under_way.get(credential.text) is mine:
+                del self._under_way[credential.text]
+
+
+async def authenticated(request: Request, replica: Replica, recognition: Authentication) -> Principal | None:
+    """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
+
+    Raises a 403 refusal for a request that another site may have caused (`credential_of`).
+    """
+    state: dict[str, Any] = request.scope.setdefault("state", {})
+    if "recognised" not in state:
+        credential = credential_of(request, replica)
+        principal = None if credential is None else credential.recogniser.remembered(credential.text)
+        if principal is None and credential is not None:
+            principal = await recognition.of(credential)
+        state["recognised"] = principal
+    known: Principal | None = state["recognised"]
+    return known

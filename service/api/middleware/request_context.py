@@ -1,23 +1,13 @@
-"""The outermost middleware: request id, count in flight, and refusal while draining.
+"""The outermost layer: a request gets an id and is counted, or is refused as too late, and its response is seen off.
 
-Several concerns, one layer: it looks at the headers once, and a message passes one `send` instead of four.
+It is one layer and not four: it looks at the headers once, and a message passes one `send`. Requests are counted by the
+template of their path, because a path may hold the key of an individual. A process that ends says so: accepted requests
+are answered, and every response then closes its connection.
 
-request id      names the request, in its response and in the log
-counts          for the operator (`service.api.middleware.request_context`)
-draining        refuses what is new once the service is leaving (`service.api.middleware.request_context`)
-headers         the same constant ones on every response
-
-Drain: a process that ends says so, refuses new requests, and finishes the accepted ones.
-
-Accepted requests are answered, and every response then closes its connection (see `request_context`).
-
-Requests are counted by the template of their path: a path itself may hold the key of an individual.
-
-Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time.
-
-A server that is given a body whole keeps what the client does not read in a buffer of its own, for as long as the
-connection lasts, and what the request was admitted for no longer counts it. Piece by piece the body stays with the
-request, whose memory is counted until the last piece has left (`service.workflows.admission.admission`).
+Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time. A server that is
+given a body whole keeps what the client does not read in a buffer of its own, for as long as the connection lasts, and
+what the request was admitted for no longer counts it. Piece by piece the body stays with the request, whose memory is
+counted until the last piece has left (`service.workflows.admission.admission`).
 """
 
 import asyncio
@@ -38,32 +28,29 @@ DELIVERY_S: Final = 30.0
 DELIVERED_BYTES_PER_S: Final = 2**20
 """A client has `DELIVERY_S` to take a response, and a second more for so many bytes."""
 
-
-class DeliveryFailed(ClientDisconnect):
-    """The client has not taken its response in time. A response that is not completed makes the server disconnect."""
-
-
-async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
-    """Send a message. Raises DeliveryFailed when a large body is not taken in time."""
-    body = message.get("body", b"")
-    if len(body) <= PIECE_BYTES:
-        await send(message)
-        return
-    try:
-        async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
-            await _in_pieces(message, memoryview(body), send)
-    except TimeoutError:
-        raise DeliveryFailed from None
-
-
-async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:
-    for start in range(0, len(body), PIECE_BYTES):
-        await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
-    await send({**message, "body": b""})  # waits for the last piece
-
-
 NOT_STARTED: Final = "X-Not-Started"
 """On a refusal: nothing of the request was worked on, and it may be sent elsewhere as it is."""
+
+UNMATCHED: Final = "unmatched"
+FORWARDED: Final = "forwarded"
+GREETING: Final = "greeting"
+COUNTED_AS: Final = "counted_as"
+"""Where a layer says under which name a request counts that no route answers."""
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+_CLOSE = (b"connection", b"close")
+_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+
+RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 class DrainState:
@@ -78,44 +65,6 @@ class DrainState:
         """From now on refuse what is new; there is no way back."""
         self.draining = True
         self._leaving()
-
-
-def draining() -> Refusal:
-    """The answer to everything that comes too late."""
-    return Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1"})
-
-
-UNMATCHED = "unmatched"
-FORWARDED = "forwarded"
-GREETING = "greeting"
-COUNTED_AS = "counted_as"
-"""Where a layer says under which name a request counts that no route answers."""
-
-
-def _route_of(scope: Scope) -> str:
-    """The name that a layer gave, else `METHOD /template` of a route of ours; everything else is one name."""
-    named = scope["state"].get(COUNTED_AS)
-    if named is not None:
-        return str(named)
-    route = scope.get("route")
-    template, methods = getattr(route, "path", None), getattr(route, "methods", None) or ()
-    return f"{scope['method']} {template}" if template and scope["method"] in methods else UNMATCHED
-
-
-RawHeaders = Iterable[tuple[bytes, bytes]]
-
-HEADERS: Mapping[str, str] = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-_CLOSE = (b"connection", b"close")
-_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 
 class RequestContext:
@@ -149,7 +98,8 @@ class RequestContext:
 
         try:
             if self.drain_state.draining and scope["path"] not in PROBES:
-                await response_of(draining(), request_id)(scope, receive, see_off)
+                refusal = Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1"})
+                await response_of(refusal, request_id)(scope, receive, see_off)
             else:
                 await self.app(scope, receive, see_off)
         finally:
@@ -178,3 +128,36 @@ def dressed(headers: RawHeaders, request_id: str, *, is_last: bool) -> list[tupl
         *(header for header in _HEADERS if header[0] not in names),
         (b"x-request-id", request_id.encode()),
     ]
+
+
+def _route_of(scope: Scope) -> str:
+    """The name that a layer gave, else `METHOD /template` of a route of ours; everything else is one name."""
+    named = scope["state"].get(COUNTED_AS)
+    if named is not None:
+        return str(named)
+    route = scope.get("route")
+    template, methods = getattr(route, "path", None), getattr(route, "methods", None) or ()
+    return f"{scope['method']} {template}" if template and scope["method"] in methods else UNMATCHED
+
+
+class DeliveryFailed(ClientDisconnect):
+    """The client has not taken its response in time. A response that is not completed makes the server disconnect."""
+
+
+async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
+    """Send a message. Raises DeliveryFailed when a large body is not taken in time."""
+    body = message.get("body", b"")
+    if len(body) <= PIECE_BYTES:
+        await send(message)
+        return
+    try:
+        async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
+            await _in_pieces(message, memoryview(body), send)
+    except TimeoutError:
+        raise DeliveryFailed from None
+
+
+async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:
+    for start in range(0, len(body), PIECE_BYTES):
+        await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
+    await send({**message, "body": b""})  # waits for the last piece
