@@ -1,16 +1,10 @@
-"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`.
-
-`sparing schema infer`: a proposal for a schema, made on the curator's own machine.
-
-The Python client holds the logic, and not the service: the data is where the client is, and nothing of it should come
-near a server before the schema is settled. The production image holds no client, so there the command says what is
-missing; in a clone both are installed.
-"""
+"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`."""
 
 import json
 import os
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
@@ -27,43 +21,9 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-schema = typer.Typer(no_args_is_help=True, help="Schemas of datasets.")
-
-
-@schema.callback()
-def _commands() -> None:
-    """Schemas of datasets."""
-
-
-@schema.command()
-def infer(
-    file: Annotated[Path, typer.Argument(help="CSV, NDJSON, Parquet or Arrow, CSV and NDJSON also in gzip.")],
-    table: Annotated[Optional[str], typer.Option(help="The table's name; by default the file's.")] = None,  # noqa: UP045
-    key: Annotated[Optional[str], typer.Option(help="The column that names the individual.")] = None,  # noqa: UP045
-    kind: Annotated[
-        Optional[Literal["individuals", "events"]],  # noqa: UP045 - typer reads it at run time
-        typer.Option(help="One row for each individual, or events; by default whether a key repeats."),
-    ] = None,
-) -> None:
-    """Propose a schema as JSON. It reads the file here, sends nothing, and needs no home.
-
-    Each domain read off the data carries a member `confirm`; no registration is accepted until it is removed.
-    """
-    try:
-        from sparing import infer_schema
-    except ModuleNotFoundError:
-        fail("schema infer needs the Python client on this machine: pip install ./clients/python")
-    try:
-        proposal = infer_schema(file, table=table, key=key, kind=kind)
-    except (OSError, ValueError) as error:
-        fail(f"{file}: {error}")
-    print(json.dumps(proposal, indent=2, ensure_ascii=False))
-
-
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
-app.add_typer(schema, name="schema")
 
 
 def _show_version(wanted: bool) -> None:
@@ -112,13 +72,7 @@ def serve(
 
 def _serve(settings: "Settings", *, host: str, port: int) -> None:
     """From this process, or from as many as the settings say."""
-
-    def ready(url: str) -> None:
-        print(f"ready {url}", flush=True)
-
-    def measured(url: str) -> None:
-        print(f"metrics {url}", flush=True)
-
+    ready, measured = (partial(print, word, flush=True) for word in ("ready", "metrics"))
     if settings.workers == 1:
         from service.run.serve import serve as serve_replica
 
@@ -180,6 +134,45 @@ def demo(
         run_demo(settings_of(home), host=host, port=port, stay=stay)
     except DemoFailed as failure:
         fail(str(failure))
+
+
+# The Python client holds the logic, and not the service: the data is where the client is, and nothing of it should come
+# near a server before the schema is settled. The production image holds no client, so there the command says what is
+# missing; in a clone both are installed.
+schema = typer.Typer(no_args_is_help=True, help="Schemas of datasets.")
+
+
+@schema.callback()
+def _commands() -> None:
+    """Schemas of datasets."""
+
+
+@schema.command()
+def infer(
+    file: Annotated[Path, typer.Argument(help="CSV, NDJSON, Parquet or Arrow, CSV and NDJSON also in gzip.")],
+    table: Annotated[Optional[str], typer.Option(help="The table's name; by default the file's.")] = None,  # noqa: UP045
+    key: Annotated[Optional[str], typer.Option(help="The column that names the individual.")] = None,  # noqa: UP045
+    kind: Annotated[
+        Optional[Literal["individuals", "events"]],  # noqa: UP045 - typer reads it at run time
+        typer.Option(help="One row for each individual, or events; by default whether a key repeats."),
+    ] = None,
+) -> None:
+    """Propose a schema as JSON. It reads the file here, sends nothing, and needs no home.
+
+    Each domain read off the data carries a member `confirm`; no registration is accepted until it is removed.
+    """
+    try:
+        from sparing import infer_schema
+    except ModuleNotFoundError:
+        fail("schema infer needs the Python client on this machine: pip install ./clients/python")
+    try:
+        proposal = infer_schema(file, table=table, key=key, kind=kind)
+    except (OSError, ValueError) as error:
+        fail(f"{file}: {error}")
+    print(json.dumps(proposal, indent=2, ensure_ascii=False))
+
+
+app.add_typer(schema, name="schema")
 
 
 def main() -> None:

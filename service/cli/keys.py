@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 from uuid import UUID
 
 import typer
 
-from service.cli.options import Home, existing_settings_of, fail
+from service.cli.options import Home, fail, opened_service
 
 if TYPE_CHECKING:
     from service.workflows.model.views import PrincipalRow
@@ -27,15 +26,7 @@ COLUMN = "individual"
 keys = typer.Typer(no_args_is_help=True, help="API keys: create, create-many, list, replace, revoke.")
 
 
-class RoleName(StrEnum):
-    """The roles."""
-
-    curator = "curator"
-    analyst = "analyst"
-    individual = "individual"
-    auditor = "auditor"
-
-
+RoleName = Literal["curator", "analyst", "individual", "auditor"]
 Text = Optional[str]  # noqa: UP045 - typer reads it at run time
 ExpiresAt = Annotated[Text, typer.Option(help="The date or time (UTC) from which the key is unknown.")]
 PrincipalId = Annotated[UUID, typer.Argument(help="The principal's id, as `keys list` shows it.")]
@@ -57,7 +48,7 @@ def create(  # noqa: PLR0913, PLR0917 - an option each
     allowance, expiry = _decimal(allowance_rho), _instant(expires_at)
     with _principals(home) as principals:
         _, api_key = principals.create(
-            role=role.value,
+            role=role,
             name=name,
             dataset=dataset,
             individual=individual,
@@ -98,7 +89,7 @@ def list_keys(
     from service.workflows.model.views import PrincipalRow
 
     with _principals(home) as principals:
-        rows = [each for each in _all(principals) if role is None or each.role == role.value]
+        rows = [each for each in _all(principals) if role is None or each.role == role]
     rows = [each for each in rows if dataset is None or each.dataset == dataset]
     if json:
         for row in rows:
@@ -129,18 +120,15 @@ def revoke(principal: PrincipalId, home: Home = None) -> None:
 @contextmanager
 def _principals(home: Path | None) -> Iterator["Principals"]:
     """The principals of an existing home; a refusal ends the command with its fields."""
-    from service.run.composition import open_service
-    from service.workflows.model.errors import InvalidRequest, NotFound, WorkflowError
+    from service.workflows.model.errors import InvalidRequest, NotFound
 
-    with open_service(existing_settings_of(home)) as opened:
+    with opened_service(home) as opened:
         try:
             yield opened.replica.principals
         except InvalidRequest as refusal:
             fail("; ".join(f"{error.field}: {error.message}" for error in refusal.errors))
         except NotFound:
             fail("there is no such principal or dataset, or it is revoked already")
-        except WorkflowError as refusal:
-            fail(str(refusal))
 
 
 def _all(principals: "Principals") -> Iterator["PrincipalRow"]:

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from service.cli.options import Home, existing_settings_of, fail
+from service.cli.options import Home, fail, opened_service
 
 __all__ = ["ledger"]
 
@@ -19,10 +19,9 @@ ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, 
 @ledger.command()
 def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
-    from service.run.composition import open_service
     from service.workflows.maintenance.verify.report import verify_all
 
-    with open_service(existing_settings_of(home)) as opened:
+    with opened_service(home) as opened:
         findings = datasets = 0
         for report in verify_all(opened.store, opened.witness):
             datasets += 1
@@ -45,22 +44,17 @@ def reconcile(
 ) -> None:
     """Open a dataset again whose database is behind its witness, by burning the lost charges for every individual."""
     from service.run.adapters import now
-    from service.run.composition import open_service
     from service.workflows.maintenance.reconcile import after, before, reconcile_plan
     from service.workflows.maintenance.reconcile import reconcile as run_reconcile
-    from service.workflows.model.errors import WorkflowError
 
     units = None if burn_rho is None else _units(burn_rho)
-    with open_service(existing_settings_of(home)) as opened:
-        try:
-            plan = reconcile_plan(opened.store, opened.witness, dataset, burn_units=units)
-            for line in before(plan):
-                print(f"{dataset}: {line}", flush=True)
-            if plan is not None and not yes:
-                fail("nothing was done yet; add --yes to do it")
-            done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
-        except WorkflowError as refusal:
-            fail(str(refusal))
+    with opened_service(home) as opened:
+        plan = reconcile_plan(opened.store, opened.witness, dataset, burn_units=units)
+        for line in before(plan):
+            print(f"{dataset}: {line}", flush=True)
+        if plan is not None and not yes:
+            fail("nothing was done yet; add --yes to do it")
+        done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
         for line in after(done):
             print(f"{dataset}: {line}")
 
@@ -74,15 +68,10 @@ def rebuild_answer(
     home: Home = None,
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
-    from service.run.composition import open_service
     from service.workflows.maintenance.rebuild_answer import rebuild
-    from service.workflows.model.errors import WorkflowError
 
-    with open_service(existing_settings_of(home)) as opened:
-        try:
-            rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
-        except WorkflowError as refusal:
-            fail(str(refusal))
+    with opened_service(home) as opened:
+        rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
     done = "was there already" if rebuilt is None else "is there again"
     print(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
 
@@ -94,22 +83,18 @@ def prune(
     home: Home = None,
 ) -> None:
     """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
-    from service.run.composition import open_service
     from service.store.entropy import system_entropy
     from service.workflows.maintenance.prune import Damaged
     from service.workflows.maintenance.prune import prune as run_prune
-    from service.workflows.model.errors import WorkflowError
 
     bound = _bound(before)
-    with open_service(existing_settings_of(home)) as opened:
+    with opened_service(home) as opened:
         try:
             done = run_prune(opened.store, opened.witness, dataset, before=bound, entropy=system_entropy)
         except Damaged as refusal:
             for finding in refusal.report.findings:
                 print(f"{dataset}: {finding}", file=sys.stderr)
             fail("the ledger does not verify; nothing was pruned")
-        except WorkflowError as refusal:
-            fail(str(refusal))
     print(f"{dataset}: pruned up to sequence {done.seq}; before, up to {done.seq_before}")
 
 

@@ -2,15 +2,18 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
 
 if TYPE_CHECKING:
+    from service.run.adapters import Adapters
     from service.settings import Settings
 
-__all__ = ["Home", "existing_settings_of", "fail", "settings_of"]
+__all__ = ["Home", "existing_settings_of", "fail", "opened_service", "settings_of"]
 
 Home = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it at run time
@@ -44,6 +47,19 @@ def existing_settings_of(home: Path | None) -> "Settings":
     if not exists:
         fail(f"there is no deployment in {settings.home}: nothing was done; `sparing serve` begins one")
     return settings
+
+
+@contextmanager
+def opened_service(home: Path | None) -> Iterator["Adapters"]:
+    """The service of a deployment that is there; a workflow's refusal ends the command in one line."""
+    from service.run.composition import open_service
+    from service.workflows.model.errors import WorkflowError
+
+    with open_service(existing_settings_of(home)) as opened:
+        try:
+            yield opened
+        except WorkflowError as refusal:
+            fail(str(refusal))
 
 
 def fail(message: str) -> NoReturn:
