@@ -7,7 +7,7 @@ Prometheus' library offers for the process are left out: its processor time is t
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from prometheus_client import (
@@ -105,18 +105,15 @@ class PrometheusTelemetry:
         """Count it."""
         self._unclear.inc()
 
-    def checkpointing(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def checkpointing(self) -> Iterator[None]:
         """Time it."""
-        return self._checkpointing()
+        with self._checkpoints.time():
+            yield
 
     def text(self) -> str:
         """All of it, as it is served."""
         return generate_latest(self.registry).decode()
-
-    @contextmanager
-    def _checkpointing(self) -> Iterator[None]:
-        with self._checkpoints.time():
-            yield
 
 
 def of_analysts(route: str) -> bool:

@@ -1,7 +1,4 @@
-"""Opens a whole service: the servers first, then the adapters and the replica on top of them.
-
-Errors that the operator can mend: each is printed in one line, without a traceback.
-"""
+"""Opens a whole service: the servers first, then the adapters and the replica on top of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +18,17 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
+
+KNOWN: Final = (
+    EmbeddedServerError,
+    UnknownSchema,
+    DurabilityTooWeak,
+    SchemaMismatch,
+    PepperMismatch,
+    StoreUnavailable,
+    OSError,
+)
+"""Errors that the operator can mend: each is printed in one line, without a traceback."""
 
 
 @contextmanager
@@ -42,14 +50,3 @@ def open_service(
 def _import_adapters() -> None:
     """Half a second of imports, in which servers of our own come up."""
     import_module("service.run.adapters")
-
-
-KNOWN: Final = (
-    EmbeddedServerError,
-    UnknownSchema,
-    DurabilityTooWeak,
-    SchemaMismatch,
-    PepperMismatch,
-    StoreUnavailable,
-    OSError,
-)

@@ -2,8 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from service.embedded import HomeInUseError, Servers, attach_servers, start_servers
@@ -15,18 +14,12 @@ _START_WAIT_S: Final = 30
 _START_POLL_S: Final = 0.05
 
 
-@contextmanager
-def servers_of(settings: Settings, *, meanwhile: Callable[[], None] = lambda: None) -> Iterator[Servers]:
-    """The servers of the home: those that another process runs there already, or our own until the end of the block.
+def servers_of(settings: Settings, *, meanwhile: Callable[[], None] = lambda: None) -> Servers:
+    """The servers of the home, until the end of a `with`: those that another process runs there already, or our own.
 
-    `meanwhile` is called while our own come up, and not at all when there is nothing to wait for.
+    `meanwhile` is called while our own come up, and not at all when there is nothing to wait for. When another process
+    is half-way through starting them, this waits until it is through.
     """
-    with _found_or_started(settings, meanwhile) as servers:
-        yield servers
-
-
-def _found_or_started(settings: Settings, meanwhile: Callable[[], None]) -> Servers:
-    """Attach or start; when another process is half-way through starting them, wait until it is through."""
     deadline = time.monotonic() + _START_WAIT_S
     while True:
         running = attach_servers(settings.home, settings.database_url, settings.redis_url)

@@ -1,11 +1,6 @@
 """Serving: adapters and replica, and the web server on top of them.
 
 At the top nothing is imported that has to wait for servers of our own to be launched (docs/decisions/0023).
-
-The C library's allocator, told to keep freed memory for the next query.
-
-By default glibc gives every block above 128 KiB back to the kernel, and a query about a million people spends a third
-of its time on pages that the kernel has to clear again (measured: 10.4 instead of 17.2 ms). What is kept is bounded.
 """
 
 import ctypes
@@ -34,34 +29,20 @@ if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer
     from service.workflows.replica import Replica
 
-
-_M_TRIM_THRESHOLD: Final = -1
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
-
-BLOCK_BYTES_MAX: Final = 2**25
-"""The largest block that is kept; glibc accepts no more."""
-
-KEPT_BYTES_MAX: Final = 2**28
-"""How much freed memory at the top of the heap is kept."""
-
-
-def keep_freed_memory() -> bool:
-    """Set it for this process; False where the C library is another one. Call it before threads are started."""
-    if sys.platform != "linux":
-        return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
-        return False
-    settings = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: BLOCK_BYTES_MAX, _M_TRIM_THRESHOLD: KEPT_BYTES_MAX}
-    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
-    return all(accepted)
-
-
 Watch = Callable[["Replica"], None]
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """With slots, how long a thread keeps the GIL that another wants; by default it is longer than a slot."""
+
+BLOCK_BYTES_MAX: Final = 2**25
+"""The largest block that the allocator keeps for the next query; glibc accepts no more."""
+
+KEPT_BYTES_MAX: Final = 2**28
+"""How much freed memory at the top of the heap is kept."""
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 
 
 def serve(
@@ -110,6 +91,22 @@ def serve_on(
         end_if_asked()  # not before: a signal between the look and the new handlers would be lost
         server.run(sockets=[listener, *forwarded])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
+
+
+def keep_freed_memory() -> bool:
+    """Have glibc keep freed memory; False where the C library is another one. Call it before threads are started.
+
+    By default it gives every block above 128 KiB back to the kernel, and a query about a million people spends a third
+    of its time on pages that the kernel has to clear again (10.4 instead of 17.2 ms). What is kept is bounded.
+    """
+    if sys.platform != "linux":
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    settings = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: BLOCK_BYTES_MAX, _M_TRIM_THRESHOLD: KEPT_BYTES_MAX}
+    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
+    return all(accepted)
 
 
 def collect_rarely() -> None:

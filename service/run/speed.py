@@ -5,6 +5,8 @@ import logging
 import os
 import tempfile
 from dataclasses import asdict, fields
+from functools import partial
+from pathlib import Path
 from typing import Final, Protocol
 
 from service.embedded.home import open_home, write_private
@@ -39,7 +41,7 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
     kept = _kept(settings)
     if kept is None:
         return calibrate(settings, store)
-    commit_ns = measured_commit_ns(_Commit(settings, store))
+    commit_ns = measured_commit_ns(partial(_commit, settings.home, store))
     if commit_ns > max(_SLOWER * kept.commit, settings.release_slot_ms * _NS_PER_MS):
         log.warning("a commit takes %.1f ms, more than the schedule gives it; run `sparing calibrate`", commit_ns / 1e6)
     return kept
@@ -48,7 +50,7 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
 def calibrate(settings: Settings, store: CommitProbe) -> Speed:
     """Measure this machine and keep the result in the home."""
     path = open_home(settings.home).path / _SPEED_FILE  # with servers of others there may be none yet
-    speed = measured_speed(system_entropy, measured_commits(_Commit(settings, store)))
+    speed = measured_speed(system_entropy, measured_commits(partial(_commit, settings.home, store)))
     write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
     return speed
 
@@ -62,15 +64,10 @@ def _kept(settings: Settings) -> Speed | None:
         return None
 
 
-class _Commit:
+def _commit(folder: Path, store: CommitProbe, payload: bytes) -> None:
     """A durable write as an answer needs it: one by the store, then one record beside the witness."""
-
-    def __init__(self, settings: Settings, store: CommitProbe) -> None:
-        self._folder, self._store = settings.home, store
-
-    def __call__(self, payload: bytes) -> None:
-        self._store.probe_commit(payload)
-        with tempfile.TemporaryFile(dir=self._folder) as record:
-            record.write(b"record")
-            record.flush()
-            os.fsync(record.fileno())
+    store.probe_commit(payload)
+    with tempfile.TemporaryFile(dir=folder) as record:
+        record.write(b"record")
+        record.flush()
+        os.fsync(record.fileno())
