@@ -87,30 +87,20 @@ def unpack(source: BinaryIO, target: BinaryIO, *, bytes_max: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadOptions:
-    """The parameters of an upload beside its body."""
-
-    delimiter: Delimiter
-    dry_run: bool
-    rows_over_limit: RowsOverLimit
-
-
-_ROWS_OVER_LIMIT = (
-    "For rows of an individual beyond `rows_per_individual`: refuse the upload, or keep of each individual as many as"
-    " fit."
-)
-
-
-def _options(
-    delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ",",
-    *,
-    dry_run: Annotated[bool, Query(description="Check everything and report, and store nothing.")] = False,
-    rows_over_limit: Annotated[RowsOverLimit, Query(description=_ROWS_OVER_LIMIT)] = "refuse",
-) -> UploadOptions:
     """The parameters in the address; rows that are kept are the first in the order of their own columns."""
-    return UploadOptions(delimiter=delimiter, dry_run=dry_run, rows_over_limit=rows_over_limit)
+
+    delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ","
+    dry_run: Annotated[bool, Query(description="Check everything and report, and store nothing.")] = False
+    rows_over_limit: Annotated[
+        RowsOverLimit,
+        Query(
+            description="For rows of an individual beyond `rows_per_individual`: refuse the upload, or keep of each"
+            " individual as many as fit."
+        ),
+    ] = "refuse"
 
 
-Options = Annotated[UploadOptions, Depends(_options)]
+Options = Annotated[UploadOptions, Depends()]
 
 REPEATED = "Idempotent-Replayed"
 """The response header of an upload that an earlier request has stored."""

@@ -1,7 +1,4 @@
-"""The curator's overview: the budgets now and over time, a forecast, the alarm, a verification, a stream of events.
-
-The accounts of a dataset as one file, made page by page while it is sent: a million rows take little memory.
-"""
+"""The curator's overview: the budgets now, over time and as a file, a forecast, the alarm, a verification, events."""
 
 import asyncio
 import csv
@@ -24,11 +21,10 @@ from service.api.middleware.request_context import DrainState
 from service.api.query_requests import QUERY_BODY, sent_query
 from service.query.schema import doc
 from service.workflows.curator import Curators
-from service.workflows.model.views import BudgetRow, BudgetSummary, Principal
+from service.workflows.model.views import BudgetRow, BudgetSummary
 from service.workflows.overview import SummaryHistory, Verification
 from service.workflows.ports.store import BudgetAlarm
 from service.workflows.reads.forecast import Forecast
-from service.workflows.replica import Replica
 
 CSV: Final = "text/csv"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -40,65 +36,6 @@ _MEMORY_BYTES_MAX: Final = 2**22
 _CHUNK: Final = 2**16
 _COLUMNS: Final = tuple(each.name for each in fields(BudgetRow))
 
-
-def exported(dataset: str, accept: str | None, curators: Curators) -> Response:
-    """The file: Parquet where `accept` names it, else CSV."""
-    wants_parquet = accept is not None and PARQUET in accept
-    pages = _pages(dataset, curators)
-    first = next(pages, [])  # a refusal comes before the response begins
-    chunks = _parquet(first, pages) if wants_parquet else _csv(first, pages)
-    name = f"{dataset}-budgets.{'parquet' if wants_parquet else 'csv'}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(chunks, media_type=PARQUET if wants_parquet else CSV, headers=headers)
-
-
-def _pages(dataset: str, curators: Curators) -> Iterator[list[BudgetRow]]:
-    cursor = None
-    while True:
-        page = curators.budgets(dataset, cursor=cursor, limit=_PAGE)
-        yield list(page.items)
-        cursor = page.next
-        if cursor is None:
-            return
-
-
-def _csv(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
-    yield _lines([_COLUMNS])
-    yield _lines([_safe(row) for row in first])
-    for rows in pages:
-        yield _lines([_safe(row) for row in rows])
-
-
-def _safe(row: BudgetRow) -> list[object]:
-    """The row's values; a key that a spreadsheet would take for a formula begins with an apostrophe."""
-    key = f"'{row.key}" if row.key[:1] in {"=", "+", "-", "@", "\t", "\r"} else row.key
-    return [key, *(getattr(row, name) for name in _COLUMNS[1:])]
-
-
-def _lines(rows: list[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
-
-
-def _parquet(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
-    import pyarrow as pa  # noqa: PLC0415 - a start does not need it
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    types = {"spent_units": pa.int64(), "budget_units": pa.int64(), "paused": pa.bool_()}
-    counts = dict.fromkeys(["queries_charged", "queries_left_out"], pa.int64())
-    schema = pa.schema([(name, (types | counts).get(name, pa.string())) for name in _COLUMNS])
-    with SpooledTemporaryFile(max_size=_MEMORY_BYTES_MAX) as spool:
-        with pq.ParquetWriter(spool, schema, compression="zstd") as writer:
-            for rows in (first, *pages):
-                columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
-                writer.write_table(pa.table(columns, schema=schema))
-        spool.seek(0)
-        while chunk := spool.read(_CHUNK):
-            yield chunk
-
-
-router = guarded_router("curator")
 
 _EVENTS = "/datasets/{dataset}/events"
 EVENTS_PATH = compile_path(f"/v1{_EVENTS}")[0]
@@ -115,6 +52,8 @@ BEAT_EVERY: Final = 30
 EVENTS_MAX: Final = 32
 """So many streams are open in a process at most."""
 _open: Final[set[object]] = set()
+
+router = guarded_router("curator")
 
 
 class AlarmRequest(BaseModel):
@@ -165,7 +104,12 @@ def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory
 def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> Response:
     """The account of every individual as one CSV or Parquet file."""
     replica.curators.dataset(dataset)
-    return exported(dataset, request.headers.get("accept"), replica.curators)
+    pages = _pages(dataset, replica.curators)
+    first = next(pages, [])  # a refusal comes before the response begins
+    wants_parquet = PARQUET in request.headers.get("accept", "")
+    name, media_type, encode = ("parquet", PARQUET, _parquet) if wants_parquet else ("csv", CSV, _csv)
+    headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{name}"'}
+    return StreamingResponse(encode(first, pages), media_type=media_type, headers=headers)
 
 
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
@@ -221,50 +165,88 @@ async def watch(
     sequence = await run_in_threadpool(replica.overview.sequence, dataset)
     watching = await run_in_threadpool(replica.overview.watching, dataset)
     headers = {"X-Accel-Buffering": "no"}
-    looks = int(seconds / EVENTS_EVERY_S)
-    events = _events(
-        request.app.state.drain_state, replica, caller, _WatchedDataset(dataset, watching, sequence, looks)
-    )
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    drain_state: DrainState = request.app.state.drain_state
+
+    async def news(sequence: int) -> AsyncIterator[bytes]:
+        """The events; ends with a drain, and with the caller's key."""
+        yield _event(sequence)
+        for look in range(1, int(seconds / EVENTS_EVERY_S) + 1):
+            await asyncio.sleep(EVENTS_EVERY_S)
+            if drain_state.draining:
+                return
+            now = await run_in_threadpool(replica.overview.sequence, dataset)
+            if now != sequence:
+                sequence = now
+                yield _event(sequence)
+            elif look % BEAT_EVERY == 0:
+                if not await run_in_threadpool(replica.principals.is_active, caller.id):
+                    return
+                yield b": still here\n\n"
+
+    return StreamingResponse(_one_of_few(watching, news(sequence)), media_type="text/event-stream", headers=headers)
 
 
-@dataclass(frozen=True, slots=True)
-class _WatchedDataset:
-    """A dataset to watch, its sequence at the beginning, and how often it is looked at."""
-
-    dataset: str
-    watching: AbstractContextManager[None]
-    sequence: int
-    looks: int
-
-
-async def _events(
-    drain_state: DrainState, replica: Replica, caller: Principal, watched: _WatchedDataset
-) -> AsyncIterator[bytes]:
-    sequence = watched.sequence
+async def _one_of_few(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A stream, while it is watched for; beyond EVENTS_MAX of them, only when to ask again."""
     if len(_open) >= EVENTS_MAX:
         yield b"retry: 10000\n\n"
         return
     place = object()
     _open.add(place)
     try:
-        with watched.watching:
-            yield _event(sequence)
-            for look in range(1, watched.looks + 1):
-                await asyncio.sleep(EVENTS_EVERY_S)
-                if drain_state.draining:
-                    return
-                now = await run_in_threadpool(replica.overview.sequence, watched.dataset)
-                if now != sequence:
-                    sequence = now
-                    yield _event(sequence)
-                elif look % BEAT_EVERY == 0:
-                    if not await run_in_threadpool(replica.principals.is_active, caller.id):
-                        return
-                    yield b": still here\n\n"
+        with watching:
+            async for each in news:
+                yield each
     finally:
         _open.discard(place)
 
 
 def _event(sequence: int) -> bytes:
     return b"event: sequence\ndata: " + orjson.dumps({"sequence": sequence}) + b"\n\n"
+
+
+def _pages(dataset: str, curators: Curators) -> Iterator[list[BudgetRow]]:
+    """The accounts of a dataset, page by page while they are sent: a million rows take little memory."""
+    cursor = None
+    while True:
+        page = curators.budgets(dataset, cursor=cursor, limit=_PAGE)
+        yield list(page.items)
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def _csv(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
+    yield _lines([_COLUMNS])
+    yield _lines([_safe(row) for row in first])
+    for rows in pages:
+        yield _lines([_safe(row) for row in rows])
+
+
+def _safe(row: BudgetRow) -> list[object]:
+    """The row's values; a key that a spreadsheet would take for a formula begins with an apostrophe."""
+    key = f"'{row.key}" if row.key[:1] in {"=", "+", "-", "@", "\t", "\r"} else row.key
+    return [key, *(getattr(row, name) for name in _COLUMNS[1:])]
+
+
+def _lines(rows: list[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _parquet(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
+    import pyarrow as pa  # noqa: PLC0415 - a start does not need it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    types = {"spent_units": pa.int64(), "budget_units": pa.int64(), "paused": pa.bool_()}
+    counts = dict.fromkeys(["queries_charged", "queries_left_out"], pa.int64())
+    schema = pa.schema([(name, (types | counts).get(name, pa.string())) for name in _COLUMNS])
+    with SpooledTemporaryFile(max_size=_MEMORY_BYTES_MAX) as spool:
+        with pq.ParquetWriter(spool, schema, compression="zstd") as writer:
+            for rows in (first, *pages):
+                columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
+                writer.write_table(pa.table(columns, schema=schema))
+        spool.seek(0)
+        while chunk := spool.read(_CHUNK):
+            yield chunk
