@@ -1,4 +1,4 @@
-"""Who asks, and whether a route is theirs: guards, the routes that cannot be built without one, and credentials.
+"""Authentication: guards, the routes that cannot be built without one, and the credentials of requests.
 
 FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
 that the route is there. `GuardedRoute` asks its guard first. A principal of another role is told which role the route

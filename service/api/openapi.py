@@ -1,15 +1,10 @@
 """The OpenAPI document: FastAPI writes it; here is added what the routes read, answer and refuse by themselves.
 
-schemas      `service.api.openapi_schemas`: the query language
-refusals     `service.api.openapi_errors`: the problems of every operation, by status
-examples     `service.api.openapi`: a request that works and its response
-
-Everything else is described where it is declared: a property beside its field, a parameter beside its type.
-
-The examples of the OpenAPI document: for each operation a request that works, and its response.
-
-`openapi_examples.json` holds them by operation, in an order in which they can be sent one after the other;
-`tests/api/test_openapi.py` sends them, and compares the responses.
+The query language comes from `service.api.openapi_schemas`, the problems of every operation by status from
+`service.api.openapi_errors`. For each operation there is a request that works and its response: `openapi_examples.json`
+holds them by operation, in an order in which they can be sent one after the other; `tests/api/test_openapi.py` sends
+them, and compares the responses. Everything else is described where it is declared: a property beside its field, a
+parameter beside its type.
 """
 
 import json
@@ -34,37 +29,6 @@ Example = dict[str, Any]
 requests, in JSON, by what they ask."""
 
 _FILE: Final = Path(__file__).with_name("openapi_examples.json")
-_JSON: Final = "application/json"
-
-
-@cache
-def examples() -> dict[str, Example]:
-    """The examples by operation."""
-    found: dict[str, Example] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return found
-
-
-def attach(operation: Schema) -> None:
-    """Add to an operation its example, if it has one."""
-    example = examples().get(operation["operationId"], {})
-    for parameter in operation.get("parameters", ()):
-        if parameter["name"] in example.get("parameters", {}):
-            parameter["example"] = example["parameters"][parameter["name"]]
-    others = example.get("others", {})
-    for media_type, value in example.get("request", {}).items():
-        content = operation["requestBody"]["content"][media_type]
-        if media_type == _JSON and others:
-            content["examples"] = {summary: {"value": each} for summary, each in others.items()}
-        else:
-            content["example"] = value
-    for media_type, value in example.get("response", {}).items():
-        success(operation)["content"][media_type]["example"] = value
-
-
-def success(operation: Schema) -> Schema:
-    """The response of an operation that succeeds."""
-    found: Schema = next(each for status, each in operation["responses"].items() if status.startswith("2"))
-    return found
 
 
 ABOUT: Final = """\
@@ -190,3 +154,33 @@ def _told(response: Schema, schemas: Mapping[str, Schema]) -> str:
         return "A list." if schema.get("type") == "array" else "Done."
     sentence = re.split(r"(?<=[.])\s", schemas[found.rpartition("/")[2]]["description"])[0]
     return f"A list. {sentence}" if schema.get("type") == "array" else sentence
+
+
+@cache
+def examples() -> dict[str, Example]:
+    """The examples by operation."""
+    found: dict[str, Example] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def attach(operation: Schema) -> None:
+    """Add to an operation its example, if it has one."""
+    example = examples().get(operation["operationId"], {})
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in example.get("parameters", {}):
+            parameter["example"] = example["parameters"][parameter["name"]]
+    others = example.get("others", {})
+    for media_type, value in example.get("request", {}).items():
+        content = operation["requestBody"]["content"][media_type]
+        if media_type == JSON and others:
+            content["examples"] = {summary: {"value": each} for summary, each in others.items()}
+        else:
+            content["example"] = value
+    for media_type, value in example.get("response", {}).items():
+        success(operation)["content"][media_type]["example"] = value
+
+
+def success(operation: Schema) -> Schema:
+    """The response of an operation that succeeds."""
+    found: Schema = next(each for status, each in operation["responses"].items() if status.startswith("2"))
+    return found

@@ -1,13 +1,13 @@
-"""The pages: the same public bytes for everyone. All they show comes from /v1, for which a sign-in is needed.
+"""The pages: public bytes, the same for everyone, read once; they change with the version alone.
 
-Each audience has addresses of its own, so that no cache and no history mixes them.
-
-The files of the pages, read once: they are public, the same for everyone, and change with the version alone.
+All they show comes from /v1, for which a sign-in is needed. Each audience has addresses of its own, so that no cache
+and no history mixes them.
 """
 
 import gzip
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,16 @@ _TITLES: Final = {
     "sign-in": "Sign in",
 }
 _GZIP_LEVEL: Final = 6
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
+)
+REFERENCE: Final = "openapi.json"
+"""The document that the reference at /docs is drawn from: that of /openapi.json, packed and with an ETag."""
+_recognition: Final = Authentication()
+
+router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,43 +68,6 @@ class PageFile:
             packed=gzip.compress(body, _GZIP_LEVEL, mtime=0),
             etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"',
         )
-
-
-def page_files() -> dict[str, PageFile]:
-    """The files by name: the assets, and of each page the shell with its title and its script.
-
-    Empty where the pages are not installed.
-    """
-    folder = _folder()
-    if folder is None:
-        return {}
-    bodies = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in _ASSETS}
-    shell = (folder / _SHELL).read_text(encoding="utf-8")
-    for name, title in _TITLES.items():
-        page = shell.replace("{title}", title).replace("{name}", name)
-        bodies[f"{name}.html"] = page.encode()
-    return {name: PageFile.made(name, body) for name, body in bodies.items()}
-
-
-def _folder() -> Path | None:
-    """Inside the installed package, or beside it in a clone."""
-    package = Path(service.__file__).parent
-    candidates = (package / "dashboard", package.parent / "clients" / "dashboard")
-    return next((each for each in candidates if each.is_dir()), None)
-
-
-CONTENT_SECURITY_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
-    " form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
-    " require-trusted-types-for 'script'; trusted-types 'none'"
-)
-_AUDIENCES: Final = ("curator", "individual", "analyst", "auditor")
-REFERENCE: Final = "openapi.json"
-"""The document that the reference at /docs is drawn from: that of /openapi.json, packed and with an ETag."""
-_files: Final[dict[str, PageFile]] = {}
-_recognition: Final = Authentication()
-
-router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
@@ -132,9 +105,7 @@ def asset(request: Request, name: str) -> Response:
 
 
 def _sent(request: Request, name: str) -> Response:
-    if not _files:
-        _files.update(page_files())
-    file = _reference(request.app) if name == REFERENCE else _files.get(name)
+    file = _reference(request.app) if name == REFERENCE else page_files().get(name)
     if file is None:
         raise NotFound
     headers = {
@@ -156,3 +127,27 @@ def _reference(app: FastAPI) -> PageFile:
     if found is None:
         found = app.state.reference = PageFile.made(REFERENCE, orjson.dumps(app.openapi()))
     return found
+
+
+@cache
+def page_files() -> dict[str, PageFile]:
+    """The files by name: the assets, and of each page the shell with its title and its script.
+
+    Empty where the pages are not installed.
+    """
+    folder = _folder()
+    if folder is None:
+        return {}
+    bodies = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in _ASSETS}
+    shell = (folder / _SHELL).read_text(encoding="utf-8")
+    for name, title in _TITLES.items():
+        page = shell.replace("{title}", title).replace("{name}", name)
+        bodies[f"{name}.html"] = page.encode()
+    return {name: PageFile.made(name, body) for name, body in bodies.items()}
+
+
+def _folder() -> Path | None:
+    """Inside the installed package, or beside it in a clone."""
+    package = Path(service.__file__).parent
+    candidates = (package / "dashboard", package.parent / "clients" / "dashboard")
+    return next((each for each in candidates if each.is_dir()), None)
