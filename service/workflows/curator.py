@@ -5,6 +5,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from service.background import in_background
 from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import Counts, Registration, register
 from service.workflows.keyed_uploads import store_upload
@@ -24,7 +25,6 @@ from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import in_background
 
 
 class Curators:

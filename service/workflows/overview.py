@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 import orjson
 from pydantic import TypeAdapter
 
+from service.background import in_background, lower_priority
 from service.incidents import report_incident
 from service.query.language import Query
 from service.query.schema import doc
@@ -28,7 +29,7 @@ from service.workflows.reads.forecast import Forecast, charges_of, forecast
 from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.operations import look_beside
 from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.threads import WriterThread, in_background, lower_priority
+from service.workflows.writer.threads import WriterThread
 
 FINDINGS_SHOWN_MAX: Final = 20
 _SUMMARY: Final = TypeAdapter(BudgetSummary)

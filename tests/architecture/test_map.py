@@ -4,6 +4,8 @@ import ast
 import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Mapping
 
 import pytest
 
@@ -49,6 +51,14 @@ def test_the_order_inside_workflows_is_the_rule() -> None:
     assert re.findall(r"`(\w+)` \(", line.replace("`store`", "store")) == WORKFLOWS_ORDER
 
 
+def test_the_modules_beside_the_folders_of_workflows_are_all_named() -> None:
+    """The use cases, the facades, and the one that wires them."""
+    (line,) = re.findall(r"^After them come the use cases (.+)$", MAP, re.MULTILINE)
+    beside = {path.stem for path in (ROOT / "service" / "workflows").glob("[!_]*.py")}
+
+    assert sorted(re.findall(r"`(\w+)`", line)) == sorted(beside)
+
+
 @pytest.mark.parametrize(("owner", "part"), EDGES)
 def test_each_arrow_of_the_drawing_is_in_the_code(owner: str, part: str) -> None:
     """The module that defines the first class names the second."""
@@ -69,6 +79,76 @@ def test_each_thread_has_its_name_where_it_is_started(names: str, path: str) -> 
     callers = "".join(each.text for each in modules("service") if each.path == path or module in each.text)
     for name in re.findall(r"`([a-z-]+)", names):
         assert re.search(rf'"{name.rstrip("-")}\b', callers), name
+
+
+def test_each_thread_of_the_code_is_in_the_table() -> None:
+    """And the table has no other but the main thread, which the operating system starts."""
+    listed = [name for names, _ in THREADS for name in re.findall(r"`([^`]+)`", names)]
+
+    assert sorted(listed) == sorted(set().union(*(_thread_names(each.tree) for each in modules("service"))))
+
+
+def test_threads_are_found_by_the_ways_in_which_they_are_started() -> None:
+    """The name as it stands in the call, whose varying part is the dataset; of a queue, that of the class."""
+    text = """
+        Thread(target=work, name="one")
+        threading.Thread(target=work, name=f"two-{record.name}", daemon=True)
+        in_background(task, name=f"three-{dataset}")
+        self._begin_thread(self._run, "four")
+        ThreadPoolExecutor(2, thread_name_prefix="five")
+        class Queue(JobQueue[int]):
+            name = "six"
+        """
+    expected = {"one", "two-<dataset>", "three-<dataset>", "four", "five", "six"}
+    assert _thread_names(ast.parse(textwrap.dedent(text))) == expected
+
+    with pytest.raises(LookupError):
+        _thread_names(ast.parse("Thread(target=work)"))
+
+
+# The functions that start a thread, with the place or the keyword of its name.
+_STARTERS: Mapping[str, int | str] = {
+    "Thread": "name",
+    "ThreadPoolExecutor": "thread_name_prefix",
+    "_begin_thread": 1,
+    "_started_thread": 1,
+    "in_background": "name",
+}
+
+
+def _thread_names(tree: ast.AST) -> set[str]:
+    """The names of the threads that a module starts. Raises LookupError for one without a name.
+
+    Inside a function that starts a thread for others the name is an argument, and its callers are looked at.
+    """
+    names = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in _STARTERS:
+            continue
+        if isinstance(node, ast.Call) and (starter := ast.unparse(node.func).rpartition(".")[2]) in _STARTERS:
+            names.add(_name_in(node, _STARTERS[starter]))
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).startswith("JobQueue[") for base in node.bases):
+            names |= {ast.literal_eval(each.value) for each in node.body if isinstance(each, ast.Assign)}
+        names |= _thread_names(node)
+    return names - {_QUEUES_OWN}
+
+
+_QUEUES_OWN = "self.name"
+
+
+def _name_in(call: ast.Call, place: int | str) -> str:
+    if isinstance(place, int):
+        name = call.args[place]
+    else:
+        name = next((each.value for each in call.keywords if each.arg == place), ast.Constant(None))
+    match name:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.JoinedStr(values=[ast.Constant(value=str() as text), ast.FormattedValue()]):
+            return f"{text}<dataset>"
+        case ast.Attribute() if ast.unparse(name) == _QUEUES_OWN:
+            return _QUEUES_OWN
+    raise LookupError(ast.unparse(call))
 
 
 def test_the_walk_has_its_stations() -> None:

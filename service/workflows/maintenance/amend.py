@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from service.background import JobQueue, handing_over_soon
 from service.failpoints import reach
 from service.incidents import report_incident
-from service.workflows.maintenance.job_queue import JobQueue
 from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.journal import JournalAct
@@ -30,7 +30,7 @@ from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, act_beside
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import WriterThread, handing_over_soon
+from service.workflows.writer.threads import WriterThread
 
 STRETCH_ENTRIES: Final = 1024
 _AT_ONCE: Final = 64

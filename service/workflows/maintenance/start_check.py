@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from service.background import JobQueue, handing_over_soon
 from service.incidents import report_incident
-from service.workflows.maintenance.job_queue import JobQueue
 from service.workflows.maintenance.verify.journal import is_itself
 from service.workflows.model.errors import LedgerDamaged
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -26,7 +26,7 @@ from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.threads import WriterThread, handing_over_soon
+from service.workflows.writer.threads import WriterThread
 
 ENTRIES_MAX: Final = 10_000
 ENTRIES_BYTES_MAX: Final = 2**28

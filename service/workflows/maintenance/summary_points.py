@@ -5,12 +5,12 @@ summary does, so that no query waits for more than a page.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+from service.background import Background, handing_over_soon, lower_priority
 from service.incidents import report_incident
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
@@ -24,7 +24,7 @@ from service.workflows.reads.budget_summary import (
 )
 from service.workflows.reads.ledger import snapshot
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.threads import WriterThread, handing_over_soon, lower_priority
+from service.workflows.writer.threads import WriterThread
 
 log = logging.getLogger("sparing.alarm")
 
@@ -35,35 +35,26 @@ WATCHED_EVERY_S: Final = 2.0
 POINTS_MAX: Final = 1000
 POINTS_KEPT_WHOLE: Final = 200
 """Beyond POINTS_MAX points, every second one is dropped but for the newest ones."""
-_ENDING_S: Final = 2.0
 
 
-class SummaryPoints:
+class SummaryPoints(Background):
     """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
 
     def __init__(self, store: Store, *, clock: Callable[[], datetime]) -> None:
         """`clock` tells the wall clock's time."""
+        super().__init__()
         self._store, self._clock = store, clock
         self._writers: dict[int, tuple[DatasetRecord, WriterThread]] = {}
         self._made: dict[int, tuple[int, datetime]] = {}
         self._watched: dict[int, int] = {}
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def open(self) -> None:
         """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
-        self._thread.start()
+        self._begin_thread(self._run, "summaries")
 
     def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002
         """Make points of this dataset from now on."""
         self._writers[record.id] = record, writer
-
-    def close(self) -> None:
-        """End after the point that is being made."""
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.join(_ENDING_S)
 
     @contextmanager
     def watching(self, dataset_id: int) -> Iterator[None]:

@@ -15,8 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
+from service.background import Background
 from service.incidents import report_incident
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord, Head
@@ -80,7 +82,6 @@ _GATHER_S: Final = 0.05
 A round trip costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
 """
 _LISTEN_S: Final = 0.2
-_ENDING_S: Final = 2.0
 
 Position = tuple[int, int, int]
 
@@ -110,28 +111,25 @@ class _Outgoing:
     slices: Sequence[AccountSlice] = ()
 
 
-class ReplicaExchange:
+class ReplicaExchange(Background):
     """One replica's side of the exchange. `publish` and `hear` are steps; `open` gives each a thread."""
 
     def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""
+        super().__init__()
         self._cache, self._clock = cache, clock
         self._followers: dict[bytes, Follower] = {}
         self._outbox: queue.Queue[_Outgoing | None] = queue.Queue(OUTBOX_MAX)
         self._is_alone, self._look_at = True, float("-inf")
         self.is_open = not isinstance(cache, NoCache)
         self._left: dict[tuple[bytes, int], tuple[LedgerPosition, float]] = {}
-        self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
         """Start the threads, once."""
         if self._threads or not self.is_open:
             return
-        steps = (("sharing", self.publish, _GATHER_S), ("listening", lambda: self.hear(within_s=_LISTEN_S), 0.0))
-        for name, step, rest_s in steps:
-            self._threads.append(threading.Thread(target=self._run, args=[step, rest_s], name=name, daemon=True))
-        for thread in self._threads:
-            thread.start()
+        self._begin_thread(partial(self._run, self.publish, _GATHER_S), "sharing")
+        self._begin_thread(partial(self._run, partial(self.hear, within_s=_LISTEN_S), 0.0), "listening")
 
     @property
     def has_work(self) -> bool:
@@ -145,8 +143,7 @@ class ReplicaExchange:
         self.is_open = False
         with suppress(queue.Full):
             self._outbox.put_nowait(None)
-        for thread in self._threads:
-            thread.join(_ENDING_S)
+        super().close()
 
     def follow(self, genesis: bytes, follower: Follower) -> None:
         """Bring a dataset's notices to its writer from now on."""

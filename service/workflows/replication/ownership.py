@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
+from service.background import Background
 from service.incidents import report_incident
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
@@ -24,7 +25,6 @@ from service.workflows.ports.store import Leases, StoreUnavailable
 LEASE_S: Final = 3.0
 RENEWAL_EVERY_S: Final = 1.0
 MARGIN_S: Final = 0.5
-_ENDING_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,21 @@ class _Known:
     until: float
 
 
-class Ownership:
+class Ownership(Background):
     """The leases of one process. Thread-safe; `step` renews or releases, and `open` starts a thread that steps."""
 
     def __init__(
         self, *, leases: Leases, replica: ReplicaAddress, pepper: Pepper, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock` counts seconds and never goes back. `pepper` proves to the others that this is `replica`."""
+        super().__init__()
         self.replica = replica
         self._leases, self._pepper, self._clock = leases, pepper, clock
         self._known: dict[int, _Known] = {}  # replaced, never changed in place: readers take no lock
         self._kept: frozenset[int] = frozenset()
         self._is_leaving = False
         self._moved: Callable[[Collection[int]], None] = lambda _: None
-        self._lock, self._wake = threading.Lock(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
 
     def watch(self, moved: Callable[[Collection[int]], None]) -> None:
         """Have `moved` called with datasets whose owner is another process, each time that this is read."""
@@ -114,7 +114,7 @@ class Ownership:
         if not self._is_leaving:
             self._kept = frozenset(key for key, known in self._known.items() if self.is_here(known.replica))
             self._is_leaving = True
-        self._wake.set()
+        self._closed.set()
 
     def step(self) -> None:
         """Renew all leases and read those of others; on the way out, release them. Raises StoreUnavailable."""
@@ -132,19 +132,17 @@ class Ownership:
 
     def open(self) -> None:
         """Start the thread that steps."""
-        self._thread = threading.Thread(target=self._run, name="ownership", daemon=True)
-        self._thread.start()
+        self._begin_thread(self._run, "ownership")
 
     def close(self) -> None:
         """Release everything, and stop; what the store does not take in time expires by itself."""
         self.leave()
-        if self._thread is not None:
-            self._thread.join(_ENDING_S)
+        super().close()
 
     def _run(self) -> None:
         is_last = False
         while not is_last:
-            is_last = self._wake.wait(RENEWAL_EVERY_S)
+            is_last = self._closed.wait(RENEWAL_EVERY_S)
             try:
                 self.step()
             except StoreUnavailable:

@@ -1,20 +1,12 @@
-"""The threads of one dataset, its writer's and its checkpoints', and background work that must not slow them.
+"""The threads of one dataset: its writer, and its checkpoints at low priority."""
 
-A thread that runs Python keeps the GIL until another has waited for the switch interval, 5 ms by default. The writer
-needs the GIL back after each round trip to the database, so an upload would cost a query that much several times:
-background work has threads of low priority that hand the GIL over soon.
-"""
-
-import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from service.background import lower_priority
 from service.core.noise import Entropy
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
@@ -47,9 +39,10 @@ class WriterThread(WriterQueue):
         super().__init__(
             record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange, when_free=when_free
         )
-        works = {"writer": partial(_exhaust, self.step), "pages": partial(_exhaust_slowly, self.checkpoints.step)}
+        steps, pages = partial(_exhaust, self.step), partial(_exhaust_slowly, self.checkpoints.step)
         self._threads = [
-            threading.Thread(target=work, name=f"{name}-{record.name}", daemon=True) for name, work in works.items()
+            threading.Thread(target=steps, name=f"writer-{record.name}", daemon=True),
+            threading.Thread(target=pages, name=f"pages-{record.name}", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -106,52 +99,3 @@ def _exhaust(step: Callable[[], bool]) -> None:
 def _exhaust_slowly(step: Callable[[], bool]) -> None:
     lower_priority()
     _exhaust(step)
-
-
-NICENESS: Final = 10
-"""As of `nice`: such a thread gets a tenth of a core that others want."""
-SWITCH_INTERVAL_S: Final = 0.0005
-
-_lock: Final = threading.Lock()
-_usual_s: Final[list[float]] = []
-"""The switch interval to return to, once for each work that is under way."""
-
-
-def lower_priority() -> None:
-    """Lower this thread's priority for good, on Linux, where every thread has its own."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
-
-
-@contextmanager
-def handing_over_soon() -> Iterator[None]:
-    """Have threads hand over the GIL after SWITCH_INTERVAL_S, until no such block is left."""
-    with _lock:
-        _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
-    try:
-        yield
-    finally:
-        with _lock:
-            usual_s = _usual_s.pop()
-            if not _usual_s:
-                sys.setswitchinterval(usual_s)
-
-
-def in_background(task: Callable[[], Result], *, name: str) -> Result:
-    """Run a task on a thread of its own and wait for it. Raises what it raises."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        lower_priority()
-        try:
-            with handing_over_soon():
-                result = task()
-        except BaseException as error:  # noqa: BLE001 - the caller gets it
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return future.result()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from service import background
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance import amend as amend_module
-from service.workflows.maintenance import job_queue
 from service.workflows.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Unavailable
@@ -194,7 +194,7 @@ def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store)
 @pytest.fixture
 def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
     """An amender that the test steps, without delays."""
-    monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
+    monkeypatch.setattr(background, "RETRY_S", 0.0)
     return Amender()
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.workflows.maintenance import job_queue, start_check
+from service import background
+from service.workflows.maintenance import start_check
 from service.workflows.maintenance.start_check import StartCheck, StartChecks
 from service.workflows.model.errors import LedgerDamaged
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -328,7 +329,7 @@ def replica(store: FaultyStore) -> Iterator[Replica]:
 @pytest.fixture
 def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
     """The checks of that replica, stepped by the test, without delays."""
-    monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
+    monkeypatch.setattr(background, "RETRY_S", 0.0)
     monkeypatch.setattr(start_check, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
     replica.registry._background.append(checks)  # without its thread

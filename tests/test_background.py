@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from service.workflows.writer import threads
-from service.workflows.writer.threads import handing_over_soon, in_background, lower_priority
+from service import background
+from service.background import Background, handing_over_soon, in_background, lower_priority
 
 
 def niceness() -> int:
@@ -36,7 +36,7 @@ def test_a_thread_lowers_its_own_priority_and_no_others() -> None:
         lower_priority()
         return [once, niceness()]
 
-    assert in_thread(lowered) == [[max(before, threads.NICENESS), 19]]
+    assert in_thread(lowered) == [[max(before, background.NICENESS), 19]]
     assert niceness() == before
 
 
@@ -44,7 +44,7 @@ def test_a_task_runs_on_a_low_thread_of_its_own_and_its_result_comes_back() -> N
     """The thread has the given name."""
     before = niceness()
     found = in_background(lambda: (threading.current_thread().name, niceness()), name="act-survey")
-    expected = max(before, threads.NICENESS) if sys.platform == "linux" else before
+    expected = max(before, background.NICENESS) if sys.platform == "linux" else before
     assert found == ("act-survey", expected)
     assert niceness() == before
 
@@ -61,11 +61,39 @@ def test_the_gil_is_handed_over_soon_while_background_work_runs() -> None:
     with handing_over_soon():
         with pytest.raises(ZeroDivisionError):
             _fail_soon()
-        assert sys.getswitchinterval() == pytest.approx(threads.SWITCH_INTERVAL_S)
+        assert sys.getswitchinterval() == pytest.approx(background.SWITCH_INTERVAL_S)
     assert sys.getswitchinterval() == pytest.approx(usual)
 
 
 def _fail_soon() -> None:
     with handing_over_soon():
-        assert sys.getswitchinterval() == pytest.approx(threads.SWITCH_INTERVAL_S)
+        assert sys.getswitchinterval() == pytest.approx(background.SWITCH_INTERVAL_S)
         raise ZeroDivisionError
+
+
+class TwoLoops(Background):
+    """Two loops that wait for the end, and one that does not heed it."""
+
+    def open(self, heedless: threading.Event) -> None:
+        """Begin them."""
+        self.ended: list[str] = []
+        for name in ("first", "second"):
+            self._begin_thread(self._wait, name)
+        self._begin_thread(heedless.wait, "heedless")
+
+    def _wait(self) -> None:
+        self._closed.wait()
+        self.ended.append(threading.current_thread().name)
+
+
+def test_closing_ends_the_loops_and_waits_no_longer_than_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that does not end is left behind; its thread does not hold up the end of the process."""
+    monkeypatch.setattr(background, "ENDING_S", 0.05)
+    loops, heedless = TwoLoops(), threading.Event()
+    loops.open(heedless)
+    loops.close()
+    assert sorted(loops.ended) == ["first", "second"]
+    (left,) = [thread for thread in threading.enumerate() if thread.name == "heedless"]
+    assert left.daemon
+    heedless.set()
+    left.join()
