@@ -158,11 +158,19 @@ def test_the_walk_has_its_stations() -> None:
 
 @pytest.mark.slow
 def test_a_traced_query_passes_the_stations_in_order() -> None:
-    """One query to a real server, on embedded Postgres and Valkey, with release slots."""
+    """One query to a real server, on embedded Postgres and Valkey, with release slots.
+
+    It is no longer than the page says, so that a change that lengthens the way of each query is seen.
+    """
     command = [sys.executable, "-m", "loadtests.trace_query", "--list"]
     out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=200).stdout
+    found = re.match(r"different texts: files (\d+), functions (\d+), calls (\d+)", out)
+    said = re.search(r"at most (\d+) files, (\d+) functions and (\d+) calls", MAP)
     visited = [tuple(line.split()[:2]) for line in out.splitlines()[1:]]
     places = [visited.index((path, name)) if (path, name) in visited else None for _, path, name in STATIONS]
 
     assert None not in places, [station for station, place in zip(STATIONS, places, strict=True) if place is None]
     assert places == sorted(place for place in places if place is not None)
+    assert found is not None
+    assert said is not None
+    assert all(int(traced) <= int(most) for traced, most in zip(found.groups(), said.groups(), strict=True)), found[0]
