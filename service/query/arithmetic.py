@@ -106,9 +106,12 @@ def clipped(name: str, amount: Amount, low: int, high: int) -> QueryColumn:
 
 def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amount) -> QueryColumn:
     step_log2 = min(left.step_log2, right.step_log2)
-    bits = 1 + max(each.bits + each.step_log2 - step_log2 for each in (left, right))
+    # An operand that is always zero is zero in steps of any size, and takes no bits from the other one.
+    bits = 1 + max(each.bits + each.step_log2 - step_log2 if each.bits else 0 for each in (left, right))
     step_log2 += max(bits - BITS_MAX, 0)
-    (first, a, b), (second, c, d) = (each.shifted(each.step_log2 - step_log2) for each in (left, right))
+    (first, a, b), (second, c, d) = (
+        each.shifted(each.step_log2 - step_log2 if each.bits else 0) for each in (left, right)
+    )
     bounds = (a + c, b + d) if operator == "add" else (a - d, b - c)
     is_whole = left.is_whole and right.is_whole and step_log2 == 0
     return _calculated(

@@ -33,6 +33,11 @@ def columns(draw: st.DrawFn, name: str) -> QueryColumn:
     return QueryColumn(name=name, kind=kind, coding=Coding(offset=low, span=span, step_log2=step_log2))
 
 
+def constant(name: str, steps: int, step_log2: int) -> QueryColumn:
+    """A column whose bounds leave it one value."""
+    return QueryColumn(name=name, kind="real", coding=Coding(offset=steps, span=0, step_log2=step_log2))
+
+
 def evaluated(result: QueryColumn, codes: dict[str, int], of: list[QueryColumn]) -> int:
     """The code that the engine gives a row."""
     stored = {each.name: np.array([codes[each.name]], dtype=each.coding.dtype) for each in of}
@@ -74,6 +79,17 @@ def test_two_operands(data: st.DataObject, a: QueryColumn, b: QueryColumn) -> No
         for name in ("a", "b"):
             column = a if name == "a" else b
             assert evaluated(result, codes | {name: column.coding.null_code}, [a, b]) == result.coding.null_code
+
+
+@pytest.mark.parametrize("make", [total, difference])
+@pytest.mark.parametrize("zero", [Amount.of_number(0), Amount.of_column(constant("b", 0, 60))])
+def test_adding_zero_rounds_nothing(make: Any, zero: Amount) -> None:
+    """However much larger its steps are than those of the other operand."""
+    a = QueryColumn(name="a", kind="real", coding=Coding(offset=1, span=2**52, step_log2=-100))
+    result = make("r", Amount.of_column(a), zero)
+    for code in (0, 1, 2**52):
+        found = evaluated(result, {"a": code, "b": 0}, [a, constant("b", 0, 60)])
+        assert value(result, found) == value(a, code)
 
 
 @given(data=st.data(), a=columns("a"), low=st.integers(-(2**53), 2**53), width=st.integers(0, 2**53))
