@@ -5,10 +5,8 @@ written out. The order of `select`, of `group_by` and within `and`, `or` and `in
 order of the answer's coordinates, and for the others the form does not set out to prove two conditions equivalent.
 `reuse` is left out: it says whether a stored answer will do, not what is asked.
 
-RFC 8785 (JSON Canonicalization Scheme) at the speed of a JSON writer that knows nothing of it.
-
-orjson sorts keys, writes no blanks and escapes as the scheme does; of what else the scheme says, only the spelling of
-numbers is left, and that is asked of a library that knows it. Anything unusual goes to that library as a whole.
+orjson writes it, because it is fast: it sorts keys, leaves no blanks and escapes as the scheme does. The spelling of
+floats is left to the library that knows the scheme, and so is any document with something unusual in it.
 """
 
 import hashlib
@@ -25,47 +23,6 @@ __all__ = ["canonical_bytes", "canonical_json", "query_hash", "request_hash", "t
 
 _AS_IT_IS: Final = frozenset({str, bool, int, type(None)})
 _OPTION: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # beyond 53 bits there is no canonical form
-
-
-class _Unusual(Exception):
-    """Something that orjson would write in another way."""
-
-
-def canonical_json(value: object) -> bytes:
-    """The canonical form: byte for byte what `rfc8785.dumps` gives, and its errors for what has none."""
-    try:
-        return orjson.dumps(_spelt(value), option=_OPTION)
-    except (_Unusual, orjson.JSONEncodeError):
-        return rfc8785.dumps(value)  # type: ignore[arg-type]  # whatever it may be, this knows the error for it
-
-
-def _spelt(value: object) -> Any:  # noqa: ANN401 - what orjson takes
-    """The value with every float spelt out. Raises _Unusual."""
-    kind = type(value)
-    if kind in _AS_IT_IS:
-        return value
-    if kind is float:
-        return _spelt_float(value)
-    if kind is dict:
-        return _spelt_members(value)  # type: ignore[arg-type]
-    if kind is list or kind is tuple:
-        return [_spelt(member) for member in value]  # type: ignore[attr-defined]
-    raise _Unusual
-
-
-@lru_cache(maxsize=1024)  # the same few amounts of noise come again and again; 0.0 and -0.0 are spelt alike
-def _spelt_float(value: float) -> orjson.Fragment:
-    return orjson.Fragment(rfc8785.dumps(value))
-
-
-def _spelt_members(members: dict[object, object]) -> dict[object, object]:
-    """Keys are sorted by UTF-16 in the scheme and by UTF-8 in orjson, which is the same for ASCII."""
-    try:
-        if not "".join(members).isascii():  # type: ignore[arg-type]  # what is no text is refused here
-            raise _Unusual
-    except TypeError:
-        raise _Unusual from None
-    return {key: member if type(member) in _AS_IT_IS else _spelt(member) for key, member in members.items()}
 
 
 def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
@@ -91,3 +48,44 @@ def query_hash(canonical: bytes) -> str:
 def request_hash(canonical: bytes, *, reuse: bool) -> bytes:
     """By what two requests under one key are told apart: the canonical form, and whether a stored answer will do."""
     return hashlib.sha256(b"%d:%s" % (reuse, canonical)).digest()
+
+
+def canonical_json(value: object) -> bytes:
+    """The canonical form: byte for byte what `rfc8785.dumps` gives, and its errors for what has none."""
+    try:
+        return orjson.dumps(_spelt(value), option=_OPTION)
+    except (_Unusual, TypeError):  # a TypeError is orjson's own, or of a key that is no text
+        return rfc8785.dumps(value)  # type: ignore[arg-type]  # whatever it may be, this knows the error for it
+
+
+class _Unusual(Exception):
+    """Something that orjson would write in another way."""
+
+
+def _spelt(value: object) -> object:
+    """A copy of the value with every float spelt out. Raises _Unusual."""
+    whole: list[Any] = [value]
+    copies: list[Any] = [whole]
+    for copy in copies:  # each object and list found in a copy is copied in its place, and joins the end of the line
+        for place, member in copy.items() if type(copy) is dict else enumerate(copy):
+            kind = type(member)
+            if kind in _AS_IT_IS:
+                continue
+            if kind is float:
+                copy[place] = _spelt_float(member)
+                continue
+            if kind is dict:
+                if not all(map(str.isascii, member)):  # of others the scheme sorts UTF-16, and orjson UTF-8
+                    raise _Unusual
+                copy[place] = dict(member)
+            elif kind is list or kind is tuple:
+                copy[place] = list(member)
+            else:
+                raise _Unusual
+            copies.append(copy[place])
+    return whole[0]
+
+
+@lru_cache(maxsize=1024)  # the same few amounts of noise come again and again; 0.0 and -0.0 are spelt alike
+def _spelt_float(value: float) -> orjson.Fragment:
+    return orjson.Fragment(rfc8785.dumps(value))
