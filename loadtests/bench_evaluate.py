@@ -84,7 +84,7 @@ def make_people() -> People:
     age = random.integers(0, 121, PEOPLE).astype(np.uint8)
     district = random.integers(0, DISTRICTS, PEOPLE).astype(np.uint8)
     spend = np.round(random.random(PEOPLE) * 500, 2)
-    step_log2 = coding_of(schema.table("people").columns["spend"]).step_log2
+    step_log2 = coding_of(schema.tables["people"].columns["spend"]).step_log2
     codes: dict[str, Codes] = {
         "age": age,
         "district": district,

@@ -83,7 +83,7 @@ def sums() -> Figures:
         }
     )
     memory = DatasetMemory(schema)
-    step_log2 = coding_of(schema.table("people").columns["spend"]).step_log2
+    step_log2 = coding_of(schema.tables["people"].columns["spend"]).step_log2
     spend = np.rint(np.ldexp(random.random(PEOPLE) * 500, -step_log2)).astype(np.uint64)
     memory.add_individuals(np.arange(PEOPLE), {"spend": spend}, np.full(PEOPLE, 2**60))
     query = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 1e5}}

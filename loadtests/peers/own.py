@@ -22,9 +22,8 @@ from service.core.units import UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.columns import coding_of
-from service.query.kept_plans import KeptPlans
 from service.query.parse import kept_query
-from service.query.plan import compile_query
+from service.query.plan import KeptPlans, compile_query
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
 
@@ -80,7 +79,7 @@ def engine(columns: Columns) -> Ask:
 
 def _memory(schema: Schema, columns: Columns, people: int) -> DatasetMemory:
     memory = DatasetMemory(schema)
-    coded = schema.table("people").columns
+    coded = schema.tables["people"].columns
     codes = {name: column[:people].astype(coding_of(coded[name]).dtype) for name, column in columns.items()}
     memory.add_individuals(np.arange(people), codes, np.full(people, BUDGET_RHO * UNITS_PER_RHO))
     return memory

@@ -24,8 +24,9 @@ from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
 from service.engine.tallies import blocks_of
 from service.engine.terms import Unit
 from service.query.conditions import All
+from service.query.layout import BLOCK_ROWS, rows_in_run
 from service.query.plan import Count, Histogram, Plan
-from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
+from service.query.working_memory import STRETCH_ROWS
 
 
 def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:

@@ -22,7 +22,7 @@ from service.query.schema import EventsTable
 
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
-    table = memory.schema.table(plan.table)
+    table = memory.schema.tables[plan.table]
     codings = {**memory.codings(plan.table), **{name: column.coding for name, column in plan.columns.items()}}
     rows_max = plan.rows_kept or (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(

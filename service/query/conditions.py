@@ -1,10 +1,8 @@
-"""Predicates over integer codes, in negation normal form.
+"""The meaning of a condition in one table: a predicate over integer codes, in negation normal form.
 
 A leaf is false for a NULL, but for the one that asks for it, and there is no negation: SQL's three-valued logic
 selects a row if and only if its condition is TRUE, and with negations pushed down to the leaves "not true" and
 "unknown" need not be told apart.
-
-From a condition of the language to a predicate over the codes of one table.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -92,9 +90,12 @@ def within(column: str, low: int, high: int, *, span: int) -> Predicate:
     return Within(column, low, high) if low <= high else Nothing()
 
 
-def among(column: str, codes: Iterable[int], *, span: int, negated: bool = False) -> Predicate:
-    """The rows whose code is one of `codes`, or with `negated` another code of the domain `0..span`."""
-    chosen = sorted({code for code in codes if 0 <= code <= span})
+def among(column: str, codes: Iterable[int | Fraction], *, span: int, negated: bool = False) -> Predicate:
+    """The rows whose code is one of `codes`, or with `negated` another code of the domain `0..span`.
+
+    A number between two codes, or outside of the domain, is no row's.
+    """
+    chosen = sorted({int(code) for code in codes if 0 <= code <= span and code == int(code)})
     if negated:
         return _others(column, chosen, span)
     if not chosen:
@@ -148,41 +149,43 @@ def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
     """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
     if where is None:
         return All()
-    if _size(where, depth=1) > CONDITIONS_MAX:
+    nodes = _nodes(where)
+    literals = sum(2 if isinstance(node, Between) else isinstance(node, Comparison) for node in nodes)
+    if len(nodes) + literals > CONDITIONS_MAX:
         raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
-    if _listed(where) > LISTED_MAX:
+    if sum(len(node.in_[1]) for node in nodes if isinstance(node, In)) > LISTED_MAX:
         raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
     return _reduced(where, columns, negated=False, field="where")
 
 
-def _size(node: Condition, *, depth: int) -> int:
-    """Conditions and the literals that are compared with. Raises QueryProblem before recursing too deep."""
-    if depth > DEPTH_MAX:
-        raise QueryProblem.of("where", f"is nested more than {DEPTH_MAX} deep")
-    match node:
-        case And(and_=parts) | Or(or_=parts):
-            return 1 + sum(_size(part, depth=depth + 1) for part in parts)
-        case Not(not_=part):
-            return 1 + _size(part, depth=depth + 1)
-        case In() | IsNull():
-            return 1
-        case Between():
-            return 3
-        case _:
-            return 2
-
-
-def _listed(node: Condition) -> int:
-    """The literals of all lists."""
-    match node:
-        case And(and_=parts) | Or(or_=parts):
-            return sum(map(_listed, parts))
-        case Not(not_=part):
-            return _listed(part)
-        case In(in_=(_, literals)):
-            return len(literals)
+def listed_codes(predicate: Predicate) -> int:
+    """How many codes the lists of a predicate have, all of them together."""
+    match predicate:
+        case Conjunction(parts) | Disjunction(parts):
+            return sum(map(listed_codes, parts))
+        case Among(_, codes):
+            return len(codes)
         case _:
             return 0
+
+
+def _nodes(where: Condition) -> list[Condition]:
+    """The condition with all that it is made of. Raises QueryProblem for one nested too deep, before any recursion."""
+    nodes: list[Condition] = []
+    level = [where]
+    for _ in range(DEPTH_MAX):
+        nodes += level
+        below: list[Condition] = []
+        for node in level:
+            match node:
+                case And(and_=parts) | Or(or_=parts):
+                    below += parts
+                case Not(not_=part):
+                    below.append(part)
+        level = below
+    if level:
+        raise QueryProblem.of("where", f"is nested more than {DEPTH_MAX} deep")
+    return nodes
 
 
 def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
@@ -239,11 +242,11 @@ def _membership(
 ) -> Predicate:
     column = columns.value(value, f"{field}[0]")
     positions = [position_of(literal, column, f"{field}[1][{place}]") for place, literal in enumerate(literals)]
-    return among(column.name, _codes(positions), span=column.coding.span, negated=negated)
+    return among(column.name, positions, span=column.coding.span, negated=negated)
 
 
 def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
-    left, right = node.pair
+    left, right = getattr(node, node.KIND)
     is_ordered = node.KIND in _OPPOSITE
     if isinstance(right, (bool, int, float, str)):
         column = columns.value(left, f"{field}[0]")
@@ -257,7 +260,7 @@ def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: 
     if is_ordered:
         low, high = _range(_OPPOSITE[node.KIND] if negated else node.KIND, position, span)
         return within(name, low, high, span=span)
-    return among(name, _codes([position]), span=span, negated=(node.KIND == "ne") is not negated)
+    return among(name, [position], span=span, negated=(node.KIND == "ne") is not negated)
 
 
 def _range(operator: str, position: int | Fraction, span: int) -> tuple[int, int]:
@@ -270,8 +273,3 @@ def _range(operator: str, position: int | Fraction, span: int) -> tuple[int, int
             return 0, floor(position)
         case _:
             return 0, ceil(position) - 1
-
-
-def _codes(positions: list[int | Fraction]) -> list[int]:
-    """The positions that are codes: a number between two integers equals neither."""
-    return [int(position) for position in positions if position == int(position)]

@@ -26,7 +26,6 @@ from service.query.layout import (
     Layout,
     ListedValues,
     domain_of,
-    entries_of_row,
 )
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
@@ -97,7 +96,7 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     """The public cost of a plan on a table of a dataset of at most `capacity` individuals."""
     rows = table.rows_max(capacity)
     touched = min(rows, capacity)
-    entries = rows * entries_of_row(plan.items)
+    entries = rows * plan.entries_of_row
     time_ns = speed.query + speed.literal * _literals(plan.predicate) + speed.searched_row * _table_steps(plan)
     time_ns += rows * speed.leaf_row * (1 + _leaves(plan.predicate, plan))
     time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _sought_steps(plan))
@@ -150,7 +149,7 @@ class Costs:
         return known
 
     def _worked_out(self, plan: Plan) -> PublicCost:
-        return cost_of(plan, self.schema.table(plan.table), capacity=self._capacity, speed=self._speed)
+        return cost_of(plan, self.schema.tables[plan.table], capacity=self._capacity, speed=self._speed)
 
 
 def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
@@ -165,13 +164,13 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 
 
 def _coordinate_ns(plan: Plan, speed: Speed) -> float:
-    """Of the noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
+    """The noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
     labelled = speed.label if plan.dimension <= LABELS_MAX else 0.0
     return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.sigma_steps * ERROR
 
 
 def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Of charging and debiting, for each individual touched."""
+    """Charging and debiting one individual that is touched."""
     if plan.has_one_norm:
         return speed.individual
     is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
@@ -181,11 +180,11 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
 
 
 def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Of adding up and clipping, for each entry of a row."""
+    """Adding up and clipping one entry of a row."""
     if isinstance(table, EventsTable) and _adds_one_number(plan):
         return speed.scalar_entry
     clipped = speed.clipped_entry if plan.clip_binds else 0.0
-    if isinstance(table, EventsTable) or entries_of_row(plan.items) > 1:
+    if isinstance(table, EventsTable) or plan.entries_of_row > 1:
         return speed.entry + clipped
     return clipped + (speed.scatter_entry * (1 + len(plan.group_by)) if plan.dimension > 1 else 0.0)
 
@@ -196,7 +195,7 @@ def _adds_one_number(plan: Plan) -> bool:
 
 
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
-    """Of matrices, of which each entry is put into its place before the first row is looked at."""
+    """Putting each entry of a matrix into its place, before the first row is looked at."""
     return speed.entry * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
 
 

@@ -205,12 +205,6 @@ class Comparison(Closed):
 
     KIND: ClassVar[str]
 
-    @property
-    def pair(self) -> tuple[Row, Operand]:
-        """Both sides."""
-        found: tuple[Row, Operand] = getattr(self, self.KIND)
-        return found
-
 
 class Eq(Comparison):
     """Equal."""

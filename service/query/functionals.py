@@ -57,13 +57,13 @@ def listed_histogram(
     return Histogram(column=places.name, size=len(codes), name=name), listed
 
 
-def weighed(items: Sequence[tuple[PlanItem, object]], columns: Mapping[str, QueryColumn]) -> Predicate:
+def weighed(items: Sequence[PlanItem], columns: Mapping[str, QueryColumn]) -> Predicate:
     """The rows that some item adds anything but zero for, where all items list their values; otherwise every row.
 
     It may stand beside the conditions of a query where all selected rows count, because rows that add nothing do not.
     """
     listed: dict[str, set[int]] = {}
-    for item, _ in items:
+    for item in items:
         match None if isinstance(item, (Count, CountIndividuals)) else columns[item.column].formula:
             case Weighted(column=name, codes=codes, steps=steps):
                 found = {code for code, step in zip(codes, steps, strict=True) if step != 0}

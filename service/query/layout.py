@@ -6,7 +6,9 @@ coordinates. Names are made on demand: an answer may have a million coordinates,
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
+from math import prod
 
 from service.query.calendar import Labels, date_text, time_text
 from service.query.parts import Parts
@@ -14,7 +16,9 @@ from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, Date
 from service.query.sparse_matrix import SparseMatrix
 
 __all__ = [
+    "BLOCK_ROWS",
     "LABELS_MAX",
+    "RUN_ENTRIES",
     "Axis",
     "Count",
     "CountIndividuals",
@@ -29,10 +33,18 @@ __all__ = [
     "Sum",
     "domain_of",
     "entries_of_row",
+    "rows_in_run",
 ]
 
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
+BLOCK_ROWS = 2**16
+"""Individuals, a page of slots, that are looked at at a time, and worked on at a time where each has one entry.
+
+They stay in cache from the condition to the debit, and the calls of one block cost less than a tenth of its arithmetic.
+"""
+RUN_ENTRIES = 2**18
+"""Entries of vectors, rows times the most entries of a row, that are worked on at a time."""
 
 Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
 Label = dict[str, str | int | bool]
@@ -52,26 +64,18 @@ Domain = Countable | Parts | ListedValues
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """1 for each selected row."""
+    """1 for each selected row; `title` is what labels write."""
 
     size: int = 1
-
-    @property
-    def title(self) -> str:
-        """As labels write it."""
-        return "count"
+    title: str = "count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountIndividuals:
-    """1 for each individual with a selected row."""
+    """1 for each individual with a selected row; `title` is what labels write."""
 
     size: int = 1
-
-    @property
-    def title(self) -> str:
-        """As labels write it."""
-        return "count_individuals"
+    title: str = "count_individuals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,14 @@ def entries_of_row(items: Sequence[PlanItem]) -> int:
     return sum(item.matrix.most if isinstance(item, Functionals) else 1 for item in items)
 
 
+def rows_in_run(*, entries: int, is_of_events: bool) -> int:
+    """How many chosen rows of at most `entries` entries are made into vectors at a time, or one individual's if more.
+
+    Public, so that the working memory has a public bound (`service.query.working_memory`).
+    """
+    return BLOCK_ROWS if entries == 1 and not is_of_events else max(RUN_ENTRIES // entries, 1)
+
+
 def domain_of(column: Domain) -> Sequence[str | int | bool]:
     """The values of a column in the order of their codes, without listing them."""
     match column:
@@ -151,25 +163,22 @@ def domain_of(column: Domain) -> Sequence[str | int | bool]:
             return (False, True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """The coordinates of one answer. Coordinate = group * block + offset of the item + the item's own coordinate."""
 
     groups: tuple[tuple[str, Domain], ...]
     items: tuple[tuple[PlanItem, Domain | None], ...]  # a histogram with its values, anything else with None
 
-    @property
+    @cached_property
     def block(self) -> int:
         """How many coordinates one group has."""
         return sum(item.size for item, _ in self.items)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """How many coordinates there are."""
-        dimension = self.block
-        for _, column in self.groups:
-            dimension *= len(domain_of(column))
-        return dimension
+        return self.block * prod(len(domain_of(column)) for _, column in self.groups)
 
     def labels(self) -> list[Label]:
         """One name for each coordinate, or none at all above 10,000 coordinates, where `axes` must do."""
@@ -184,17 +193,15 @@ class Layout:
         ]
 
     def axes(self) -> list[Axis]:
-        """The same in a few lines whatever the dimension: the groups from the outermost in, then the select items."""
-        return [*(_column_axis(name, column) for name, column in self.groups), {"select": list(self._item_axes())}]
-
-    def _item_axes(self) -> Iterator[Axis]:
-        offset = 0
+        """The coordinates in a few lines whatever their number: the groups from the outermost in, then the items."""
+        offset, items = 0, []
         for item, column in self.items:
             axis: Axis = {"select": item.title, "offset": offset, "size": item.size}
             if isinstance(item, Histogram) and column is not None:
                 axis["values"] = _column_axis(item.label, column)
-            yield axis
+            items.append(axis)
             offset += item.size
+        return [*(_column_axis(name, column) for name, column in self.groups), {"select": items}]
 
 
 def _item_labels(item: PlanItem, column: Domain | None) -> Iterator[Label]:

@@ -28,7 +28,7 @@ DEPTH_MAX = 16  # of objects and lists within each other
 ERRORS_MAX = 20
 KEPT_BODY_BYTES_MAX = 1024
 KEPT_MAX = 256
-"""So many queries of short texts are kept, the last ones asked."""
+"""How many queries of short texts are kept, the last ones asked."""
 
 # The closing quote is optional so that an unterminated string is one match to the end, not a new search at every quote.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -78,8 +78,17 @@ def document_of(body: bytes) -> object:
     """The JSON document in a body; what JSON leaves open is marked, and refused by `query_of`. Raises QueryProblem."""
     if len(body) > BODY_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes")
-    _check_depth(body)
-    return _document(body)
+    if body.count(b"[") + body.count(b"{") > DEPTH_MAX:  # fewer cannot be nested deeper, wherever they stand
+        _check_depth(body)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise QueryProblem.of("body", f"is not UTF-8 at byte {error.start}") from None
+    try:
+        return _READER.decode(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise QueryProblem.of("body", f"is not JSON at {place}: {error.msg}") from None
 
 
 def query_of(document: object) -> Query:
@@ -92,8 +101,6 @@ def query_of(document: object) -> Query:
 
 
 def _check_depth(body: bytes) -> None:
-    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
-        return  # so few cannot be nested deeper, wherever they stand
     depth = 0
     for bracket in _STRING.sub(b"", body).translate(None, _NOT_BRACKETS):
         if bracket in b"[{":
@@ -148,18 +155,6 @@ def _constant(name: str) -> _Refused:
 _READER = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=_integer, parse_float=_real, parse_constant=_constant, strict=True
 )
-
-
-def _document(body: bytes) -> object:
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise QueryProblem.of("body", f"is not UTF-8 at byte {error.start}") from None
-    try:
-        return _READER.decode(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise QueryProblem.of("body", f"is not JSON at {place}: {error.msg}") from None
 
 
 def _errors(error: ValidationError, document: object) -> list[FieldError]:

@@ -1,11 +1,17 @@
-"""A query checked against the public schema: everything the engine, the noise and the reply need to know about it."""
+"""A query checked against the public schema: everything the engine, the noise and the reply need to know about it.
 
-from collections.abc import Iterator, Mapping, Sequence
+The plans of short queries are kept, each by its query object: `service.query.parse.kept_query` gives one object for one
+text of one asker, so that a text that is asked again is neither read nor compiled again, and nobody can tell by a
+duration what another has asked. Queries that compare equal are not the same: to Python, 1 is True.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
 from service.query.canonical import canonical_bytes, query_hash, table_of
-from service.query.columns import QueryColumn
-from service.query.conditions import Predicate, conjunction, predicate_of
+from service.query.columns import Placed, QueryColumn, Weighted
+from service.query.conditions import Predicate, conjunction, listed_codes, predicate_of
 from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import (
@@ -30,8 +36,9 @@ from service.query.layout import (
     PlanItem,
     Sum,
     domain_of,
+    entries_of_row,
 )
-from service.query.parse import BODY_BYTES_MAX
+from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Extent, Precision, Scale, ScaleRequest, half_width_95, precision_of, scale_of
@@ -43,6 +50,7 @@ __all__ = [
     "CountIndividuals",
     "Functionals",
     "Histogram",
+    "KeptPlans",
     "Plan",
     "PlanItem",
     "Sum",
@@ -50,6 +58,11 @@ __all__ = [
 ]
 
 DIMENSION_MAX = 2**20
+KEPT_CANONICAL_BYTES_MAX: Final = 2048
+KEPT_CODES_MAX: Final = 2**10
+"""Codes in lists of a plan that is kept: they may be longer than the text that they are of."""
+
+Registration = TypeVar("Registration")
 _ONE = Extent(low=1, high=1, step_log2=0, integral=True)
 _ONCE = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
 
@@ -70,13 +83,13 @@ class Plan:
     l2_clip: float  # query units; what was asked for, or the natural bound if that is smaller
     sigma: float  # query units
     sigma_steps: float  # sigma / grid, exactly
-    has_one_norm: bool  # every touched individual has the same norm, and so the same charge, whatever the data
+    has_one_norm: bool  # each individual's row is counted at one coordinate: its norm and charge are those of any other
     worst_case_units: int  # no individual is charged more, in units of 2^-40 rho
-    half_width_95: float  # query units; a multiple of the grid that the noise keeps to with probability 0.95 or more
     canonical: bytes
     query_hash: str
     columns: Mapping[str, QueryColumn]  # those that are read, by the name that predicate, groups and items use
-    rows_kept: int | None  # of the selected rows of an individual, so many count; None: all
+    rows_kept: int | None  # the most selected rows of an individual that count; None: all do
+    entries_of_row: int  # the most entries that one row adds, to all items together
     reuse: bool
     rule: str
 
@@ -84,6 +97,11 @@ class Plan:
     def labels(self) -> list[Label]:
         """One object for each coordinate, such as {"country": "NO", "select": "count"}; none above 10,000."""
         return self.layout.labels()
+
+    @property
+    def half_width_95(self) -> float:
+        """Query units; a multiple of the grid that the noise keeps to with probability 0.95 or more."""
+        return half_width_95(sigma=self.sigma, grid_log2=self.grid_log2)
 
     def is_met_by(self, *, sigma: float, grid_log2: int) -> bool:
         """Whether a released answer to this query has no more noise than is asked for, on the same grid."""
@@ -101,21 +119,22 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
     name = table_of(query, schema)
-    if name not in schema.tables:
-        raise QueryProblem.of("from", f"there is no table {quoted(name)}")
     columns = RowColumns(schema, name)
     where = predicate_of(query.where, columns)
     groups = _groups(query, columns)
     layout = _layout(groups, tuple(_items(query, columns)))
+    items = tuple(item for item, _ in layout.items)
     rows_kept = _rows_kept(query, columns.table)
-    precision = precision_of(query.noise, budget_units=budget_units)
-    scale = _scale(query, layout, columns, capacity, precision)
+    if rows_kept is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
+        where = conjunction([where, weighed(items, columns.used)])
+    is_alone = columns.table.kind == "individuals" and len(items) == 1
+    scale = _scale(query, layout, columns, capacity, precision_of(query.noise, budget_units=budget_units), rows_kept)
     canonical = _canonical(query, name)
     return Plan(
         table=name,
-        predicate=where if rows_kept else conjunction([where, weighed(layout.items, columns.used)]),
+        predicate=where,
         group_by=tuple(group.column.name for group in groups),
-        items=tuple(item for item, _ in layout.items),
+        items=items,
         dimension=layout.dimension,
         layout=layout,
         grid_log2=scale.grid_log2,
@@ -124,15 +143,15 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         l2_clip=scale.l2_clip,
         sigma=scale.sigma,
         sigma_steps=scale.sigma_steps,
-        has_one_norm=_has_one_norm(query, columns.table),
+        has_one_norm=is_alone and not isinstance(items[0], Sum | Functionals),
         worst_case_units=scale.worst_case_units,
-        half_width_95=half_width_95(sigma=scale.sigma, grid_log2=scale.grid_log2),
         canonical=canonical,
         query_hash=query_hash(canonical),
         reuse=query.reuse,
         rule=query.rule,
         columns=columns.used,
         rows_kept=rows_kept,
+        entries_of_row=entries_of_row(items),
     )
 
 
@@ -142,6 +161,29 @@ def _canonical(query: Query, table: str) -> bytes:
     if len(canonical) > BODY_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes in its canonical form")
     return canonical
+
+
+class KeptPlans(Generic[Registration]):
+    """At most KEPT_MAX plans of short queries. Thread-safe."""
+
+    def __init__(self, compiled: Callable[[Query, Registration], Plan]) -> None:
+        """`compiled` gives the plan of a query under a registration, which is an object that never changes."""
+        self._compiled = compiled
+        self._kept: dict[int, tuple[Query, Registration, Plan]] = {}  # by the identity of the query, which is held
+
+    def of(self, query: Query, registration: Registration) -> Plan:
+        """The plan. Raises what `compiled` raises."""
+        kept = self._kept.get(id(query))
+        if kept is not None and kept[0] is query and kept[1] is registration:
+            return kept[2]
+        plan = self._compiled(query, registration)
+        has_matrix = any(isinstance(item, Functionals) for item in plan.items)
+        is_long = len(plan.canonical) > KEPT_CANONICAL_BYTES_MAX or listed_codes(plan.predicate) > KEPT_CODES_MAX
+        if not has_matrix and not is_long:
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            self._kept[id(query)] = query, registration, plan
+        return plan
 
 
 def _groups(query: Query, columns: RowColumns) -> list[Group]:
@@ -175,24 +217,17 @@ def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Domain
         if item in places:
             raise QueryProblem.of(field, f"repeats select[{places[item]}]")
         places[item] = place
-        if isinstance(item, LinearItem):
-            yield from ((each, None) for each in functionals_of(item.linear, columns, place))
-        else:
-            yield _item(item, query, columns, place)
-
-
-def _item(
-    item: CountItem | CountIndividualsItem | SumItem | HistogramItem, query: Query, columns: RowColumns, place: int
-) -> tuple[PlanItem, Domain | None]:
-    match item:
-        case CountItem():
-            return Count(), None
-        case CountIndividualsItem():
-            return CountIndividuals(), None
-        case SumItem():
-            return Sum(column=_summable(item, columns, f"select[{place}].sum").name), None
-        case HistogramItem():
-            return _histogram(item, query, columns, place)
+        match item:
+            case CountItem():
+                yield Count(), None
+            case CountIndividualsItem():
+                yield CountIndividuals(), None
+            case SumItem():
+                yield Sum(column=_summable(item, columns, f"{field}.sum").name), None
+            case HistogramItem():
+                yield _histogram(item, query, columns, place)
+            case LinearItem():
+                yield from ((each, None) for each in functionals_of(item.linear, columns, place))
 
 
 def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
@@ -218,22 +253,20 @@ def _histogram(item: HistogramItem, query: Query, columns: RowColumns, place: in
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
-def _scale(query: Query, layout: Layout, columns: RowColumns, capacity: int, precision: Precision) -> Scale:
-    rows_kept = _rows_kept(query, columns.table)
+def _scale(
+    query: Query, layout: Layout, columns: RowColumns, capacity: int, precision: Precision, rows_kept: int | None
+) -> Scale:
+    rows_max = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
     return scale_of(
         ScaleRequest(
             extents=tuple(_extent(item, columns) for item, _ in layout.items),
-            rows=_rows_max(columns.table) if rows_kept is None else rows_kept,
+            rows=rows_max if rows_kept is None else rows_kept,
             groups=layout.dimension // layout.block,
             capacity=capacity,
             l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
             precision=precision,
         )
     )
-
-
-def _rows_max(table: DataTable) -> int:
-    return table.rows_per_individual if isinstance(table, EventsTable) else 1
 
 
 def _rows_kept(query: Query, table: DataTable) -> int | None:
@@ -243,12 +276,6 @@ def _rows_kept(query: Query, table: DataTable) -> int | None:
     if not isinstance(table, EventsTable):
         raise QueryProblem.of("per_individual.rows", "is for event tables; an individual has one row in this one")
     return rows if rows < table.rows_per_individual else None
-
-
-def _has_one_norm(query: Query, table: DataTable) -> bool:
-    """Each individual has one row, and a row is counted at one coordinate."""
-    is_sum = isinstance(query.select[0], (SumItem, LinearItem))
-    return table.kind == "individuals" and len(query.select) == 1 and not is_sum
 
 
 def _extent(item: PlanItem, columns: RowColumns) -> Extent:

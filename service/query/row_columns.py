@@ -21,6 +21,9 @@ class RowColumns:
     """The columns of one table in one query; `used` collects those that the query has named."""
 
     def __init__(self, schema: Schema, table: str) -> None:
+        """Raises QueryProblem if there is no such table."""
+        if table not in schema.tables:
+            raise QueryProblem.of("from", f"there is no table {quoted(table)}")
         self.table: DataTable = schema.tables[table]
         self.used: dict[str, QueryColumn] = {}
         self._people = schema.individuals_name
@@ -29,10 +32,18 @@ class RowColumns:
     def named(self, name: str, field: str) -> QueryColumn:
         """The column of that name. Raises QueryProblem if there is none, or if it is not data."""
         prefix, _, own = name.partition(".")
+        formula = None
+        declared: Column | None = self.table.columns.get(name)
         if isinstance(self.table, EventsTable) and prefix == self._people and own:
-            declared = _data(self._individuals.columns.get(own), name, field)
-            return self._added(_stored(name, declared, OwnColumn(column=own)))
-        return self._added(_stored(name, _data(self.table.columns.get(name), name, field), None))
+            formula, declared = OwnColumn(column=own), self._individuals.columns.get(own)
+        if declared is None:
+            raise QueryProblem.of(field, f"there is no column {quoted(name)} in this table")
+        if isinstance(declared, BudgetColumn):
+            raise QueryProblem.of(
+                field, f"{quoted(name)} holds the individuals' limits; it is not data and cannot be queried"
+            )
+        coding = coding_of(declared)
+        return self.add(QueryColumn(name=name, kind=declared.type, coding=coding, declared=declared, formula=formula))
 
     def value(self, node: Row, field: str) -> QueryColumn:
         """The column that a value of the row is read or calculated as. Raises QueryProblem naming the field."""
@@ -41,16 +52,16 @@ class RowColumns:
                 return self.named(name, f"{field}.col")
             case Add(add=(left, right)):
                 first, second = self._number(left, f"{field}.add[0]"), self._number(right, f"{field}.add[1]")
-                return self._added(total(_between(left, "+", right), first, second))
+                return self.add(total(_between(left, "+", right), first, second))
             case Sub(sub=(left, right)):
-                return self._added(self._difference(left, right, f"{field}.sub"))
+                return self.add(self._difference(left, right, f"{field}.sub"))
             case Mul(mul=(left, right)):
                 first, second = self._number(left, f"{field}.mul[0]"), self._number(right, f"{field}.mul[1]")
-                return self._added(product(_between(left, "*", right), first, second))
+                return self.add(product(_between(left, "*", right), first, second))
             case Abs(abs=inner):
-                return self._added(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
+                return self.add(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
             case Clip():
-                return self._added(self._clipped(node, f"{field}.clip"))
+                return self.add(self._clipped(node, f"{field}.clip"))
 
     def compared(self, left: Row, right: Row, field: str, *, is_ordered: bool) -> QueryColumn:
         """A column that is below, at or above zero where `left` is below, at or above `right`."""
@@ -59,7 +70,7 @@ class RowColumns:
         if {first.kind, second.kind} <= {"integer", "real"} or (
             first.kind == second.kind != "category" and first.is_ordered
         ):
-            return self._added(difference(name, Amount.of_column(first), Amount.of_column(second)))
+            return self.add(difference(name, Amount.of_column(first), Amount.of_column(second)))
         if first.kind != second.kind or not _same_domain(first, second):
             raise QueryProblem.of(f"{field}[1]", f"is {_kind(second)} and cannot be compared with {_kind(first)}")
         if is_ordered:
@@ -67,13 +78,10 @@ class RowColumns:
                 f"{field}[0]", "has no order; lt, le, gt, ge and between take numbers, dates and times"
             )
         codes = Amount.of_codes(first), Amount.of_codes(second)
-        return self._added(difference(f"codes of {name}", *codes))
+        return self.add(difference(f"codes of {name}", *codes))
 
     def add(self, column: QueryColumn) -> QueryColumn:
-        """Note a column that is made of others."""
-        return self._added(column)
-
-    def _added(self, column: QueryColumn) -> QueryColumn:
+        """Note a column that the query reads."""
         self.used[column.name] = column
         return column
 
@@ -165,22 +173,6 @@ def text_of(node: Operand) -> str:
 
 def _between(left: Operand, sign: str, right: Operand) -> str:
     return f"({text_of(left)} {sign} {text_of(right)})"
-
-
-def _stored(name: str, declared: Column, formula: OwnColumn | None) -> QueryColumn:
-    if isinstance(declared, BudgetColumn):
-        raise TypeError("a budget column holds limits, not data")
-    return QueryColumn(name=name, kind=declared.type, coding=coding_of(declared), declared=declared, formula=formula)
-
-
-def _data(column: Column | None, name: str, field: str) -> Column:
-    if column is None:
-        raise QueryProblem.of(field, f"there is no column {quoted(name)} in this table")
-    if isinstance(column, BudgetColumn):
-        raise QueryProblem.of(
-            field, f"{quoted(name)} holds the individuals' limits; it is not data and cannot be queried"
-        )
-    return column
 
 
 def _same_domain(first: QueryColumn, second: QueryColumn) -> bool:

@@ -269,19 +269,15 @@ class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_leng
             raise ValueError("exactly one table must be of kind individuals")
         return self
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, IndividualsTable | EventsTable]:
         """The tables by name, in the order of declaration."""
         return self.root
 
-    @property
+    @cached_property
     def individuals_name(self) -> str:
         """The name of the one table of individuals."""
         return next(name for name, table in self.root.items() if table.kind == "individuals")
-
-    def table(self, name: str) -> IndividualsTable | EventsTable:
-        """The table of that name. Raises KeyError if there is none."""
-        return self.root[name]
 
     @property
     def budget_column(self) -> str | None:

@@ -10,46 +10,39 @@ from typing import Final
 from service.core.arrays import narrowest
 from service.query.columns import Intervals, Placed, QueryColumn, Weighted, listed
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
-from service.query.layout import Count, CountIndividuals, Functionals, entries_of_row
+from service.query.layout import BLOCK_ROWS, Count, CountIndividuals, Functionals, rows_in_run
 from service.query.plan import Plan
 from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [
-    "BLOCK_ROWS",
     "CODE_TABLE_SPAN_MAX",
     "LISTED_MAX",
     "PAGE_SLOTS",
     "RUNS_MAX",
-    "RUN_ENTRIES",
     "SCAN_WORTH",
     "STRETCH_ROWS",
     "TABLE_SPAN_MAX",
-    "rows_in_run",
-    "values_bytes",
     "working_bytes",
 ]
 
-BLOCK_ROWS: Final = 2**16
-"""So many individuals, a page of slots, are looked at at a time, and worked on at a time where each has one entry: they
-stay in cache from the condition to the debit, and the calls of one block cost less than a tenth of its arithmetic."""
 STRETCH_ROWS: Final = 2**18
-"""So many rows of events are looked at at a time, or one individual's if these are more."""
-RUN_ENTRIES: Final = 2**18
-"""So many entries of vectors, rows times the most entries of a row, are worked on at a time."""
+"""Rows of events that are looked at at a time, or one individual's if these are more."""
 LISTED_MAX: Final = 2**20
-"""So many rows are looked up through an index at a time; for more, all rows are looked at."""
+"""The most rows that are looked up through an index at a time; for more, all rows are looked at."""
 SCAN_WORTH: Final = 64
-"""All rows are looked at unless so many times as many as are listed: picking one costs as much as passing half of that,
-so that the price of looking at all covers both ways."""
+"""An index is used where all rows are at least this many times the listed ones, and else all rows are looked at.
+
+Picking a listed row costs as much as passing half as many, so that the price of looking at all rows covers both ways.
+"""
 CODE_TABLE_SPAN_MAX: Final = 2**16
-"""The interval or weight of a value of a column with so many codes is looked up in a table of eight bytes a code."""
+"""The largest column whose values' intervals or weights are looked up in a table, of eight bytes a code."""
 RUNS_MAX: Final = 8
-"""A list of values in so many runs is looked up as ranges, which cost about what one look-up costs."""
+"""The most runs of codes in a list of values that are looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
-"""A list of values of a column with so many codes is looked up in a table of one byte a code."""
+"""The largest column in which a list of values is looked up in a table, of one byte a code."""
 
 PAGE_SLOTS: Final = 2**16
-"""Memory by slot is held in whole pages of so many, and in up to an eighth more of them than there are in use."""
+"""The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
 
 # Bytes of working arrays for one of each, with a margin over what the largest queries allocate.
 _FIXED: Final = 2**16  # the objects of one query
@@ -77,11 +70,6 @@ _TABLES: Final = 48 * CODE_TABLE_SPAN_MAX  # of intervals by code, while it is m
 _VALUE: Final = 64  # of a list of values
 
 
-def rows_in_run(*, entries: int, is_of_events: bool) -> int:
-    """How many chosen rows of at most so many entries are made into vectors at a time, or one individual's if more."""
-    return BLOCK_ROWS if entries == 1 and not is_of_events else max(RUN_ENTRIES // entries, 1)
-
-
 def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int) -> int:
     """The most that the evaluation of a plan allocates, in bytes, on any data of at most `capacity` individuals.
 
@@ -91,7 +79,7 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
     return (
         _FIXED
         + len(plan.items) * _ITEM
-        + values_bytes(plan.predicate, plan)
+        + _values_bytes(plan.predicate, plan)
         + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
         + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
         + max(
@@ -106,14 +94,14 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
 
 
 def _account_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
-    """Of an individual touched, kept until the entry is made."""
-    if isinstance(table, EventsTable) or entries_of_row(plan.items) > 1:
+    """The bytes of an individual touched, kept until the entry is made."""
+    if isinstance(table, EventsTable) or plan.entries_of_row > 1:
         return _ACCOUNT
     return _MARKED + (0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize)
 
 
 def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """Of choosing rows by looking at all of them."""
+    """The bytes of choosing rows by looking at all of them."""
     if isinstance(table, IndividualsTable):
         pages = -(-rows // PAGE_SLOTS)
         looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
@@ -126,7 +114,7 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
 
 
 def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
-    """Of a condition on one row; of several, one is worked out after the other."""
+    """The bytes of a condition on one row; of several, one is worked out after the other."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
             return 1 + max(_condition_bytes(part, plan) for part in parts)
@@ -139,8 +127,8 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
 
 
 def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
-    """Of the vectors of one run, with the codes that they are made of."""
-    most, is_of_events = entries_of_row(plan.items), isinstance(table, EventsTable)
+    """The bytes of the vectors of one run, with the codes that they are made of."""
+    most, is_of_events = plan.entries_of_row, isinstance(table, EventsTable)
     run_rows = min(rows, rows_in_run(entries=most, is_of_events=is_of_events))
     if most == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
@@ -148,7 +136,7 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
     entries = run_rows * most
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
     if own_rows > run_rows:
-        # One individual's entries are added up part by part, and so many of different coordinates wait for the others.
+        # One individual's entries are added up part by part, and the sums of the parts before wait for the others.
         entries += min(2 * plan.dimension + entries, own_rows * most)
     return entries * _ENTRY + run_rows * _code_bytes(plan)
 
@@ -160,7 +148,7 @@ def _code_bytes(plan: Plan) -> int:
 
 
 def _calculated_bytes(plan: Plan) -> int:
-    """Of the columns that are calculated for one row, each kept until the row is done with, and of working one out."""
+    """The bytes of the columns calculated for one row, each kept until the row is done with, and of working one out."""
     formulas = [column for column in plan.columns.values() if column.formula is not None]
     return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
 
@@ -173,11 +161,11 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 
-def values_bytes(predicate: Predicate, plan: Plan) -> int:
+def _values_bytes(predicate: Predicate, plan: Plan) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return sum(values_bytes(part, plan) for part in parts)
+            return sum(_values_bytes(part, plan) for part in parts)
         case Among(column, codes):
             span = plan.columns[column].coding.span
             return len(codes) * _VALUE + (span + 2 if span <= TABLE_SPAN_MAX else 0)

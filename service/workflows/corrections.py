@@ -64,7 +64,7 @@ def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> 
 def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
     """The values as a row of an upload with these columns alone is read."""
     people = record.schema.individuals_name
-    table = record.schema.table(people)
+    table = record.schema.tables[people]
     errors = [_error(name, table.columns.get(name)) for name in values]
     refusals = [error for error in errors if error is not None]
     if refusals or not values:

@@ -263,7 +263,7 @@ ROWS_READ = [
 @pytest.mark.parametrize(("table", "rows"), ROWS_READ, ids=[table for table, _ in ROWS_READ])
 def test_rows_are_read_as_in_an_upload(table: str, rows: list[dict[str, Any]]) -> None:
     """Values in their domains, outside them, unknown and missing."""
-    declared = worlds.SCHEMA.table(table)
+    declared = worlds.SCHEMA.tables[table]
     keyed = [{"person_id": f"p{number}"} | row for number, row in enumerate(rows)]
     real = read_rows(ndjson(keyed), "application/x-ndjson", declared, budget_units=worlds.BUDGET)
     fake = coded(table, declared, keyed)

@@ -41,7 +41,7 @@ def test_the_costs_of_a_capacity_are_right(
         query = {"version": 1, "select": [{"count": {}}], "from": table, "noise": {"sigma": 20}}
         body = json.dumps(query | {"per_individual": {"l2_clip": 1}}).encode()
         plan = compile_query(parse_query(body), schema, capacity=bound, budget_units=2**40)
-        cost = cost_of(plan, schema.table(table), capacity=bound, speed=Speed())
+        cost = cost_of(plan, schema.tables[table], capacity=bound, speed=Speed())
         shown += [f"{cost.time_ns / 1e6:.1f}", f"{cost.memory_bytes / 2**20:.1f}"]
     assert shown == [people_ms, people_mib, visits_ms, visits_mib]
 

@@ -58,7 +58,7 @@ def test_a_proposal_is_refused_until_every_mark_is_removed(people: Path) -> None
             Schema.model_validate(tables)
         assert {error["loc"][-1] for error in refused.value.errors()} == {"confirm"}
         del columns[name]["confirm"]
-    table = Schema.model_validate(tables).table("people")
+    table = Schema.model_validate(tables).tables["people"]
     rows = read_rows(io.BytesIO(CSV.encode()), "text/csv", table, budget_units=1)
     assert (len(rows.keys), sum(rows.clipped.values()), sum(rows.out_of_domain.values())) == (2, 0, 0)
 

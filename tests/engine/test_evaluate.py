@@ -16,10 +16,10 @@ from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.sparse_vectors import BrokenInvariant
+from service.query.layout import BLOCK_ROWS
 from service.query.parse import parse_query
 from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema
-from service.query.working_memory import BLOCK_ROWS
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.engine.reference import Row, vector

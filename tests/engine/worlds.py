@@ -252,7 +252,7 @@ def uploaded(table: str, slots: Iterable[int], table_rows: Iterable[Row]) -> Row
     blank = dict.fromkeys(TABLES[table]["columns"])
     lines = [json.dumps({"person_id": f"{slot}"} | blank | row) for slot, row in zip(slots, table_rows, strict=True)]
     body = io.BytesIO("\n".join(lines).encode())
-    return read_rows(body, "application/x-ndjson", SCHEMA.table(table), budget_units=BUDGET)
+    return read_rows(body, "application/x-ndjson", SCHEMA.tables[table], budget_units=BUDGET)
 
 
 def memory_of(records: dict[int, Row], events: Iterable[list[tuple[int, Row]]] = ()) -> DatasetMemory:

@@ -146,4 +146,4 @@ def codes_of(table: str, rows: list[Json]) -> dict[str, Any]:
     blank = dict.fromkeys(TABLES[table]["columns"])
     lines = "\n".join(json.dumps({"person_id": f"{number}"} | blank | row) for number, row in enumerate(rows))
     body = io.BytesIO(lines.encode())
-    return dict(read_rows(body, "application/x-ndjson", SCHEMA.table(table), budget_units=BUDGET_UNITS).codes)
+    return dict(read_rows(body, "application/x-ndjson", SCHEMA.tables[table], budget_units=BUDGET_UNITS).codes)

@@ -242,7 +242,7 @@ def test_at_the_needed_constant_the_price_is_the_work(work_ns: float, priced: Pr
 def test_the_price_is_without_the_bytes_of_the_commit(memory: DatasetMemory) -> None:
     """They are not sent here, and must not make room for work."""
     plan = plan_of(EVERYBODY, memory.schema, PEOPLE)
-    whole = cost_of(plan, memory.schema.table(plan.table), capacity=PEOPLE, speed=Speed()).time_ns
+    whole = cost_of(plan, memory.schema.tables[plan.table], capacity=PEOPLE, speed=Speed()).time_ns
     assert price_ns(plan, memory.schema, PEOPLE, Speed(committed_byte=1e9)) < whole
 
 

@@ -97,7 +97,7 @@ class Dataset:
         """Code the rows anew, as the columns of an extended schema are coded; new columns are NULL."""
         before = self.record.schema.tables
         for name, parts in self.records.items():
-            columns = before[name].columns, schema.table(name).columns
+            columns = before[name].columns, schema.tables[name].columns
             self.records[name] = tuple((slots, recoded(codes, slots.size, *columns)) for slots, codes in parts)
 
     def set_registration(self, record: DatasetRecord) -> None:

@@ -6,10 +6,10 @@ MUTANTS = [
     Mutant(
         name="a plan outlives its registration",
         incident="After an extension a query is answered in the categories, and charged by the bounds, of before.",
-        file="service/query/kept_plans.py",
+        file="service/query/plan.py",
         find=" and kept[1] is registration:",
         put=":",
-        killed_by="tests/query/test_kept_plans.py::test_a_plan_is_kept_for_one_query_and_one_registration",
+        killed_by="tests/query/test_plan.py::test_a_plan_is_kept_for_one_query_and_one_registration",
     ),
     Mutant(
         name="a text is read once for all",

@@ -40,7 +40,7 @@ TABLES: dict[str, Any] = {
     },
 }
 SCHEMA = Schema.model_validate(TABLES)
-PEOPLE = SCHEMA.table("people")
+PEOPLE = SCHEMA.tables["people"]
 
 # Small domains, so that a law meets every case: the values a row may hold, NULL always among them.
 VALUES: dict[str, list[Any]] = {

@@ -31,7 +31,7 @@ def cost(
 ) -> PublicCost:
     """The cost of a query."""
     compiled = plan(asked, schema=schema)
-    return cost_of(compiled, schema.table(compiled.table), capacity=capacity, speed=speed)
+    return cost_of(compiled, schema.tables[compiled.table], capacity=capacity, speed=speed)
 
 
 def assert_no_more(one: PublicCost, other: PublicCost) -> None:
@@ -58,7 +58,7 @@ def test_a_cost_kept_for_a_shape_is_the_cost_of_each_plan(several: list[Plan]) -
     """Plans of one shape have one cost, whatever they compare with, and plans of one cost need not have one shape."""
     costs = Costs(SCHEMA, capacity=CAPACITY, speed=SPEED)
     for asked in several:
-        assert costs.of(asked) == cost_of(asked, SCHEMA.table(asked.table), capacity=CAPACITY, speed=SPEED)
+        assert costs.of(asked) == cost_of(asked, SCHEMA.tables[asked.table], capacity=CAPACITY, speed=SPEED)
 
 
 def test_a_longer_list_of_values_is_another_shape() -> None:
@@ -72,7 +72,7 @@ def test_a_longer_list_of_values_is_another_shape() -> None:
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
     """Of whatever query."""
-    table = SCHEMA.table(asked.table)
+    table = SCHEMA.tables[asked.table]
     small, large = (cost_of(asked, table, capacity=each, speed=SPEED) for each in sorted([one, other]))
     assert_no_more(small, large)
 
@@ -88,7 +88,7 @@ OF_VISITS = [plan(query(**{"from": "visits"}, select=select, per_individual={"l2
 @given(asked=st.sampled_from(OF_VISITS), one=st.integers(1, 2**40), other=st.integers(1, 2**40), capacity=capacities)
 def test_it_grows_with_the_rows_that_an_event_table_may_have(asked: Plan, one: int, other: int, capacity: int) -> None:
     """The public `rows_capacity`, and not the rows that are there, which it is not even given."""
-    visits = SCHEMA.table("visits")
+    visits = SCHEMA.tables["visits"]
     assert isinstance(visits, EventsTable)
     tables = [visits.model_copy(update={"rows_capacity": each}) for each in sorted([one, other])]
     small, large = (cost_of(asked, table, capacity=capacity, speed=SPEED) for table in tables)
@@ -100,13 +100,13 @@ def test_without_rows_capacity_an_event_table_counts_as_32_rows_for_each_individ
     visits = TABLES["visits"]
     for declared, rows in (({}, 32_000), ({"rows_capacity": 5}, 5), ({"rows_per_individual": 3}, 3_000)):
         schema = Schema.model_validate(TABLES | {"visits": visits | declared})
-        assert schema.table("visits").rows_max(1000) == rows
-    assert SCHEMA.table("people").rows_max(1000) == 1000
+        assert schema.tables["visits"].rows_max(1000) == rows
+    assert SCHEMA.tables["people"].rows_max(1000) == 1000
 
 
 def test_a_query_of_events_costs_more_where_more_rows_are_declared() -> None:
     """At the same capacity, and the rows that are there are not asked."""
-    visits, asked = SCHEMA.table("visits"), plan(query(from_="visits"))
+    visits, asked = SCHEMA.tables["visits"], plan(query(from_="visits"))
     assert isinstance(visits, EventsTable)
     few, many = (
         cost_of(asked, visits.model_copy(update={"rows_capacity": rows}), capacity=1000, speed=SPEED)
@@ -221,7 +221,7 @@ def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any],
     one = compiled(noisy)
     if one is None:
         return
-    table = SCHEMA.table(one.table)
+    table = SCHEMA.tables[one.table]
     reordered = dict(reversed(noisy.items()))
     assert cost_of(plan(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
         one, table, capacity=CAPACITY, speed=SPEED
@@ -253,7 +253,7 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
     schema = Schema.model_validate(TABLES | {"visits": visits})
     entries = [each.name for each in fields(Speed) if each.name.endswith("_entry") or each.name == "entry"]
     at_all = cost(query(**asked), schema=schema).time_ns
-    rows = schema.table("visits" if "from_" in asked else "people").rows_max(CAPACITY)
+    rows = schema.tables["visits" if "from_" in asked else "people"].rows_max(CAPACITY)
     for name in entries:
         slower = cost(query(**asked), schema=schema, speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
         items = len(asked.get("select", [{}]))
@@ -267,7 +267,7 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
 def test_a_row_of_a_matrix_is_priced_by_the_most_weights_of_one_value(functionals: list[list[int]], most: int) -> None:
     """Whichever value it has; and each weight once more, for putting it into its place."""
     asked = matrix("day", *functionals)
-    rows, weights = SCHEMA.table("visits").rows_max(CAPACITY), sum(map(len, functionals))
+    rows, weights = SCHEMA.tables["visits"].rows_max(CAPACITY), sum(map(len, functionals))
     for name, count in (("entry", rows * most + weights), ("clipped_entry", rows * most)):
         slower = cost(query(**asked), speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
         assert slower.time_ns - cost(query(**asked)).time_ns == count
@@ -309,7 +309,7 @@ def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
 @given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
 def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:
     """In whatever it is slower."""
-    table = SCHEMA.table(asked.table)
+    table = SCHEMA.tables[asked.table]
     slower = replace(SPEED, **{name: getattr(SPEED, name) * 2})
     one, other = (cost_of(asked, table, capacity=CAPACITY, speed=speed) for speed in (SPEED, slower))
     assert_no_more(one, other)
@@ -335,5 +335,5 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     asked = plan(query(group_by=["named", "age"]), schema=schema)
     assert asked.dimension > 10_000
     assert asked.labels == []
-    kept = cost_of(asked, schema.table("people"), capacity=1, speed=SPEED).kept_bytes
+    kept = cost_of(asked, schema.tables["people"], capacity=1, speed=SPEED).kept_bytes
     assert kept > 3 * len(json.dumps(asked.axes))

@@ -36,7 +36,7 @@ def answered(wanted: str) -> list[Any]:
     ]
 
 
-PEOPLE = SCHEMA.table("people").columns
+PEOPLE = SCHEMA.tables["people"].columns
 
 
 def compiled(text: str) -> Plan:
@@ -59,7 +59,7 @@ def shown(plan: Plan) -> dict[str, Any]:
 def codes(row: dict[str, Any]) -> dict[str, int]:
     """A row of people as the engine holds it; what is not given is NULL."""
     held = {}
-    for name, column in SCHEMA.table("people").columns.items():
+    for name, column in SCHEMA.tables["people"].columns.items():
         if isinstance(column, BudgetColumn):
             continue
         coding, value = coding_of(column), row.get(name)

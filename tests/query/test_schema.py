@@ -25,12 +25,12 @@ def test_the_wire_form_is_read_and_written_back() -> None:
     assert Schema.model_validate_json(SCHEMA.model_dump_json()) == SCHEMA
     assert list(SCHEMA.tables) == list(TABLES)
     assert SCHEMA.individuals_name == "people"
-    assert SCHEMA.table("visits").kind == "events"
+    assert SCHEMA.tables["visits"].kind == "events"
 
 
 def test_defaults_of_an_events_table_are_the_documented_ones() -> None:
     """Unknown people are rejected, and no individual has more than 4,096 rows."""
-    visits = SCHEMA.table("visits")
+    visits = SCHEMA.tables["visits"]
 
     assert visits.kind == "events"
     assert (visits.unknown_individuals, visits.rows_per_individual) == ("reject", 4096)
@@ -59,7 +59,7 @@ def test_rows_capacity_is_written_only_where_it_is_declared() -> None:
 )
 def test_a_table_has_room_for_its_rows(fields: dict[str, int], rows: int) -> None:
     """As many as declared, by default 32 for each individual of the capacity, and no more than these can have."""
-    table = Schema.model_validate(people() | {"visits": VISITS | fields}).table("visits")
+    table = Schema.model_validate(people() | {"visits": VISITS | fields}).tables["visits"]
 
     assert isinstance(table, EventsTable)
     assert table.rows_max(1000) == rows

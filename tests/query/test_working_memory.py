@@ -11,10 +11,11 @@ import pytest
 from service.core.release import Release, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.query.layout import RUN_ENTRIES
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
-from service.query.working_memory import LISTED_MAX, RUN_ENTRIES, working_bytes
+from service.query.working_memory import LISTED_MAX, working_bytes
 from tests.core.injected import seeded
 
 COLUMNS: dict[str, Any] = {
@@ -185,7 +186,7 @@ def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
         tracemalloc.stop()
 
     assert release.charged_count + release.left_out_count == worst.people
-    bound_bytes = working_bytes(plan, memory.schema.table(plan.table), capacity=worst.people)
+    bound_bytes = working_bytes(plan, memory.schema.tables[plan.table], capacity=worst.people)
     assert bound_bytes / 10 < peak_bytes < bound_bytes
 
 
@@ -201,7 +202,7 @@ def test_the_bound_holds_for_one_individual_too(query: dict[str, Any]) -> None:
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak_bytes < working_bytes(plan, memory.schema.table(plan.table), capacity=1)
+    assert peak_bytes < working_bytes(plan, memory.schema.tables[plan.table], capacity=1)
 
 
 def test_more_rows_than_are_worked_on_at_a_time_take_no_more_memory() -> None:
@@ -210,7 +211,7 @@ def test_more_rows_than_are_worked_on_at_a_time_take_no_more_memory() -> None:
     for rows in (RUN_ENTRIES, 64 * RUN_ENTRIES):
         schema = schema_of(4096, rows_capacity=rows)
         plan = reconcile_plan(schema, 10_000, **{"from": "visits", "select": ITEMS} | SHORT)
-        bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
+        bounds.append(working_bytes(plan, schema.tables["visits"], capacity=10_000))
 
     assert bounds[1] - bounds[0] <= 40 * LISTED_MAX
     assert bounds[1] < 100 * 2**20
@@ -222,7 +223,7 @@ def test_one_individual_may_have_any_number_of_rows() -> None:
     for rows_per_individual in (4096, 2**14, 2**20):
         schema = schema_of(rows_per_individual, rows_capacity=2**20)
         plan = reconcile_plan(schema, 10_000, **{"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT)
-        bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
+        bounds.append(working_bytes(plan, schema.tables["visits"], capacity=10_000))
 
     assert bounds[0] < bounds[1]
     assert bounds[2] - bounds[1] <= 40 * 2**20
@@ -233,6 +234,6 @@ def test_equal_charges_take_less_than_charges_that_differ() -> None:
     schema = schema_of(1)
     count, total = reconcile_plan(schema, 10**6), reconcile_plan(schema, 10**6, select=SUMS[:1])
 
-    assert working_bytes(count, schema.table("people"), capacity=10**6) < working_bytes(
-        total, schema.table("people"), capacity=10**6
+    assert working_bytes(count, schema.tables["people"], capacity=10**6) < working_bytes(
+        total, schema.tables["people"], capacity=10**6
     )

@@ -8,9 +8,8 @@ from service.accounting.coverage import largest_countable_norm
 from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
-from service.query.kept_plans import KeptPlans
 from service.query.language import Query, Sigma
-from service.query.plan import CountIndividuals, Plan, compile_query
+from service.query.plan import CountIndividuals, KeptPlans, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
@@ -122,7 +121,7 @@ def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
 
     Answers from before this rule stay valid: a plan is compiled without it where it is verified or rebuilt.
     """
-    table = record.schema.table(plan.table)
+    table = record.schema.tables[plan.table]
     if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
         return
     if (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:

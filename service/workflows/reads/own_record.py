@@ -62,7 +62,7 @@ def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int
     slots, codes = transaction.records(table, of=np.array([slot]))
     columns = {
         name: column
-        for name, column in record.schema.table(table).columns.items()
+        for name, column in record.schema.tables[table].columns.items()
         if not isinstance(column, BudgetColumn)
     }
     codings = {name: coding_of(column) for name, column in columns.items()}

@@ -133,7 +133,7 @@ TABLE = Schema.model_validate(
             },
         }
     }
-).table("people")
+).tables["people"]
 BORN, SEEN = (dt.date(1900, 1, 1), dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
 Moment = dt.datetime | None
 MOMENTS = st.none() | st.datetimes(

@@ -81,7 +81,7 @@ def test_listed_numbers_may_come_as_doubles() -> None:
     """A category 2 is 2.0 in a column with missing values."""
     table = Schema.model_validate(
         {"people": {"kind": "individuals", "key": "id", "columns": {"k": {"type": "category", "categories": [1, 2]}}}}
-    ).table("people")
+    ).tables["people"]
     found = read(arrow({"id": ["a", "b", "c"], "k": [2.0, NAN, 3.0]}), ARROW, table)
     assert (int(found.codes["k"][0]), found.nulls["k"], found.out_of_domain["k"]) == (1, 1, 1)
 

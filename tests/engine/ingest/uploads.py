@@ -33,8 +33,8 @@ SCHEMA = Schema.model_validate(
         "visits": {"kind": "events", "key": "id", "columns": {"item": {"type": "category", "size": 1000}}},
     }
 )
-PEOPLE = SCHEMA.table("people")
-VISITS = SCHEMA.table("visits")
+PEOPLE = SCHEMA.tables["people"]
+VISITS = SCHEMA.tables["visits"]
 NAMES = ("id", "country", "age", "spend", "member")
 
 
@@ -42,7 +42,7 @@ def with_limits() -> Table:
     """A table of individuals with limits of their own."""
     return Schema.model_validate(
         {"people": {"kind": "individuals", "key": "id", "columns": {"rho": {"type": "budget"}}}}
-    ).table("people")
+    ).tables["people"]
 
 
 def csv(*lines: str, header: str = ",".join(NAMES)) -> bytes:

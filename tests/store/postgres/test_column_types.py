@@ -27,7 +27,7 @@ def test_codes_survive_the_database(database_url: str) -> None:
     """The lowest, the highest, and NULL, of the widest domains."""
     schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": COLUMNS}})
     codings = {
-        name: coding_of(column) for name, column in schema.table("people").columns.items() if column.type != "budget"
+        name: coding_of(column) for name, column in schema.tables["people"].columns.items() if column.type != "budget"
     }
     codes = {
         name: np.array([0, coding.span, coding.null_code, coding.span // 2], dtype=coding.dtype)

@@ -104,7 +104,7 @@ class FakeDataset:
         """Add rows, all or none. Raises ValueError naming the table, and the row and column where one is wrong."""
         if table not in self.schema.tables:
             raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self.schema.tables)}")
-        declared = self.schema.table(table)
+        declared = self.schema.tables[table]
         found = coded(table, declared, rows)
         if isinstance(declared, EventsTable):
             self._add_events(table, declared, found)
@@ -196,7 +196,7 @@ class FakeDataset:
 
     def _refuse_unclipped(self, plan: Plan, query: Query) -> None:
         """As the service refuses an event table whose natural bound is too large to be meant."""
-        table = self.schema.table(plan.table)
+        table = self.schema.tables[plan.table]
         if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
             return
         is_clipped = query.per_individual is not None and query.per_individual.l2_clip is not None

@@ -14,16 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing._rooms import (
-    Plan,
-    QueryProblem,
-    epsilon_of_units,
-    half_width_95,
-    in_words,
-    parse_query,
-    rho_of_units,
-    worst_case_units,
-)
+from sparing._rooms import Plan, QueryProblem, epsilon_of_units, in_words, parse_query, rho_of_units, worst_case_units
 from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
     Refused,
@@ -229,11 +220,7 @@ def _with_sigma(plan: Plan, sigma: float) -> Plan:
     """The plan as if the query had asked for this sigma, in query units."""
     steps = math.ldexp(sigma, -plan.grid_log2)
     return replace(
-        plan,
-        sigma=sigma,
-        sigma_steps=steps,
-        worst_case_units=worst_case_units(plan.clip_squared_steps, steps),
-        half_width_95=half_width_95(sigma=sigma, grid_log2=plan.grid_log2),
+        plan, sigma=sigma, sigma_steps=steps, worst_case_units=worst_case_units(plan.clip_squared_steps, steps)
     )
 
 

@@ -17,7 +17,6 @@ from service.query.language import Query, Sigma
 from service.query.parse import parse_query
 from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
-from service.query.scale import half_width_95
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
@@ -59,7 +58,6 @@ __all__ = [
     "contributions",
     "days_of",
     "epsilon_of_units",
-    "half_width_95",
     "in_words",
     "mu_of_units",
     "parse_query",
