@@ -345,6 +345,7 @@ COVERS = {
     "tests/laws/test_every_node.py": "query/expressions_ast query/group_keys query/language query/row_columns",
     "tests/query/test_layout.py": "query/sparse_matrix",
     "tests/engine/test_evaluate.py": "engine/prepared",
+    "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
     "tests/faults/test_killing.py": "api/middleware/chaos",  # the places where an answer is cut
     "tests/statistics/test_entropy.py": "store/entropy",

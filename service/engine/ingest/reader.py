@@ -1,13 +1,6 @@
-"""An upload from bytes to checked codes: all of it or nothing.
+"""An upload from bytes to checked codes: all of it or nothing. Its keys stay as Arrow holds them."""
 
-Keys as Arrow holds them.
-
-The rows of an upload; apart from its reader, so that code that passes rows on need not import what reads them.
-"""
-
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import BinaryIO, Final, overload
 
 import numpy as np
@@ -21,6 +14,7 @@ from service.engine.ingest.csv_text import arrow_batches, csv_batches, lines_of_
 from service.engine.ingest.limits import LimitReader
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
+from service.engine.ingest.rows import Keys, Rows
 from service.query.columns import coding_of
 from service.query.schema import (
     BooleanColumn,
@@ -33,40 +27,6 @@ from service.query.schema import (
     RealColumn,
     Table,
 )
-
-
-class Keys(Sequence[str]):
-    """The keys of an upload; a slice of them is a list."""
-
-    @abstractmethod
-    def taken(self, rows: NDArray[np.int64]) -> "Keys":
-        """The keys of some rows, in their order."""
-
-    @abstractmethod
-    def distinct(self) -> tuple["Keys", NDArray[np.int64]]:
-        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone."""
-
-    keys: Keys
-    codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
-    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
-    clipped: dict[str, int]
-    out_of_domain: dict[str, int]
-    nulls: dict[str, int]
-
-    def only(self, kept: NDArray[np.bool_]) -> "Rows":
-        """Some of the rows (n,); the counts stay those of the whole upload."""
-        return replace(
-            self,
-            keys=self.keys.taken(np.flatnonzero(kept)),
-            codes={name: codes[kept] for name, codes in self.codes.items()},
-            limits=None if self.limits is None else self.limits[kept],
-        )
-
 
 KEYS_AT_ONCE: Final = 2**12
 """So many become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from service.core.arrays import Mask
 from service.engine.ingest.columns import code_column
 from service.engine.ingest.problems import RowsProblem
-from service.engine.ingest.reader import ARROW, CSV, NDJSON, Rows, read_rows
+from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
+from service.engine.ingest.rows import Rows
 from service.query.columns import coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn, Schema
 
