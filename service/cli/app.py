@@ -182,9 +182,9 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        from service.run.composition import KNOWN  # to know all failures is to import half of the service
+        from service.run.composition import known_failures
         from service.settings import SettingsError
 
-        if not isinstance(error, (*KNOWN, SettingsError)):
+        if not isinstance(error, (*known_failures(), SettingsError)):
             raise
         fail(str(error))

@@ -3,32 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from service.embedded import EmbeddedServerError
 from service.run.home import servers_of
 from service.run.listening import end_if_asked
 from service.settings import Settings
-from service.store.postgres.curator_tables import PepperMismatch
-from service.store.postgres.registrations import UnknownSchema
-from service.store.postgres.sessions import DurabilityTooWeak
-from service.store.postgres.store import SchemaMismatch
-from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
-
-KNOWN: Final = (
-    EmbeddedServerError,
-    UnknownSchema,
-    DurabilityTooWeak,
-    SchemaMismatch,
-    PepperMismatch,
-    StoreUnavailable,
-    OSError,
-)
-"""Errors that the operator can mend: each is printed in one line, without a traceback."""
 
 
 @contextmanager
@@ -50,3 +33,26 @@ def open_service(
 def _import_adapters() -> None:
     """Half a second of imports, in which servers of our own come up."""
     import_module("service.run.adapters")
+
+
+def known_failures() -> tuple[type[Exception], ...]:
+    """The errors that an operator can mend: each is printed in one line, without a traceback.
+
+    To know them all is to import half of the service, for which a start must not wait.
+    """
+    from service.embedded import EmbeddedServerError  # noqa: PLC0415
+    from service.store.postgres.curator_tables import PepperMismatch  # noqa: PLC0415
+    from service.store.postgres.registrations import UnknownSchema  # noqa: PLC0415
+    from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
+    from service.store.postgres.store import SchemaMismatch  # noqa: PLC0415
+    from service.workflows.ports.store import StoreUnavailable  # noqa: PLC0415
+
+    return (
+        EmbeddedServerError,
+        UnknownSchema,
+        DurabilityTooWeak,
+        SchemaMismatch,
+        PepperMismatch,
+        StoreUnavailable,
+        OSError,
+    )

@@ -228,13 +228,13 @@ def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket
     end_on_signals()
     arm(os.environ, host=host)
     # Here and not above: the parent serves nothing, and is a third of the size without.
-    from service.run.composition import KNOWN  # noqa: PLC0415
+    from service.run.composition import known_failures  # noqa: PLC0415
     from service.run.serve import serve_on  # noqa: PLC0415
 
     is_measured = settings.metrics_port is not None
     try:
         serve_on(listener, settings, ready=lambda _: None if is_measured else reports.send(None), measured=reports.send)
-    except KNOWN as error:
+    except known_failures() as error:
         _say(str(error))
         sys.exit(1)
 
