@@ -141,7 +141,7 @@ class Analysts:
     def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> PendingAnswer:
         """Submit a query under an idempotency key. Raises NotFound, Busy; all other errors fail the promise.
 
-        An invalid query is first looked up under its key: an earlier version may have answered it.
+        A query that is refused today is first looked up under its key: it may have been answered before an extension.
         """
         return self._submitter.submit(principal, self._visible(principal, dataset), key, query)
 

@@ -46,11 +46,11 @@ MUTANTS = [
     ),
     Mutant(
         name="an unknown limit taken for the limit of now",
-        incident="Limits that were lowered before the journal told from where pass for limits that always were so low.",
+        incident="Whoever was erased and came back with a lower limit is promised that one alone.",
         file="service/workflows/reads/ledger.py",
-        find='        if "limit_before_units" not in act.detail:\n            return None\n',
-        put='        if "limit_before_units" not in act.detail:\n            continue\n',
-        killed_by="tests/workflows/reads/test_ledger.py::test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown",
+        find="        if act.act == _ERASED:\n            return None\n",
+        put="        if act.act == _ERASED:\n            continue\n",
+        killed_by="tests/workflows/reads/test_ledger.py::test_the_promise_covers_the_largest_limit_ever",
     ),
     Mutant(
         name="what a restore forgot is not promised for",

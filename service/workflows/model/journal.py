@@ -56,14 +56,14 @@ def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
     return {"joined": _told(joined), "slots": _told(rows)}
 
 
-def joined_slots(detail: Mapping[str, Any]) -> Integers | None:
-    """The slots of individuals that joined by an upload, perhaps with others on their pages; None if untold."""
-    return _slots(detail["joined"]) if "joined" in detail else None
+def joined_slots(detail: Mapping[str, Any]) -> Integers:
+    """The slots of individuals that joined by an upload, perhaps with others on their pages."""
+    return _slots(detail["joined"])
 
 
-def rows_slots(detail: Mapping[str, Any]) -> Integers | None:
-    """The same of the people whose rows an upload brought."""
-    return _slots(detail["slots"]) if "slots" in detail else None
+def rows_slots(detail: Mapping[str, Any]) -> Integers:
+    """The slots of individuals whose rows an upload brought, perhaps with others on their pages."""
+    return _slots(detail["slots"])
 
 
 def _told(slots: Integers) -> dict[str, Any]:

@@ -51,11 +51,6 @@ def _act_row(record: ActRecord) -> ActRow:
 
 
 def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:
-    """The shown part of an act's detail; earlier versions stored less for some acts."""
+    """The shown part of an act's detail; an upload tells of dropped rows only where there are any."""
     plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}
-    in_rho = {
-        name: str(rho_of_units(int(detail[units])))
-        for units, name in _TOLD_AS_RHO.get(act, {}).items()
-        if units in detail
-    }
-    return plain | in_rho
+    return plain | {name: str(rho_of_units(int(detail[units]))) for units, name in _TOLD_AS_RHO.get(act, {}).items()}

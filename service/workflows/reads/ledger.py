@@ -105,7 +105,7 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
         return record.budget_units
     limits: list[int] = transaction.individuals(of=np.array([slot])).limits.tolist()
     for act in transaction.acts_on(slot, _LOWERED, _ERASED):
-        if "limit_before_units" not in act.detail:
+        if act.act == _ERASED:
             return None
         limits.append(int(act.detail["limit_before_units"]))
     return max(limits)

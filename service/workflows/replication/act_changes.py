@@ -43,9 +43,9 @@ class Changes:
 def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes, schema: Schema) -> Changes | None:
     """The changes by the acts after `version`, as of the transaction's head; None: read everything again."""
     acts = _acts_between(transaction, version, journal_hash)
-    touched = None if acts is None else _touched(acts, schema, slots=transaction.head.slots)
-    if acts is None or touched is None:
+    if acts is None:
         return None
+    touched = _touched(acts, schema, slots=transaction.head.slots)
     erased = np.array([act.detail["slot"] for act in acts if act.act == "erase"], dtype=np.int64)
     joined = touched.get(schema.individuals_name, np.empty(0, dtype=np.int64))
     return Changes(
@@ -71,18 +71,15 @@ def _acts_between(transaction: Transaction, version: int, journal_hash: bytes) -
     return acts if is_dense and is_chained and all(act.act in _KNOWN for act in acts) else None
 
 
-def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[str, Integers] | None:
-    """The slots below `slots` that uploads and corrections touched, by table; None where one of them does not tell."""
+def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[str, Integers]:
+    """The slots below `slots` that uploads and corrections touched, by table."""
     found: dict[str, list[Integers]] = {}
     for act in acts:
         if act.act == "correct":
             found.setdefault(act.detail["table"], []).append(np.array([act.detail["slot"]], dtype=np.int64))
         if act.act == "rows":
-            joined, rows = joined_slots(act.detail), rows_slots(act.detail)
-            if joined is None or rows is None:
-                return None
-            found.setdefault(schema.individuals_name, []).append(joined)
-            found.setdefault(act.detail["table"], []).append(rows)
+            found.setdefault(schema.individuals_name, []).append(joined_slots(act.detail))
+            found.setdefault(act.detail["table"], []).append(rows_slots(act.detail))
     united = {table: union(parts) for table, parts in found.items()}
     return {table: touched[touched < slots] for table, touched in united.items() if touched.size > 0}
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.accounting.odometer import epsilon_time_uniform
-from service.core.units import rho_of_units, units_down
+from service.core.units import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal
@@ -230,19 +230,6 @@ def join_plain(replica: Replica) -> None:
     replica.curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n")
     )
-
-
-def test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown() -> None:
-    """The budget is used as a bound, and the account says so."""
-    with tiered_replica("0.4") as (replica, bob):
-        record = replica.registry.record("survey")
-        with replica.registry.guard(record).transaction(lock=True) as transaction:
-            slot = slot_of(transaction, "bob")
-            transaction.set_limit(slot, units_down(Fraction("0.1")))
-            transaction.journal("limit", {"slot": slot, "limit_units": str(units_down(Fraction("0.1")))})
-            transaction.commit()
-        told = account(replica, bob)
-        assert (Decimal(told.promise_rho), told.promise_of) == (rho_of_units(BUDGET), "dataset_budget")
 
 
 @pytest.mark.parametrize("tier", ["0.4", ""])

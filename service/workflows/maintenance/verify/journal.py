@@ -1,7 +1,7 @@
 """The journal replayed: its own chain, and all that it decides of a dataset's head and of every individual's account.
 
-The individuals that joined are told by slots. An upload of an earlier version, or one whose slots are told by pages,
-does not tell them; from then on nothing but bounds is known of accounts (`JournalState.is_told`).
+An upload tells the individuals that joined by their slots; one with a long list of them tells pages, and from then on
+nothing but bounds is known of accounts where individuals may have come back (`JournalState.is_told`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -69,7 +69,7 @@ class JournalState:
                 self.have_paused[int(detail["slot"])] = act.act == "pause"
 
     def _join(self, detail: Mapping[str, Any]) -> None:
-        joined = joined_slots(detail) if "of" not in detail.get("joined", {}) else None
+        joined = None if "of" in detail["joined"] else joined_slots(detail)
         if joined is None and bool(self.are_present.all()):  # no individual can have come back
             joined = self.slots + np.arange(int(detail["individuals"]))
         if joined is None or not self.is_told:

@@ -5,10 +5,9 @@ capacity, the tables, the rule and the floor. For a rho the row holds only the u
 DIGITS_MAX digits after the point that gives those units is tried.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from itertools import zip_longest
 from math import ceil
 from typing import Final
@@ -72,17 +71,12 @@ def spellings(units: int, *, digits_max: int = DIGITS_MAX) -> Iterator[str]:
 
 def _registrations(record: DatasetRecord) -> Iterator[bytes]:
     """Every canonical registration from which the row can have been made."""
-    for template in (partial(_template, record, accounting="gdp"), partial(_template, record)):
-        yield from _stated(record, template)
-
-
-def _stated(record: DatasetRecord, template_of: Callable[..., bytes]) -> Iterator[bytes]:
     is_rho = record.guarantee.epsilon is None
     if record.limit_floor_units == _default_floor(record):
-        template = template_of(has_rho=is_rho, has_floor=False)
+        template = _template(record, has_rho=is_rho, has_floor=False)
         for rho in spellings(record.budget_units) if is_rho else ("",):
             yield template.replace(_quoted(_RHO), _quoted(rho))
-    template = template_of(has_rho=is_rho, has_floor=True)
+    template = _template(record, has_rho=is_rho, has_floor=True)
     few = list(spellings(record.budget_units, digits_max=_FEW_DIGITS)) if is_rho else [""]
     for floor in spellings(record.limit_floor_units):  # tried in order: one of the first few is nearly always right
         stated = template.replace(_quoted(_FLOOR), _quoted(floor))
@@ -93,11 +87,10 @@ def _default_floor(record: DatasetRecord) -> int:
     return 0 if record.schema.has_budget_column else record.budget_units
 
 
-def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool, **more: str) -> bytes:
-    """Registrations of earlier versions state no accounting."""
+def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool) -> bytes:
     return rfc8785.dumps(
         {
-            **more,
+            "accounting": "gdp",
             **({"instance": record.instance} if record.instance > 1 else {}),
             "name": record.name,
             "guarantee": {
