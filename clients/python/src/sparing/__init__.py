@@ -71,10 +71,10 @@ from sparing._models import (
     UploadReport,
 )
 from sparing._nonnegative import nonnegative
+from sparing._normal import half_width
 from sparing._query import QueryRequest
 from sparing._sql import SQLError
 from sparing._version import __version__
-from sparing._width import half_width
 
 __all__ = [
     "MAX_RETRIES",

@@ -5,8 +5,6 @@ import sys
 
 from sparing._cli import main
 
-__all__: list[str] = []
-
 BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
 
 

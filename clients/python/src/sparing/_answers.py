@@ -9,9 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from sparing._width import half_width
-
-__all__ = ["Answer", "Interval", "Ranked"]
+from sparing._normal import half_width
 
 SHOWN_MAX: Final = 20
 """Numbers that a notebook shows of an answer."""

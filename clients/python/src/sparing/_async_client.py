@@ -24,8 +24,6 @@ from sparing._options import timeout_of
 from sparing._query import NoiseRequest
 from sparing._retry import RetryPolicy
 
-__all__ = ["AsyncClient"]
-
 
 class AsyncClient:
     """A connection to a Sparing service for asyncio, with the methods of `Client`.

@@ -16,8 +16,6 @@ from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
 from sparing._requests import Request
 
-__all__ = ["AsyncBeforeSending", "AsyncSender"]
-
 T = TypeVar("T")
 AsyncBeforeSending = Callable[[str, str, Mapping[str, object]], Awaitable[None] | None]
 """As `BeforeSending`; what it returns is awaited, if it can be."""

@@ -8,8 +8,6 @@ from itertools import pairwise
 from sparing._combine import Released
 from sparing._expressions import Column, Group, Number, plain
 
-__all__ = ["bin_levels", "bins_of"]
-
 
 def bin_levels(column: str | Column, edges: Iterable[Number], *, branching: int = 4) -> tuple[Group, ...]:
     """The bins of a hierarchical histogram as keys to group by, from the finest level to the coarsest.

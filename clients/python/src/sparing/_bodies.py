@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from sparing._requests import Content, Progress
 
-__all__ = ["Body", "Sent", "chunks", "opened"]
-
 _CHUNK_BYTES = 65_536
 
 

@@ -25,8 +25,6 @@ from sparing._resources.datasets import Datasets
 from sparing._resources.queries import Queries
 from sparing._sql import question_of
 
-__all__ = ["AsyncDatasetQueries", "AsyncQueryBuilder", "DatasetQueries", "QueryBuilder", "bounded"]
-
 Steps = TypeVar("Steps", bound="QuerySteps")
 
 

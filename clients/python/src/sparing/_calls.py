@@ -12,21 +12,6 @@ from sparing._decode import read
 from sparing._errors import APIReplyError
 from sparing._requests import Request, get
 
-__all__ = [
-    "Blocking",
-    "Call",
-    "Items",
-    "Stream",
-    "acknowledged",
-    "all_of",
-    "blocking",
-    "for_each",
-    "listing",
-    "listing_by",
-    "only",
-    "reply_of",
-]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from sparing._errors import APIReplyError
 
-__all__ = ["Chain", "ChainCheck", "chain_of"]
-
 _PUBLIC = (
     *("format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma"),
     *("grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256"),

@@ -40,8 +40,6 @@ from sparing._cli_tables import (
 )
 from sparing._constants import ENV_API_KEY, ENV_URL, PAGE_SIZE
 
-__all__ = ["main"]
-
 REFUSED, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 _NOTHING_HAPPENED = (InvalidRequestError, AuthenticationError, PermissionDeniedError, NotFoundError)
 

@@ -7,8 +7,6 @@ import shlex
 
 from sparing._cli_grammar import COMMANDS, Command, Option
 
-__all__ = ["NAME", "script"]
-
 NAME = "sparing-client"
 _GLOBAL = ("help", "version")
 

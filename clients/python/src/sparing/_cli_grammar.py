@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from sparing._constants import ENV_API_KEY, ENV_URL, TIMEOUT_S
 from sparing._version import __version__
 
-__all__ = ["COMMANDS", "EPILOG", "SHELLS", "Argument", "Command", "Option", "parser"]
-
 PROGRAM = "python -m sparing"
 SHELLS = ("bash", "zsh", "fish")
 HISTORY_ROWS = 20

@@ -9,8 +9,6 @@ from typing import Any, TextIO
 
 from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
 
-__all__ = ["Asked", "UsageError", "asked_of", "request_of"]
-
 _NOISE = ("sigma", "rho", "share", "half_width", "confidence")
 _MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", "rule", "reuse"})
 

@@ -7,17 +7,6 @@ from typing import Any
 
 from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
 
-__all__ = [
-    "NUMBERS_SHOWN_MAX",
-    "allowances_table",
-    "answer_text",
-    "dataset_text",
-    "datasets_table",
-    "history_table",
-    "plain",
-    "preview_text",
-]
-
 NUMBERS_SHOWN_MAX = 10_000
 DECIMALS_MAX = 12
 Cell = tuple[str, bool]

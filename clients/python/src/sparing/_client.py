@@ -25,8 +25,6 @@ from sparing._resources.queries import Queries
 from sparing._retry import RetryPolicy
 from sparing._sender import BeforeSending, Sender
 
-__all__ = ["Client"]
-
 
 class Client:
     """A connection to a Sparing service. Safe to share between threads; close it, or use it in a `with` statement.

@@ -4,8 +4,6 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["ColumnsError", "chosen_columns", "declared_columns"]
-
 Columns = Mapping[str, str | None]
 """From a column of the data to its declared name; None leaves it out. Other columns keep their names."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from sparing._answers import Answer, Interval
 from sparing._normal import two_sided_quantile
 
-__all__ = ["Combined", "Released", "answers_of", "check_independent", "combine", "missing_sigma", "noise_variance"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Combined:

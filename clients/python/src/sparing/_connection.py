@@ -8,8 +8,6 @@ import httpx
 from sparing._constants import ENV_API_KEY, ENV_URL
 from sparing._version import __version__
 
-__all__ = ["Connection"]
-
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 

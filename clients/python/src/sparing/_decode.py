@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from sparing._errors import APIReplyError
 
-__all__ = ["read"]
-
 Model = TypeVar("Model")
 Kind = TypeVar("Kind")
 Reader = Callable[[object, str], object]  # takes a JSON value and its name

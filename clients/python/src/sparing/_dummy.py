@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from sparing._models import Dataset
 
-__all__ = ["dummy_data"]
-
 EVENTS_PER_INDIVIDUAL: Final = 10
 ROWS_PER_INDIVIDUAL: Final = 4096  # of a table that declares no bound
 ROWS_FOR_EACH: Final = 32  # the same of its rows, for each individual

@@ -24,22 +24,6 @@ from typing import Any, ClassVar
 
 import httpx
 
-__all__ = [
-    "APIConnectionError",
-    "APIReplyError",
-    "APIStatusError",
-    "APITimeoutError",
-    "AuthenticationError",
-    "ConflictError",
-    "InvalidRequestError",
-    "NotFoundError",
-    "PermissionDeniedError",
-    "RateLimitedError",
-    "SparingError",
-    "UnavailableError",
-    "Wrong",
-]
-
 
 class SparingError(Exception):
     """Any exception of this library."""

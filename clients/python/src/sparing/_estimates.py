@@ -14,8 +14,6 @@ from sparing._answers import Interval
 from sparing._normal import two_sided_quantile
 from sparing._selected import Selected, Selection, selected
 
-__all__ = ["Estimate", "Ratio", "ratios", "variances"]
-
 RELIABLE_MIN: Final = 5
 """Standard deviations from 0 that a denominator needs.
 

@@ -13,8 +13,6 @@ from sparing._npz import NPZ, answer_of_npz
 from sparing._requests import Keyed, Request
 from sparing._retry import RetryPolicy, retry_after_s
 
-__all__ = ["Announce", "Outcome", "Step", "Try", "Wait", "steps_of"]
-
 _log = logging.getLogger("sparing")
 
 T = TypeVar("T")

@@ -10,21 +10,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Protocol, TypeAlias
 
-__all__ = [
-    "Column",
-    "Condition",
-    "Group",
-    "Item",
-    "Value",
-    "Weights",
-    "col",
-    "count",
-    "count_individuals",
-    "histogram",
-    "linear",
-    "sum_",
-]
-
 Number = int | float
 
 Literal = str | int | float | bool | dt.date

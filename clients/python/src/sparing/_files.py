@@ -11,8 +11,6 @@ from typing import IO, BinaryIO, cast
 from sparing._bodies import chunks
 from sparing._requests import Content
 
-__all__ = ["Opened", "Source", "content_of", "opened_of"]
-
 Source = str | os.PathLike[str] | bytes | BinaryIO
 Opened = Callable[[], IO[bytes]]
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from sparing._columns import Columns, chosen_columns
 
-__all__ = ["Frame", "is_frame", "parquet_of", "parquet_of_arrow", "pyarrow"]
-
 Frame = Any
 """A data frame of a library that this one does not depend on."""
 

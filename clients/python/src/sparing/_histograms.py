@@ -13,8 +13,6 @@ from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
 from sparing._normal import two_sided_quantile
 from sparing._selected import Selection, selected
 
-__all__ = ["ConsistentHistogram", "Quantile", "consistent_histogram"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile:

@@ -19,8 +19,6 @@ from sparing._domains import Seen, plain_name
 from sparing._files import ARROW, CSV, Source, opened_of
 from sparing._frames import Frame, is_frame, pyarrow
 
-__all__ = ["infer_schema"]
-
 CONFIRM_ROWS = "rows_per_individual was read off the data: state a bound that holds for any data"
 KEY_NAMES = ("id", "key", "person", "individual", "customer", "patient", "user")
 MARKS = (",", ";", "\t", "|")

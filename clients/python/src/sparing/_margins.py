@@ -20,8 +20,6 @@ from sparing._estimates import Estimate
 from sparing._normal import chi_square_tail
 from sparing._selected import Selected, Selection, selected
 
-__all__ = ["ConsistentTables", "consistent_tables"]
-
 Columns = tuple[str, ...]
 Cell = tuple[object, ...]
 

@@ -8,28 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-__all__ = [
-    "ActRow",
-    "Allowance",
-    "Asker",
-    "BudgetRow",
-    "BudgetSummary",
-    "Dataset",
-    "Guarantee",
-    "IndividualBudget",
-    "IndividualKey",
-    "LastQuery",
-    "LedgerRow",
-    "Preview",
-    "PrincipalKey",
-    "PrincipalRow",
-    "PublicCost",
-    "Receipt",
-    "ReleaseRow",
-    "ShareBin",
-    "UploadReport",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-__all__ = ["NestedCounts", "NoisyLevel", "WeightedSum"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyLevel:

@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable
 from itertools import accumulate
 
-__all__ = ["nonnegative"]
-
 
 def nonnegative(values: Iterable[float], *, total: float | None = None) -> tuple[float, ...]:
     """The nearest vector without negative numbers, and with the given total if there is one.

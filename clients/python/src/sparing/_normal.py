@@ -1,10 +1,8 @@
-"""The quantile of the normal distribution that intervals are made with, and the tail of the chi-square distribution."""
+"""The normal distribution: the quantile that intervals are made with, half widths of noise, and a chi-square tail."""
 
 import math
 from statistics import NormalDist
 from typing import Final
-
-__all__ = ["chi_square_tail", "two_sided_quantile"]
 
 _MARGIN: Final = 1 + 2.0**-47  # the quantile is good to a few units in the last place
 
@@ -17,6 +15,21 @@ def two_sided_quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
     return -_MARGIN * NormalDist().inv_cdf(math.nextafter(1 - confidence, 0.0) / 2)
+
+
+def half_width(*, sigma: float, grid: float, confidence: float = 0.95) -> float:
+    """The least multiple of the grid within which a number is of what was counted, with at least this confidence.
+
+    `sigma` and `grid` as an answer or a preview states them. The noise is whole grid steps, a Gaussian rounded, so it
+    is within k steps with probability 2 Phi((k + 1/2) grid / sigma) - 1. What was counted is the clipped sum over the
+    individuals that could pay; the truth, which also includes those left out, may be further off.
+
+    Raises:
+        ValueError: sigma or grid is not positive and finite, or the confidence not above 0 and below 1.
+    """
+    if not (sigma > 0 and grid > 0 and math.isfinite(sigma) and math.isfinite(grid)):
+        raise ValueError(f"sigma and grid must be positive and finite, got {sigma} and {grid}")
+    return max(0, math.ceil(two_sided_quantile(confidence) * (sigma / grid) - 0.5)) * grid
 
 
 def chi_square_tail(number: float, degrees: int) -> float:

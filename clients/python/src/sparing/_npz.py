@@ -9,8 +9,6 @@ import zlib
 from array import array
 from typing import Final
 
-__all__ = ["NPZ", "answer_of_npz"]
-
 NPZ: Final = "application/x-npz"
 _NOT_NPZ: Final = (
     *(KeyError, TypeError, ValueError, SyntaxError, RecursionError, NotImplementedError, RuntimeError, OSError),

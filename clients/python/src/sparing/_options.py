@@ -9,8 +9,6 @@ import httpx
 from sparing._constants import CONNECT_TIMEOUT_S
 from sparing._retry import RetryPolicy
 
-__all__ = ["SenderOptions", "timeout_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderOptions:

@@ -3,8 +3,6 @@
 import sys
 from collections.abc import Callable
 
-__all__ = ["BatchProgress", "told_of"]
-
 BatchProgress = Callable[[int, int], object] | bool
 """Takes the number of queries that came back and the number of all; True stands for a bar."""
 

@@ -5,8 +5,6 @@ from typing import Required, TypedDict
 
 from sparing._expressions import Column, Condition, Group, Item, count, plain
 
-__all__ = ["GroupKey", "NoiseRequest", "QueryRequest", "question_json"]
-
 GroupKey = str | Column | Group
 _NOISE = ("sigma", "rho", "share", "half_width")
 

@@ -14,8 +14,6 @@ from sparing._files import ARROW, CSV, NDJSON, PARQUET, Opened
 from sparing._frames import parquet_of_arrow, pyarrow
 from sparing._requests import Content
 
-__all__ = ["renamed"]
-
 _ROWS_AT_ONCE = 1024
 
 

@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 from sparing._retry import Repeat
 
-__all__ = ["Content", "Keyed", "Progress", "Request", "delete", "get", "patch", "path", "post"]
-
 Content = bytes | IO[bytes] | Iterable[bytes]
 Progress = Callable[[int, int | None], None]
 """Takes the number of bytes sent so far, and of all, None where that is not known."""

@@ -13,8 +13,6 @@ import httpx
 
 from sparing._constants import RETRY_AFTER_MAX_S, RETRY_WAIT_BASE_S, RETRY_WAIT_MAX_S
 
-__all__ = ["Repeat", "RetryPolicy", "retry_after_s"]
-
 _AWAY = frozenset({429, 502, 503, 504})
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from sparing._combine import Released, answers_of, noise_variance
 
-__all__ = ["Selected", "Selection", "selected"]
-
 Selection = Released | tuple[Released, str]
 """An answer with one item, or an answer and the text of an item as labels have it: `(answer, "sum(spend)")`."""
 

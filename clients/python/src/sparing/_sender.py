@@ -14,8 +14,6 @@ from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
 from sparing._requests import Content, Keyed, Request
 
-__all__ = ["BeforeSending", "Sender"]
-
 T = TypeVar("T")
 BeforeSending = Callable[[str, str, Mapping[str, object]], None]
 """Takes the dataset, the idempotency key and the document of a query or an upload that is about to be sent."""

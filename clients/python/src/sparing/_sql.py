@@ -15,8 +15,6 @@ from sparing._query import QueryRequest
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
 
-__all__ = ["SQLError", "question_of"]
-
 TEXT_MAX: Final = 20_000
 DEPTH_MAX: Final = 14
 SUPPORTED: Final = (

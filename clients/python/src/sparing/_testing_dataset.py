@@ -36,8 +36,6 @@ from sparing._rooms import (
 )
 from sparing._testing_rows import CodedRows, coded
 
-__all__ = ["FakeDataset", "Number", "Release", "dataset_of", "registered_dataset", "units_of"]
-
 UNCLIPPED_ROWS_MAX = 64
 
 Number = int | float | Decimal | str

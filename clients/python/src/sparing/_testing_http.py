@@ -11,25 +11,6 @@ import httpx
 
 from sparing._rooms import QueryProblem
 
-__all__ = [
-    "ANALYSTS",
-    "OTHERS",
-    "TITLES",
-    "Refused",
-    "Route",
-    "checked_key",
-    "cursor_of",
-    "document_of",
-    "entries_in",
-    "invalid",
-    "invalid_query",
-    "limit_of",
-    "not_found",
-    "not_in_fake",
-    "role_required",
-    "route_of",
-]
-
 ENTRIES_MAX = 256
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1000
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")

@@ -26,8 +26,6 @@ from sparing._rooms import (
     units_down,
 )
 
-__all__ = ["CodedRows", "coded"]
-
 _KINDS: Mapping[str, str] = {
     "boolean": "true or false",
     "budget": "a rho that is not negative",

@@ -28,8 +28,6 @@ from sparing._testing_http import (
     not_in_fake,
 )
 
-__all__ = ["Analyst", "Registered", "Service"]
-
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 Values = float | Sequence[float]

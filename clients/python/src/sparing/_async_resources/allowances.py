@@ -4,8 +4,6 @@ from sparing._async_sender import AsyncSender
 from sparing._models import Allowance
 from sparing._verbs.allowances import allowances
 
-__all__ = ["AsyncAllowances"]
-
 
 class AsyncAllowances:
     """`client.allowances` of an `AsyncClient`; arguments and exceptions are those of `Client`."""

@@ -14,8 +14,6 @@ from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
 from sparing._verbs.uploads import SendOptions, upload
 
-__all__ = ["AsyncDatasets"]
-
 
 class AsyncDatasets:
     """`client.datasets` of an `AsyncClient`; arguments and exceptions are those of `Client`."""

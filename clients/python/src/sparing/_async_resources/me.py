@@ -8,8 +8,6 @@ from sparing._constants import PAGE_SIZE
 from sparing._models import IndividualBudget, Receipt
 from sparing._verbs import me
 
-__all__ = ["AsyncMe"]
-
 
 class AsyncMe:
     """`client.me` of an `AsyncClient`; arguments and exceptions are those of `Client`."""

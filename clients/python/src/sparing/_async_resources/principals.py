@@ -10,8 +10,6 @@ from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
 from sparing._verbs import principals
 from sparing._verbs.principals import Changes, Details, Role
 
-__all__ = ["AsyncPrincipals"]
-
 
 class AsyncPrincipals:
     """`client.principals` of an `AsyncClient`; arguments and exceptions are those of `Client`."""

@@ -12,8 +12,6 @@ from sparing._progress import BatchProgress
 from sparing._query import QueryRequest
 from sparing._verbs import queries
 
-__all__ = ["AsyncQueries"]
-
 
 class AsyncQueries:
     """`client.queries` of an `AsyncClient`; arguments and exceptions are those of `Client`."""

@@ -4,8 +4,6 @@ from sparing._models import Allowance
 from sparing._sender import Sender
 from sparing._verbs.allowances import allowances
 
-__all__ = ["Allowances"]
-
 
 class Allowances:
     """`client.allowances`."""

@@ -14,8 +14,6 @@ from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
 from sparing._verbs.uploads import SendOptions, upload
 
-__all__ = ["Datasets"]
-
 
 class Datasets:
     """`client.datasets`: analysts can `get` and `list`; everything else needs a curator's key."""

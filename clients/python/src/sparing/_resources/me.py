@@ -8,8 +8,6 @@ from sparing._models import IndividualBudget, Receipt
 from sparing._sender import Sender
 from sparing._verbs import me
 
-__all__ = ["Me"]
-
 
 class Me:
     """`client.me`: the key says whose account it is."""

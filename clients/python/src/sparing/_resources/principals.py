@@ -10,8 +10,6 @@ from sparing._sender import Sender
 from sparing._verbs import principals
 from sparing._verbs.principals import Changes, Details, Role
 
-__all__ = ["Principals"]
-
 
 class Principals:
     """`client.principals`."""

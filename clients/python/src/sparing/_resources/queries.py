@@ -12,8 +12,6 @@ from sparing._query import QueryRequest
 from sparing._sender import Sender
 from sparing._verbs import queries
 
-__all__ = ["Queries"]
-
 
 class Queries:
     """`client.queries`."""

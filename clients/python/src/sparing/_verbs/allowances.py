@@ -4,8 +4,6 @@ from sparing._calls import Call, all_of, listing
 from sparing._models import Allowance
 from sparing._requests import path
 
-__all__ = ["allowances"]
-
 
 def allowances() -> Call[tuple[Allowance, ...]]:
     """The allowance of the key in each dataset."""

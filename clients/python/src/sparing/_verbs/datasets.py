@@ -10,25 +10,6 @@ from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow
 from sparing._requests import delete, get, patch, path, post
 from sparing._retry import Repeat
 
-__all__ = [
-    "Number",
-    "account",
-    "acts",
-    "archive",
-    "audit",
-    "budget_summary",
-    "budgets",
-    "correct",
-    "create",
-    "erase",
-    "every",
-    "extend",
-    "ledger",
-    "one",
-    "open_epoch",
-    "remove",
-]
-
 Number = int | float | Decimal | str
 
 

@@ -8,8 +8,6 @@ from sparing._models import IndividualBudget, Receipt
 from sparing._requests import get, path, post
 from sparing._retry import Repeat
 
-__all__ = ["budgets", "lower", "receipts", "record", "request_erasure", "resume"]
-
 
 def budgets() -> Call[tuple[IndividualBudget, ...]]:
     """The account in each dataset."""

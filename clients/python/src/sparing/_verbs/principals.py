@@ -11,8 +11,6 @@ from sparing._decode import read
 from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
 from sparing._requests import delete, patch, path, post
 
-__all__ = ["Changes", "Details", "Role", "change", "create", "create_for", "every", "replace_key", "revoke"]
-
 
 class Details(TypedDict, total=False):
     """The facts of a principal that may change."""

@@ -17,8 +17,6 @@ from sparing._query import QueryRequest, question_json
 from sparing._requests import Keyed, delete, get, path, post
 from sparing._retry import Repeat
 
-__all__ = ["ask", "batch", "cancel", "fetch", "preview", "releases"]
-
 _FORMS: Final = f"application/json, {NPZ}"
 """Of the two the service chooses npz where an answer has more numbers than labels."""
 

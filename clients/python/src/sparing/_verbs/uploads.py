@@ -14,8 +14,6 @@ from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
 
-__all__ = ["SendOptions", "upload"]
-
 
 class SendOptions(TypedDict, total=False):
     """The options of an upload."""
