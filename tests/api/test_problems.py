@@ -46,7 +46,10 @@ class TestMap:
         assert set(STATUSES) == set(workflow_errors()) - {WorkflowError}
 
     def test_the_client_follows_the_list(self) -> None:
-        """Its fake has the same statuses and titles; and what a caller can mend or repeat has a class of its own."""
+        """Its fake has the same statuses and titles; a caller can tell what to mend or repeat by an error's class.
+
+        No class stands for a status that the service does not send, but for those of proxies.
+        """
         own = {slug: kind for slug, kind in TITLES.items() if slug != "not-in-fake"}
         assert own == {slug: PROBLEMS[slug] for slug in own}
         plain = {slug for slug, kind in PROBLEMS.items() if kind.status not in APIStatusError.by_status}
@@ -54,6 +57,8 @@ class TestMap:
             *("method-not-allowed", "request-timeout", "uri-too-long", "headers-too-large"),
             "internal-error",
         }
+        sent = {kind.status for kind in PROBLEMS.values()}
+        assert set(APIStatusError.by_status) - sent == {502, 504}, "only a proxy sends these"
 
     def test_what_is_not_known_is_a_500_without_a_word_of_it(self) -> None:
         """Even a workflow's own error, if it was given no status."""
