@@ -44,8 +44,8 @@ MUTANTS = [
         name="a lost connection is an incident",
         incident="What the database does shows in the status: 500 for this fault, 503 for that.",
         file="service/store/postgres/sessions.py",
-        find="except (psycopg.Error, PoolTimeout, PoolClosed)",
-        put="except (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
+        find="_FAULTS: Final = (psycopg.Error, PoolTimeout, PoolClosed)",
+        put="_FAULTS: Final = (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
         killed_by="tests/faults/test_sweep.py::test_a_replica_that_has_loaded_nothing_is_no_different[REPLIED]",
     ),
     Mutant(
@@ -68,9 +68,9 @@ MUTANTS = [
     Mutant(
         name="an unclear proposal is read past",
         incident="Postgres begins with a statement after others have looked: a refused question is charged.",
-        file="service/store/postgres/sessions.py",
-        find="                self._await_end(backend)\n",
-        put="                pass\n",
+        file="service/store/postgres/store.py",
+        find="            self._pool.await_end(self._backend)\n",
+        put="            pass\n",
         killed_by=f"{CUTTING}[SENT]",
     ),
     Mutant(

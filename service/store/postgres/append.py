@@ -1,20 +1,18 @@
 """An append to a ledger: entries, answers and worst cases on an assumed head, in one statement, all or nothing.
 
-The statement locks the head's row and moves it, if everything that was assumed is so; all rows are joined to that one
-row, so that there is nothing to insert when it did not move.
+The statement locks the head's row and moves it if everything that was assumed is so. All rows are joined to that one
+row, so that nothing is inserted when it did not move.
 
-Rows as Postgres takes them in binary: an array of a table's own row type, one parameter for all rows of a batch.
-
-psycopg would be given a list for each column and would choose a type for every value in it, which costs more than all
-else that a client does for a commit; and Postgres would unfold each of these lists on its own.
+Its parameters go in Postgres' binary form, all rows of a table as one array of the table's own row type. Lists by
+column, for which psycopg chooses a type value by value, cost more than all else that a client does for a commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from operator import call
-from struct import Struct, calcsize, pack
+from operator import attrgetter
+from struct import Struct, pack
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,42 +25,36 @@ from service.store.postgres.rows import (
     LedgerSeal,
     answer_row,
     entry_row,
-    piece_rows,
 )
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.pieces import WHOLE
 from service.workflows.model.rows import AnswerRecord, Head
-
-Field = Callable[[Any], bytes]
-"""A value as a field of a row: its type's number, the same in every database, its length, its bytes."""
 
 _ARRAY: Final = Struct("!iiIii").pack  # dimensions, whether there are NULLs, type of the elements, how many, the first
 _NO_ARRAY: Final = Struct("!iiI").pack
-_HEAD: Final = Struct("!Ii").pack  # type, bytes
+_HEAD: Final = Struct("!Ii").pack  # a field's type and bytes
 _COUNT: Final = Struct("!i").pack
-_HEAD_BYTES: Final = calcsize("!Ii")
-_TYPE_BYTES: Final = calcsize("!I")
+_INT4: Final = Struct("!i").pack
+_INT8: Final = Struct("!q").pack
 _NULL: Final = -1
-_BYTEA, _TEXT, _TIMESTAMPTZ, _NUMERIC, _UUID = 17, 25, 1184, 1700, 2950
+_TEXT: Final = 25
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NUMERIC_BASE: Final = 10_000
 
+Column = tuple[int, Callable[[Any], bytes] | None]
+"""The number of a column's type, the same in every database, and what makes a value's bytes, None for a bytea.
 
-def _fixed(oid: int, form: str) -> Field:
-    return partial(Struct(f"!Ii{form}").pack, oid, calcsize(f"!{form}"))
-
-
-def _bytes(value: bytes) -> bytes:
-    return _HEAD(_BYTEA, len(value)) + value
+The number is 0 where that makes the whole field: type, length and bytes.
+"""
 
 
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return _HEAD(_TEXT, len(data)) + data
+def _fixed(oid: int, form: str) -> Callable[[Any], bytes]:
+    whole = Struct(f"!Ii{form}")
+    return partial(whole.pack, oid, whole.size - len(_HEAD(0, 0)))
 
 
-def _uuid(value: UUID) -> bytes:
-    return _HEAD(_UUID, 16) + value.bytes
+_MICROSECONDS: Final = _fixed(1184, "q")
 
 
 def _timestamp(value: datetime) -> bytes:
@@ -76,81 +68,72 @@ def _numeric(value: int) -> bytes:
         value, digit = divmod(value, _NUMERIC_BASE)
         digits.append(digit)
     count = len(digits)
-    return pack(f"!IihhHH{count}H", _NUMERIC, 8 + 2 * count, count, count - 1, 0, 0, *reversed(digits))
+    return pack(f"!hhHH{count}H", count, count - 1, 0, 0, *reversed(digits))
 
 
-_MICROSECONDS: Final = _fixed(_TIMESTAMPTZ, "q")
-_FIELDS: Final[Mapping[str, Field]] = {
-    "bytea": _bytes,
-    "int8": _fixed(20, "q"),
-    "int2": _fixed(21, "h"),
-    "int4": _fixed(23, "i"),
-    "text": _text,
-    "float8": _fixed(701, "d"),
-    "timestamptz": _timestamp,
-    "numeric": _numeric,
-    "uuid": _uuid,
-}
-_NULLS: Final[Mapping[str, bytes]] = {
-    f"{name}?": _HEAD(oid, _NULL) for name, oid in {"bytea": _BYTEA, "int2": 21, "int8": 20}.items()
+_COLUMNS: Final[Mapping[str, Column]] = {
+    "bytea": (17, None),
+    "int8": (0, _fixed(20, "q")),
+    "int2": (0, _fixed(21, "h")),
+    "int4": (0, _fixed(23, "i")),
+    "text": (_TEXT, str.encode),
+    "float8": (0, _fixed(701, "d")),
+    "timestamptz": (0, _timestamp),
+    "numeric": (1700, _numeric),
+    "uuid": (2950, attrgetter("bytes")),
 }
 
 
-def fields(names: str) -> tuple[Field, ...]:
-    """Fields by the names of their types; one that may be NULL has a query mark."""
-    return tuple(_nullable(name) if name in _NULLS else _FIELDS[name] for name in names.split())
+def columns(types: str) -> tuple[Column, ...]:
+    """Columns by the names of their types. Only a bytea may be NULL."""
+    return tuple(_COLUMNS[name] for name in types.split())
 
 
-def _nullable(name: str) -> Field:
-    field, null = _FIELDS[name.removesuffix("?")], _NULLS[name]
-    return lambda value: null if value is None else field(value)
-
-
-def scalars(types: Sequence[Field], values: Sequence[object]) -> list[bytes]:
-    """One parameter for each value; none is NULL."""
-    return [field[_HEAD_BYTES:] for field in map(call, types, values)]
-
-
-def text_array(values: Iterable[str]) -> bytes:
-    """An array of texts."""
-    parts = [_text(value)[_TYPE_BYTES:] for value in values]
-    return _array(_TEXT, parts, len(parts))
-
-
-def row_array(row_type: int, types: Sequence[Field], rows: Iterable[Sequence[object]]) -> bytes:
+def row_array(row_type: int, types: Sequence[Column], rows: Iterable[Sequence[Any]]) -> bytes:
     """An array of rows; `row_type` is the number of the table's row type in this very database."""
-    width = _COUNT(len(types))
-    parts: list[bytes] = []
+    parts: list[bytes] = [b""]
     count = 0
     for row in rows:
-        data = list(map(call, types, row))
-        parts += (_COUNT(sum(map(len, data), len(width))), width, *data)
+        data = [_COUNT(len(types))]
+        for (oid, encode), value in zip(types, row, strict=True):
+            if value is None:
+                data.append(_HEAD(oid, _NULL))
+            elif encode is None:
+                data += _HEAD(oid, len(value)), value
+            elif oid == 0:
+                data.append(encode(value))
+            else:
+                encoded = encode(value)
+                data += _HEAD(oid, len(encoded)), encoded
+        whole = b"".join(data)
+        parts += _COUNT(len(whole)), whole
         count += 1
-    return _array(row_type, parts, count)
+    parts[0] = _ARRAY(1, 0, row_type, count, 1) if count > 0 else _NO_ARRAY(0, 0, row_type)
+    return b"".join(parts)
 
 
-def _array(element: int, parts: Sequence[bytes], count: int) -> bytes:
-    """An array of `count` elements, each with its length before it, from all their parts."""
-    head = _ARRAY(1, 0, element, count, 1) if count > 0 else _NO_ARRAY(0, 0, element)
-    return b"".join([head, *parts])
+def text_array(values: Sequence[str]) -> bytes:
+    """An array of texts."""
+    parts = [_ARRAY(1, 0, _TEXT, len(values), 1) if values else _NO_ARRAY(0, 0, _TEXT)]
+    for value in values:
+        encoded = value.encode()
+        parts += _COUNT(len(encoded)), encoded
+    return b"".join(parts)
 
 
 RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""
 
-# What is sent, in the order of the statement, and the columns of each table in its own.
-_HEAD_FIELDS: Final = fields("int8 bytea int8")
-_ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
 _ENTRY_TYPES: Final = f"int4 {ENTRY_TYPES}"
 _ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
 _WORST_CASE_TYPES: Final = "int4 uuid int8"
 _PIECE_TYPES: Final = "int4 int8 int4 bytea bytea"
-_ENTRY_FIELDS: Final = fields(_ENTRY_TYPES)
-_ANSWER_FIELDS: Final = fields(_ANSWER_TYPES)
-_WORST_CASE_FIELDS: Final = fields(_WORST_CASE_TYPES)
-_PIECE_FIELDS: Final = fields(_PIECE_TYPES)
+_ENTRY: Final = columns(_ENTRY_TYPES)
+_ANSWER: Final = columns(_ANSWER_TYPES)
+_WORST_CASE: Final = columns(_WORST_CASE_TYPES)
+_PIECE: Final = columns(_PIECE_TYPES)
 PIECES_BYTES_MAX: Final = 2**19
-"""So many bytes of pieces go with an extension, and with each statement that follows in its transaction.
+"""The bytes of pieces that go with an extension, and with each statement that follows in its transaction.
 
 Postgres copies an array of rows several times: what fits in a cache is stored in two thirds of the time.
 """
@@ -158,7 +141,7 @@ Postgres copies an array of rows several times: what fits in a cache is stored i
 
 def _layout(columns: str, types: str) -> list[tuple[str, str]]:
     names = ["dataset_id", *columns.replace('"', "").split(", ")]
-    return list(zip(names, types.replace("?", "").split(), strict=True))
+    return list(zip(names, types.split(), strict=True))
 
 
 LAYOUTS: Final = {
@@ -208,11 +191,11 @@ MORE_PIECES: Final = (
 """For the pieces that do not go with EXTEND, in its transaction. A function in FROM would be stored once more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class LedgerAppend:
     """An addition to a dataset's ledger, made if its head is the `assumed` one.
 
-    And if no query of this epoch has one of `new_hashes`.
+    And if no query of this epoch has one of `new_hashes`. `head` is the one that the ledger comes to.
     """
 
     dataset_id: int
@@ -222,39 +205,56 @@ class LedgerAppend:
     answers: Sequence[AnswerRecord]
     worst_cases: Mapping[UUID, int]
     new_hashes: Sequence[str] = ()
+    head: Head = field(init=False)
 
-    @property
-    def head(self) -> Head:
-        """The head that the ledger comes to."""
-        if not self.entries:
-            return self.assumed
-        last = self.entries[-1]
-        return replace(self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+    def __post_init__(self) -> None:
+        """Move the head along."""
+        self.head = self.assumed
+        if self.entries:
+            last = self.entries[-1]
+            self.head = replace(
+                self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units
+            )
 
-    def parameters(self, row_types: RowTypes, pieces: bytes) -> list[bytes]:
-        """The parameters of EXTEND, in binary, and the first of `pieces`."""
+    def parameters(self, row_types: RowTypes, pieces: bytes | None) -> list[bytes]:
+        """The parameters of EXTEND, in binary, the last being the first of `pieces`, if there are any."""
         dataset, head, was = self.dataset_id, self.head, self.assumed
         entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
+        answers = [(dataset, *answer_row(each)) for each in self.answers]
         costs = [(dataset, *each) for each in self.worst_cases.items()]
         return [
-            *scalars(_HEAD_FIELDS, (head.seq, head.hash, head.worst_case_units)),
-            *scalars(_ASSUMED_FIELDS, (dataset, was.seq, was.hash, was.fence, was.epoch, was.data_version)),
+            _INT8(head.seq),
+            head.hash,
+            _INT8(head.worst_case_units),
+            _INT4(dataset),
+            _INT8(was.seq),
+            was.hash,
+            _INT8(was.fence),
+            _INT4(was.epoch),
+            _INT8(was.data_version),
             text_array(self.new_hashes),
-            row_array(row_types["ledger"], _ENTRY_FIELDS, entries),
-            row_array(row_types["answers"], _ANSWER_FIELDS, [(dataset, *answer_row(each)) for each in self.answers]),
-            row_array(row_types["worst_cases"], _WORST_CASE_FIELDS, costs),
-            pieces,
+            row_array(row_types["ledger"], _ENTRY, entries),
+            row_array(row_types["answers"], _ANSWER, answers),
+            row_array(row_types["worst_cases"], _WORST_CASE, costs),
+            row_array(row_types["pieces"], _PIECE, ()) if pieces is None else pieces,
         ]
 
     def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
-        """Arrays of the rows of pieces, at least one, each of `bytes_max` bytes and a piece at most."""
+        """Arrays of the rows of pieces, each of `bytes_max` bytes and a piece at most.
+
+        A piece over all slots is none of them: it is a column of its entry.
+        """
         rows: list[tuple[object, ...]] = []
         size = 0
         for entry in self.entries:
-            for row in piece_rows(entry, self.seal):
+            for piece in entry.pieces:
+                if piece.number == WHOLE:
+                    continue
                 if size >= bytes_max:
-                    yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)
+                    yield row_array(row_types["pieces"], _PIECE, rows)
                     rows, size = [], 0
-                rows.append((self.dataset_id, *row))
-                size += len(row[-1])
-        yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)
+                sealed = self.seal.close(entry.salt, piece)
+                rows.append((self.dataset_id, entry.seq, piece.number, piece.digest, sealed))
+                size += len(sealed)
+        if rows:
+            yield row_array(row_types["pieces"], _PIECE, rows)

@@ -11,9 +11,10 @@ its number.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from struct import Struct
 from typing import Any, Final
 
@@ -91,8 +92,8 @@ def _columns(fields: Iterable[EntryField]) -> str:
 _FIELD_COLUMNS: Final = _columns(ENTRY_FIELDS)
 ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece, first_digest"
 """The last are the sealed piece of an entry that has one over all slots, and the digest that it was written with."""
-ENTRY_TYPES: Final = " ".join([*(each.type for each in ENTRY_FIELDS), "bytea?", "bytea"])
-"""As `wire.fields` takes them."""
+ENTRY_TYPES: Final = " ".join([*(each.type for each in ENTRY_FIELDS), "bytea", "bytea"])
+"""As `append.columns` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
@@ -104,15 +105,9 @@ ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 
 def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
     """The values of ENTRY_COLUMNS."""
-    only = entry.pieces[0] if _is_whole(entry) else None
-    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only), b"")
-
-
-def piece_rows(entry: LedgerEntry, seal: LedgerSeal) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """The values of PIECE_COLUMNS of the pieces by stretch of slots; none for an entry of one piece."""
-    if not _is_whole(entry):
-        for piece in entry.pieces:
-            yield entry.seq, piece.number, piece.digest, seal.close(entry.salt, piece)
+    only = entry.pieces[0] if entry.pieces else None
+    sealed = None if only is None or only.number != WHOLE else seal.close(entry.salt, only)
+    return (*entry_values(entry), sealed, b"")
 
 
 def entry_of(
@@ -142,10 +137,6 @@ def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
     return piece if bytes(first_digest) in {b"", piece.digest} else replace(piece, first_digest=bytes(first_digest))
 
 
-def _is_whole(entry: LedgerEntry) -> bool:
-    return len(entry.pieces) == 1 and entry.pieces[0].number == WHOLE
-
-
 def public_entry_of(row: Sequence[Any]) -> PublicEntry:
     """The public part of an entry from the values of PUBLIC_COLUMNS."""
     return public_from(_read(_PUBLIC_READ_AS, row))
@@ -173,9 +164,10 @@ def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any])
     return [value if read is None else read(value) for read, value in zip(read_as, row, strict=True)]
 
 
-def answer_row(answer: AnswerRecord) -> tuple[object, ...]:
-    """The values of ANSWER_COLUMNS."""
-    return (answer.principal_id, answer.key, answer.request_hash, answer.seq, answer.query_id, answer.body, answer.at)
+answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(
+    "principal_id", "key", "request_hash", "seq", "query_id", "body", "at"
+)
+"""The values of ANSWER_COLUMNS."""
 
 
 def answer_of(row: Sequence[Any]) -> AnswerRecord:

@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from threading import BoundedSemaphore
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import psycopg
 from psycopg import sql
 from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
-from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from service.failpoints import watch
@@ -38,7 +37,7 @@ class Session(Connection):
     """A connection of the pool."""
 
     _row_types: RowTypes | None = None
-    _extend_name: bytes | None = None
+    _extend_name = b""
 
     def extend(self, extension: LedgerAppend) -> bool:
         """Append all of an extension; False, and nothing, when what it assumes is not so.
@@ -46,12 +45,22 @@ class Session(Connection):
         Durable at once outside of a transaction, with it inside. Raises psycopg.Error.
         """
         try:
-            return self._extended(extension)
+            row_types = self._row_types or self._prepare_extend()
+            pieces = extension.pieces(row_types)
+            first = next(pieces, None)
+            parameters = extension.parameters(row_types, first)
+            second = None if first is None else next(pieces, None)
+            if second is None:
+                return self._moved(parameters)
+            with self.transaction():  # a savepoint within one that is open
+                is_moved = self._moved(parameters)
+                for more in chain([second], pieces) if is_moved else ():
+                    self.change(MORE_PIECES, [more])
+            return is_moved
         except IntegrityError:
             raise
         except psycopg.Error:
-            # What was learnt may be of tables that were made anew since.
-            self._row_types = self._extend_name = None
+            self._row_types = None  # what was learnt may be of tables that were made anew since
             raise
 
     def change(self, statement: str, values: Sequence[int | bytes]) -> None:
@@ -90,51 +99,38 @@ class Session(Connection):
         is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS
         if not is_whole or self.pgconn.pipeline_status != PipelineStatus.OFF:
             if self.pgconn.transaction_status == TransactionStatus.INERROR:
-                self._row_types = self._extend_name = None
+                self._row_types = None
             super().rollback()
             return
         result = self.pgconn.exec_(b"ROLLBACK")
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
 
-    def _extended(self, extension: LedgerAppend) -> bool:
-        if self._row_types is None:
-            found = _rows(self.pgconn.exec_(_ROW_TYPES.encode()))
-            self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
-        pieces = extension.pieces(self._row_types)
-        parameters = extension.parameters(self._row_types, next(pieces))
-        if self._extend_name is None:
-            self._extend_name = self._prepare_extend()
-        second = next(pieces, None)
-        if second is None:
-            return self._moved(self._extend_name, parameters)
-        with self.transaction():  # a savepoint within one that is open
-            is_moved = self._moved(self._extend_name, parameters)
-            for more in chain([second], pieces) if is_moved else ():
-                self.change(MORE_PIECES, [more])
-        return is_moved
+    def _moved(self, parameters: Sequence[bytes]) -> bool:
+        done = self.pgconn.exec_prepared(self._extend_name, parameters, [Format.BINARY] * len(parameters))
+        if done.status != ExecStatus.TUPLES_OK:
+            raise error_from_result(done)
+        return done.get_value(0, 0) == b"1"
 
-    def _moved(self, name: bytes, parameters: Sequence[bytes]) -> bool:
-        done = self.pgconn.exec_prepared(name, parameters, [Format.BINARY] * len(parameters))
-        return _rows(done).get_value(0, 0) == b"1"
-
-    def _prepare_extend(self) -> bytes:
+    def _prepare_extend(self) -> RowTypes:
+        """Learn the types of this database's rows, and prepare EXTEND."""
+        found = self.pgconn.exec_(_ROW_TYPES.encode())
+        if found.status != ExecStatus.TUPLES_OK:
+            raise error_from_result(found)
         name = f"extend-{next(_NAMES)}".encode()
         result = self.pgconn.prepare(name, EXTEND.encode())
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
-        return name
-
-
-def _rows(result: PGresult) -> PGresult:
-    """A result that has rows. Raises psycopg.Error."""
-    if result.status != ExecStatus.TUPLES_OK:
-        raise error_from_result(result)
-    return result
+        self._extend_name = name
+        self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
+        return self._row_types
 
 
 _REPEATING: Final = ("22", "23")
 """The classes of SQLSTATE for data exceptions and violated constraints: the same values fail again."""
+
+
+_FAULTS: Final = (psycopg.Error, PoolTimeout, PoolClosed)
 
 
 @contextmanager
@@ -142,24 +138,27 @@ def translated() -> Iterator[None]:
     """Any fault of the database, the connection or the pool is StoreUnavailable: an analyst may see nothing of it."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout, PoolClosed) as fault:
+    except _FAULTS as fault:
         raise StoreUnavailable(type(fault).__name__) from fault
 
 
 @contextmanager
 def committing() -> Iterator[None]:
-    """Around what makes a transaction durable: CommitRejected where Postgres blames the values, else CommitUnclear.
+    """Around what makes a transaction durable: a fault is told as `refuse_commit` does."""
+    try:
+        yield
+    except (psycopg.Error, StoreUnavailable) as fault:
+        refuse_commit(fault)
+
+
+def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
+    """Raise CommitRejected where Postgres blames the values, else CommitUnclear.
 
     An error of either class ends the transaction, so that nothing of it is durable, also when COMMIT itself reports it.
     """
-    try:
-        yield
-    except psycopg.Error as fault:
-        if fault.sqlstate is not None and fault.sqlstate.startswith(_REPEATING):
-            raise CommitRejected(fault.sqlstate) from None
-        raise CommitUnclear(type(fault).__name__) from fault
-    except StoreUnavailable as fault:
-        raise CommitUnclear(type(fault).__name__) from fault
+    if isinstance(fault, psycopg.Error) and fault.sqlstate is not None and fault.sqlstate.startswith(_REPEATING):
+        raise CommitRejected(fault.sqlstate) from None
+    raise CommitUnclear(type(fault).__name__) from fault
 
 
 LONG_MAX: Final = 2
@@ -256,22 +255,26 @@ class SessionPool:
             finally:
                 self._readers.release()
 
-    @contextmanager
-    def settled(self) -> Iterator[Session]:
-        """A session for what commits by itself; if it is lost on the way, that has ended when this is left."""
-        with translated():
-            session = self._pool.getconn()
-        backend, is_lost = session.pgconn.backend_pid, False
+    def take(self) -> Session:
+        """A session for what commits by itself, to be given to `put_back`."""
         try:
-            with translated():
-                yield session
-        except CommitUnclear:
-            is_lost = session.closed  # otherwise Postgres itself has said that it did nothing
-            raise
-        finally:
-            self._pool.putconn(session)
-            if is_lost:
-                self._await_end(backend)
+            return self._pool.getconn()
+        except _FAULTS as fault:
+            raise StoreUnavailable(type(fault).__name__) from fault
+
+    def put_back(self, session: Session) -> None:
+        """Take back a session that `take` gave."""
+        self._pool.putconn(session)
+
+    def await_end(self, backend: int) -> None:
+        """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.
+
+        A conditional append has no lock before it is executed: Postgres may begin with it after others have looked.
+        """
+        until = time.monotonic() + _BACKEND_WAIT_S
+        with suppress(StoreUnavailable):
+            while self.rows(_BACKEND, [backend]) and time.monotonic() < until:
+                time.sleep(_BACKEND_POLL_S)
 
     def rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """The rows that a statement by itself gives."""
@@ -290,16 +293,6 @@ class SessionPool:
                 value = session.execute(sql.SQL("SHOW {}").format(sql.Identifier(setting))).fetchall()[0][0]
                 if value == "off" or (setting == "synchronous_commit" and value == "local"):
                     raise DurabilityTooWeak(f"{setting} = {value}: a crash could forget charges that were answered")
-
-    def _await_end(self, backend: int) -> None:
-        """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.
-
-        A proposal has no lock before it is executed: Postgres may begin with it after others have looked.
-        """
-        until = time.monotonic() + _BACKEND_WAIT_S
-        with suppress(StoreUnavailable):
-            while self.rows(_BACKEND, [backend]) and time.monotonic() < until:
-                time.sleep(_BACKEND_POLL_S)
 
     def _configure(self, session: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""

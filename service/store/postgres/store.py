@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 from uuid import UUID
 
+from psycopg import Error as PsycopgError
 from psycopg.errors import UniqueViolation
 
 from service.store.postgres.append import LAYOUTS, LedgerAppend
@@ -26,31 +28,46 @@ from service.store.postgres.registrations import (
 )
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import LedgerSeal, page_row
-from service.store.postgres.sessions import Session, SessionPool, committing, translated
+from service.store.postgres.sessions import Session, SessionPool, refuse_commit, translated
 from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, OwnAnswer
-from service.workflows.ports.store import HeadMoved, StoreUnavailable
+from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 
 
 class PostgresConditionalAppend:
-    """The port's ConditionalAppend. Nothing is sent before `commit`."""
+    """The port's ConditionalAppend, in a session of its own from `with` on. Nothing is sent before `commit`."""
+
+    _session: Session
+    _backend: int
 
     def __init__(
-        self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
+        self, pool: SessionPool, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
     ) -> None:
-        self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
+        self._pool, self._dataset_id, self._seal, self._asked = pool, dataset_id, seal, asked
         self._extension: LedgerAppend | None = None
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
+
+    def __enter__(self) -> Self:
+        self._session = self._pool.take()
+        self._backend = self._session.pgconn.backend_pid
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        # A session that is open after an unclear commit: Postgres itself has said that it did nothing.
+        is_lost = isinstance(fault, CommitUnclear) and self._session.closed
+        self._pool.put_back(self._session)
+        if is_lost:
+            self._pool.await_end(self._backend)
 
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
         replied = {(each.principal_id, each.key) for each in answers}
         if not replied.issuperset(each.address for each in self._asked):
-            return  # the table of replies refuses a key that is taken; of one that gets no reply it says nothing
+            return  # the table of answers refuses a key that is taken; of one that gets no answer it says nothing
         self._extension = LedgerAppend(
             dataset_id=self._dataset_id,
             assumed=self.head,
@@ -63,11 +80,12 @@ class PostgresConditionalAppend:
         self.head = self._extension.head
 
     def commit(self) -> None:
-        with committing():
-            try:
-                is_done = self._extension is not None and self._session.extend(self._extension)
-            except UniqueViolation as refusal:  # a key is taken: the long way finds its reply
-                raise HeadMoved from refusal
+        try:
+            is_done = self._extension is not None and self._session.extend(self._extension)
+        except UniqueViolation as refusal:  # a key is taken: the long way finds its answer
+            raise HeadMoved from refusal
+        except PsycopgError as fault:
+            refuse_commit(fault)
         if not is_done:
             raise HeadMoved
 
@@ -151,13 +169,9 @@ class PostgresStore:
             with translated():
                 session.rollback()
 
-    @contextmanager
-    def conditional_append(
-        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
-    ) -> Iterator[PostgresConditionalAppend]:
-        """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
-        with self._pool.settled() as session:
-            yield PostgresConditionalAppend(session, dataset_id, head, self._seal, asked=asked)
+    def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> PostgresConditionalAppend:
+        """An append in one statement. Whether an unclear one lasts is settled when its block is left."""
+        return PostgresConditionalAppend(self._pool, dataset_id, head, self._seal, asked=asked)
 
     def _flush(self) -> None:
         """Have the write-ahead log on the disk as far as it is written: a commit of nothing brings all before it."""

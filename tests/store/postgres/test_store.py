@@ -61,13 +61,13 @@ class WatchedSessions(SessionPool):
 
     awaited: ClassVar[list[int]] = []
 
-    def _await_end(self, backend: int) -> None:
+    def await_end(self, backend: int) -> None:
         self.awaited.append(backend)
-        super()._await_end(backend)
+        super().await_end(backend)
 
 
 def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proposal that Postgres refuses is over; one whose connection ends may still be about to begin."""
+    """A conditional append that Postgres refuses is over; one whose connection ends may still be about to begin."""
     monkeypatch.setattr("service.store.postgres.store.SessionPool", WatchedSessions)
     store, awaited = (
         PostgresStore(database_url, LEDGER_KEY, lock_timeout_ms=100, connections_max=2),
