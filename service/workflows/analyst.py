@@ -1,9 +1,4 @@
-"""The use cases of analysts: ask, preview, read their own releases, see what may be asked. Nothing here is private.
-
-The preview of a query and an analyst's remaining allowance; all of it is public.
-
-An analyst's own releases, newest first; within one second by dataset and sequence.
-"""
+"""The use cases of analysts: ask, preview, read their own releases, see what may be asked. Nothing here is private."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +13,6 @@ from service.accounting.coverage import coverage_certified, largest_countable_no
 from service.core.budget import epsilon_of_units
 from service.core.units import rho_of_units
 from service.query.language import Query
-from service.query.plan import Plan
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
@@ -33,101 +27,6 @@ from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, u
 from service.workflows.writer.batch import share_of_budget, stored_answer, warnings_of
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
-
-
-def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Store, admission: Admission) -> Preview:
-    """Everything public about a query; touches no record and costs nothing."""
-    cost = admission.cost_of(plan, record)
-    worst_cases = [store.head(record.id).worst_case_units, plan.worst_case_units]
-    canonical = orjson.loads(plan.canonical)
-    norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
-    return Preview(
-        dimension=plan.dimension,
-        grid=2.0**plan.grid_log2,
-        sigma=plan.sigma,
-        half_width_95=plan.half_width_95,
-        l2_clip=plan.l2_clip,
-        worst_case_rho=str(rho_of_units(plan.worst_case_units)),
-        worst_case_share=share_of_budget(plan.worst_case_units, record),
-        worst_case_epsilon=_epsilon(plan.worst_case_units, record.guarantee.delta),
-        largest_countable_norm=norm,
-        warnings=tuple(warnings_of(plan.l2_clip, norm=norm)),
-        allowance_left_rho=_allowance(principal, record.name, store).left_rho,
-        coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
-        canonical=canonical,
-        words=in_words(canonical),
-        query_hash=plan.query_hash,
-        public_cost=CostView(
-            time_ms=cost.time_ns / 1e6, memory_bytes=cost.memory_bytes, delay_ms=admission.delay_ms(cost)
-        ),
-    )
-
-
-@lru_cache(maxsize=1024)
-def _epsilon(units: int, delta: str | None) -> float | None:
-    """The epsilon of a worst case, None without a delta; finding it takes ten milliseconds."""
-    return None if delta is None else epsilon_of_units(units, Decimal(delta))
-
-
-def allowances(principal: Principal, store: Store) -> list[Allowance]:
-    """The analyst's worst-case allowance on each dataset it may ask."""
-    names = [principal.dataset] if principal.dataset else [record.name for record in store.datasets()]
-    return [_allowance(principal, name, store) for name in names]
-
-
-def _allowance(principal: Principal, dataset: str, store: Store) -> Allowance:
-    spent = store.worst_cases_of(principal.id).get(dataset, 0)
-    allowed = principal.allowance_units
-    return Allowance(
-        dataset=dataset,
-        allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
-        spent_rho=str(rho_of_units(spent)),
-        left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
-    )
-
-
-_PARTS: Final = len(ReleasePlace._fields)
-
-
-def releases(store: Store, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
-    """One page of releases. Raises InvalidRequest on an unknown cursor."""
-    before = None if cursor is None else _place_of(cursor)
-    found = store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
-    has_next = is_full([len(record.canonical) for record in found], limit=limit)
-    return Page(items=tuple(map(_release_row, found)), next=_cursor_at(found[-1].place) if has_next else None)
-
-
-def _release_row(record: ReleaseRecord) -> ReleaseRow:
-    query = orjson.loads(record.canonical)
-    return ReleaseRow(
-        id=record.query_id,
-        dataset=record.dataset,
-        sequence=record.place.seq,
-        query=query,
-        words=in_words(query),
-        sigma=record.sigma,
-        dimension=record.dimension,
-        worst_case_rho=str(rho_of_units(record.worst_case_units)),
-        released_at=record.place.at,
-        epoch=record.epoch,
-    )
-
-
-def _cursor_at(place: ReleasePlace) -> str:
-    return f"{place.at.isoformat()}/{place.dataset_id}/{place.seq}/{place.key}"
-
-
-def _place_of(cursor: str) -> ReleasePlace:
-    """The full place of the last release shown, since many may be of one second."""
-    at, *numbers, key = cursor.split("/", _PARTS - 1) if cursor.count("/") >= _PARTS - 1 else ("", "")
-    try:
-        instant = datetime.fromisoformat(at)
-    except ValueError as error:
-        raise unknown_cursor() from error
-    if instant.tzinfo is None or not (key.isascii() and key.isprintable()):
-        raise unknown_cursor()
-    dataset_id, seq = (number_of(number, default=0) for number in numbers)
-    return ReleasePlace(at=instant, dataset_id=dataset_id, seq=seq, key=key)
 
 
 class Analysts:
@@ -173,7 +72,30 @@ class Analysts:
         record = self._visible(principal, dataset)
         plan = compiled(query, record)
         self._registry.guard(record).refuse_if_closed()
-        return preview(plan, record, principal, self._store, self._admission)
+        cost = self._admission.cost_of(plan, record)
+        worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
+        canonical = orjson.loads(plan.canonical)
+        norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        return Preview(
+            dimension=plan.dimension,
+            grid=2.0**plan.grid_log2,
+            sigma=plan.sigma,
+            half_width_95=plan.half_width_95,
+            l2_clip=plan.l2_clip,
+            worst_case_rho=str(rho_of_units(plan.worst_case_units)),
+            worst_case_share=share_of_budget(plan.worst_case_units, record),
+            worst_case_epsilon=_epsilon(plan.worst_case_units, record.guarantee.delta),
+            largest_countable_norm=norm,
+            warnings=tuple(warnings_of(plan.l2_clip, norm=norm)),
+            allowance_left_rho=self._allowance(principal, record.name).left_rho,
+            coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
+            canonical=canonical,
+            words=in_words(canonical),
+            query_hash=plan.query_hash,
+            public_cost=CostView(
+                time_ms=cost.time_ns / 1e6, memory_bytes=cost.memory_bytes, delay_ms=self._admission.delay_ms(cost)
+            ),
+        )
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
         """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
@@ -187,12 +109,19 @@ class Analysts:
         return stored_answer(found.answer)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
-        """The analyst's own releases, newest first. Raises InvalidRequest on an unknown cursor."""
-        return releases(self._store, principal, cursor=cursor, limit=limit)
+        """The analyst's own releases, newest first; within one second by dataset and sequence.
+
+        Raises InvalidRequest on an unknown cursor.
+        """
+        before = None if cursor is None else _place_of(cursor)
+        found = self._store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+        has_next = is_full([len(record.canonical) for record in found], limit=limit)
+        return Page(items=tuple(map(_release_row, found)), next=_cursor_at(found[-1].place) if has_next else None)
 
     def allowances(self, principal: Principal) -> list[Allowance]:
         """The analyst's worst-case allowance on each dataset it may ask."""
-        return allowances(principal, self._store)
+        names = [principal.dataset] if principal.dataset else [record.name for record in self._store.datasets()]
+        return [self._allowance(principal, name) for name in names]
 
     def datasets(self, principal: Principal) -> list[PublicDataset]:
         """The public part of every dataset the analyst may ask."""
@@ -207,3 +136,55 @@ class Analysts:
         if principal.dataset not in (None, name):
             raise NotFound
         return self._registry.record(name)
+
+    def _allowance(self, principal: Principal, dataset: str) -> Allowance:
+        spent = self._store.worst_cases_of(principal.id).get(dataset, 0)
+        allowed = principal.allowance_units
+        return Allowance(
+            dataset=dataset,
+            allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
+            spent_rho=str(rho_of_units(spent)),
+            left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
+        )
+
+
+@lru_cache(maxsize=1024)
+def _epsilon(units: int, delta: str | None) -> float | None:
+    """The epsilon of a worst case, None without a delta; finding it takes ten milliseconds."""
+    return None if delta is None else epsilon_of_units(units, Decimal(delta))
+
+
+def _release_row(record: ReleaseRecord) -> ReleaseRow:
+    query = orjson.loads(record.canonical)
+    return ReleaseRow(
+        id=record.query_id,
+        dataset=record.dataset,
+        sequence=record.place.seq,
+        query=query,
+        words=in_words(query),
+        sigma=record.sigma,
+        dimension=record.dimension,
+        worst_case_rho=str(rho_of_units(record.worst_case_units)),
+        released_at=record.place.at,
+        epoch=record.epoch,
+    )
+
+
+_PARTS: Final = len(ReleasePlace._fields)
+
+
+def _cursor_at(place: ReleasePlace) -> str:
+    return f"{place.at.isoformat()}/{place.dataset_id}/{place.seq}/{place.key}"
+
+
+def _place_of(cursor: str) -> ReleasePlace:
+    """The full place of the last release shown, since many may be of one second."""
+    at, *numbers, key = cursor.split("/", _PARTS - 1) if cursor.count("/") >= _PARTS - 1 else ("", "")
+    try:
+        instant = datetime.fromisoformat(at)
+    except ValueError as error:
+        raise unknown_cursor() from error
+    if instant.tzinfo is None or not (key.isascii() and key.isprintable()):
+        raise unknown_cursor()
+    dataset_id, seq = (number_of(number, default=0) for number in numbers)
+    return ReleasePlace(at=instant, dataset_id=dataset_id, seq=seq, key=key)

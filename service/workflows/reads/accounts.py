@@ -7,10 +7,10 @@ hash and data version. Failing that, an individual's own account is read from th
 curator the writer catches up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,21 +42,17 @@ People = Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNumbers:
-    """One individual's account."""
-
-    slot: int
-    key: str
-    own: OwnAccount
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The individuals whose accounts are wanted, and the head of the snapshot that listed them."""
 
     people: People
     place: LedgerPosition
     head: Head
+
+    @classmethod
+    def of(cls, record: DatasetRecord, transaction: Transaction, people: People) -> Self:
+        """The accounts of `people`, as of a snapshot."""
+        return cls(people=people, place=LedgerPosition.of(record, transaction.head), head=transaction.head)
 
     @property
     def numbers(self) -> list[int]:
@@ -69,23 +65,15 @@ def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: R
     with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)
         promise = promised(record, transaction, slot)
-        wanted = _wanted_in(transaction, [(slot, key)], record)
-    found = _without_waiting(wanted, writer, exchange)
-    if found is not None:
-        return my_budget_view(record, found[0].own, promise)
-    with snapshot(writer.guard) as transaction:
-        return my_budget_view(record, transaction.account_of(slot_of(transaction, key)), promise)
+        wanted = Wanted.of(record, transaction, [(slot, key)])
+    return my_budget_view(record, _one(wanted, writer, exchange), promise)
 
 
 def one_account(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> BudgetRow:
     """One individual's account for a curator. Raises NotFound, Unavailable, Fenced."""
     with snapshot(writer.guard) as transaction:
-        wanted = _wanted_in(transaction, [(slot_of(transaction, key), key)], record)
-    found = _without_waiting(wanted, writer, exchange)
-    if found is not None:
-        return budget_row(key, found[0].own)
-    with snapshot(writer.guard) as transaction:
-        return budget_row(key, transaction.account_of(slot_of(transaction, key)))
+        wanted = Wanted.of(record, transaction, [(slot_of(transaction, key), key)])
+    return budget_row(key, _one(wanted, writer, exchange))
 
 
 def budgets(
@@ -93,41 +81,41 @@ def budgets(
 ) -> Page[BudgetRow]:
     """The individuals' accounts in slot order; the cursor is the last slot shown. Raises Unavailable, Fenced, Busy."""
     after = number_of(cursor, default=-1)
-
-    def people(transaction: Transaction) -> People:
-        return transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
-
-    wanted = _wanted(people, record, writer)
-    found = _without_waiting(wanted, writer, exchange)
-    accounts = _caught_up(wanted, writer, exchange) if found is None else found
-    items = tuple(budget_row(account.key, account.own) for account in accounts)
-    has_next = is_full([len(key.encode()) for _, key in wanted.people], limit=limit)
-    return Page(items=items, next=str(wanted.people[-1][0]) if has_next else None)
-
-
-def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, writer: WriterThread) -> Wanted:
     with snapshot(writer.guard) as transaction:
-        return _wanted_in(transaction, people(transaction), record)
+        people = transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
+        wanted = Wanted.of(record, transaction, people)
+    found = _without_waiting(wanted, writer, exchange)
+    if found is None:
+        found = _caught_up(wanted, writer, exchange)
+    items = tuple(budget_row(key, account) for (_, key), account in zip(people, found, strict=True))
+    has_next = is_full([len(key.encode()) for _, key in people], limit=limit)
+    return Page(items=items, next=str(people[-1][0]) if has_next else None)
 
 
-def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) -> Wanted:
-    return Wanted(people=people, place=LedgerPosition.of(record, transaction.head), head=transaction.head)
+def _one(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> OwnAccount:
+    """The one account that is wanted; from the database where neither memory nor the cache has it."""
+    found = _without_waiting(wanted, writer, exchange)
+    if found is not None:
+        return found[0]
+    ((_, key),) = wanted.people
+    with snapshot(writer.guard) as transaction:
+        return transaction.account_of(slot_of(transaction, key))
 
 
-def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
+def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[OwnAccount] | None:
     """The accounts from memory or the cache, without waiting long for the writer; None if neither has them."""
     look = partial(_copied, wanted, exchange)
     copied = writer.peek(look) or writer.look_soon(look)
-    return _from_cache(wanted, exchange) if copied is None else _share(wanted, copied, exchange)
+    return _from_cache(wanted, exchange) if copied is None else _share(copied, exchange)
 
 
-def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers]:
+def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[OwnAccount]:
     """The accounts from memory, after it has caught up. Raises Unavailable."""
     writer.catch_up()
     copied = writer.look(partial(_copied, wanted, exchange))
     if copied is None:
         raise Unavailable
-    return _share(wanted, copied, exchange)
+    return _share(copied, exchange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,31 +139,26 @@ def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _
     )
 
 
-def _share(wanted: Wanted, copied: _Copied, exchange: ReplicaExchange) -> list[AccountNumbers]:
+def _share(copied: _Copied, exchange: ReplicaExchange) -> list[OwnAccount]:
     """The copied accounts; shares the slices through the cache."""
     exchange.read(copied.slices)
-    rows = zip(*(column.tolist() for column in copied.columns), strict=True)
-    return [
-        AccountNumbers(slot=slot, key=key, own=OwnAccount(*own))
-        for (slot, key), own in zip(wanted.people, rows, strict=True)
-    ]
+    return [OwnAccount(*own) for own in zip(*(column.tolist() for column in copied.columns), strict=True)]
 
 
-def _from_cache(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
+def _from_cache(wanted: Wanted, exchange: ReplicaExchange) -> list[OwnAccount] | None:
     """The accounts from the cache; None unless all are there, at the wanted position."""
     if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
         return None
     slices = exchange.slices(wanted.place.genesis, wanted.numbers)
     current = {each.number: each for each in slices if each.place == wanted.place}
     found = []
-    for slot, key in wanted.people:
+    for slot, _ in wanted.people:
         number, row = divmod(slot, SLICE_SLOTS)
         held = current.get(number)
         if held is None or row >= held.limits.size:
             return None
         columns = (held.limits, held.spent, held.paused, held.charged, held.left_out)
-        own = OwnAccount(*(column[row].item() for column in columns))
-        found.append(AccountNumbers(slot=slot, key=key, own=own))
+        found.append(OwnAccount(*(column[row].item() for column in columns)))
     return found
 
 

@@ -1,18 +1,19 @@
 """Reads of accounts: equal from memory and from slices, and never from slices of another position."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import Principal
 from service.workflows.ports.cache import SLICE_SLOTS, LedgerPosition
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.transaction import Transaction
 from service.workflows.reads import accounts
-from service.workflows.reads.accounts import SLICES_MAX, AccountNumbers, Wanted
+from service.workflows.reads.accounts import SLICES_MAX, Wanted
+from service.workflows.reads.ledger import snapshot
 from tests.factories import ask, upload
 from tests.gated_store import GatedStore
 from tests.workflows.replicas import Replicas, eventually, replicas
@@ -27,22 +28,20 @@ def world() -> Iterator[Replicas]:
         made.store.gate.set()
 
 
-def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
-    """(slot, key) of every individual."""
-    return transaction.keys_of(after_slot=-1, limit=100, bytes_max=2**20)
-
-
 def individual(world: Replicas, key: str = "bob") -> Principal:
     """The principal of an individual."""
     principal, _ = world.replicas[0].principals.create(role="individual", name=key, dataset="survey", individual=key)
     return principal
 
 
-def from_slices(world: Replicas, number: int = 1) -> list[AccountNumbers] | None:
-    """The accounts that a replica finds in the cache."""
+def from_slices(world: Replicas, number: int = 1) -> dict[str, OwnAccount] | None:
+    """The accounts of all individuals that a replica finds in the cache, by key."""
     replica = world.replicas[number]
-    wanted = accounts._wanted(everybody, replica.registry.record("survey"), world.writer(number))  # type: ignore[arg-type]
-    return accounts._from_cache(wanted, replica._exchange)
+    with snapshot(world.writer(number).guard) as transaction:
+        people = transaction.keys_of(after_slot=-1, limit=100, bytes_max=2**20)
+        wanted = Wanted.of(replica.registry.record("survey"), transaction, people)
+    found = accounts._from_cache(wanted, replica._exchange)
+    return None if found is None else {key: own for (_, key), own in zip(people, found, strict=True)}
 
 
 def leave(world: Replicas, number: int = 0) -> None:
@@ -105,7 +104,7 @@ def test_slices_of_an_earlier_position_are_not_used(world: Replicas) -> None:
     world.replicas[1].individuals.lower_limit(bob, "survey", pause=True)
     assert from_slices(world) is None
     leave(world)
-    assert [each.own.paused for each in from_slices(world) or [] if each.key == "bob"] == [True]
+    assert (from_slices(world) or {})["bob"].paused
     upload(world.replicas[1], "people", [("zoe", "NO", 20, 1)])
     assert from_slices(world) is None
 
