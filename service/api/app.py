@@ -89,7 +89,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             *_held(replica, options),
             Middleware(Fallback, deadline_s=options.deadline_s, exempt=LONG_PATHS),
             Middleware(RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies=_bodies(settings)),
-            Middleware(FastPath, routes=[route for route in analyst.router.routes if isinstance(route, FastRoute)]),
+            Middleware(FastPath, routes=[route for route in analyst.hot_router.routes if isinstance(route, FastRoute)]),
         ],
     )
     app.state.replica = replica
@@ -102,6 +102,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
 
 def _include_routes(app: FastAPI) -> None:
     """All routes, in the order in which they are tried."""
+    app.include_router(analyst.hot_router)
     app.include_router(analyst.router)
     app.include_router(health.router)
     app.include_router(datasets.router)  # curators and analysts

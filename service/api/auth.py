@@ -120,10 +120,12 @@ class GuardedRoute(APIRoute):
         return True
 
 
-def guarded_router(*roles: Role, for_all_datasets: bool = False) -> APIRouter:
+def guarded_router(
+    *roles: Role, for_all_datasets: bool = False, route_class: type[GuardedRoute] = GuardedRoute
+) -> APIRouter:
     """A router under /v1 behind a `RouteGuard` for these roles."""
     guard = Depends(RouteGuard(*roles, for_all_datasets=for_all_datasets))
-    return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=[*sorted(roles)])
+    return APIRouter(prefix="/v1", route_class=route_class, dependencies=[guard], tags=[*sorted(roles)])
 
 
 async def _replica(request: Request) -> Replica:

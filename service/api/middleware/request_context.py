@@ -91,7 +91,10 @@ class RequestContext:
                 message["headers"] = dressed(message["headers"], request_id, is_last=self.drain_state.draining)
                 await send(message)
                 return
-            await deliver(message, send)
+            if len(message.get("body", b"")) > PIECE_BYTES:
+                await deliver(message, send)
+            else:
+                await send(message)
             if is_open and not message.get("more_body", False):
                 is_open = False  # late work may go on after that
                 self.telemetry.request_ended(_route_of(scope), status)
@@ -145,19 +148,12 @@ class DeliveryFailed(ClientDisconnect):
 
 
 async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
-    """Send a message. Raises DeliveryFailed when a large body is not taken in time."""
-    body = message.get("body", b"")
-    if len(body) <= PIECE_BYTES:
-        await send(message)
-        return
+    """Send a large body in pieces. Raises DeliveryFailed when it is not taken in time."""
+    body = memoryview(message["body"])
     try:
         async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
-            await _in_pieces(message, memoryview(body), send)
+            for start in range(0, len(body), PIECE_BYTES):
+                await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
+            await send({**message, "body": b""})  # waits for the last piece
     except TimeoutError:
         raise DeliveryFailed from None
-
-
-async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:
-    for start in range(0, len(body), PIECE_BYTES):
-        await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
-    await send({**message, "body": b""})  # waits for the last piece

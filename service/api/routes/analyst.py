@@ -30,11 +30,19 @@ SMALL_BODY_BYTES: Final = 4096
 """A query of so few bytes is compiled in less time than it takes to hand it to another thread and back."""
 
 router = guarded_router("analyst")
+hot_router = guarded_router("analyst", route_class=FastRoute)
 
 # What may be accepted stands with the responses; OpenAPI wants no parameter of that name.
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
+@hot_router.post(
+    "/datasets/{dataset}/queries",
+    summary="Ask a query",
+    response_class=Response,
+    responses=ANSWER,
+    openapi_extra=KEYED_QUERY,
+)
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
     key, body = sent_key(request), await whole_body(request)
@@ -52,19 +60,13 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     return respond_now() if pending.dimension <= LABELS_MAX else await run_in_threadpool(respond_now)
 
 
-router.add_api_route(
+@hot_router.delete(
     "/datasets/{dataset}/queries",
-    ask,
-    methods=["POST"],
-    operation_id="ask",
-    summary="Ask a query",
+    summary="Cancel a query that has not begun",
+    status_code=204,
     response_class=Response,
-    responses=ANSWER,
-    openapi_extra=KEYED_QUERY,
-    route_class_override=FastRoute,
+    openapi_extra=KEYED,
 )
-
-
 async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
     """Cancel a query that has not begun, by its key; the queries of a batch are one unit, and any of their keys does.
 
@@ -76,37 +78,18 @@ async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
     return Response(status_code=204)
 
 
-router.add_api_route(
-    "/datasets/{dataset}/queries",
-    cancel,
-    methods=["DELETE"],
-    operation_id="cancel",
-    summary="Cancel a query that has not begun",
-    status_code=204,
+@hot_router.post(
+    "/datasets/{dataset}/queries/batch",
+    summary="Ask many queries",
     response_class=Response,
-    openapi_extra=KEYED,
-    route_class_override=FastRoute,
+    responses=BATCH_ANSWERS,
+    openapi_extra=BATCH_BODY,
 )
-
-
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask many, in order and as one unit; each is answered or refused on its own."""
     entries = parse_batch(await whole_body(request))
     body = await answer_all(request, caller, dataset, entries)
     return Response(body, media_type=JSON)
-
-
-router.add_api_route(
-    "/datasets/{dataset}/queries/batch",
-    ask_many,
-    methods=["POST"],
-    operation_id="ask_many",
-    summary="Ask many queries",
-    response_class=Response,
-    responses=BATCH_ANSWERS,
-    openapi_extra=BATCH_BODY,
-    route_class_override=FastRoute,
-)
 
 
 @router.get("/queries/{query_id}", summary="Read one of your answers again", response_class=Response, responses=ANSWER)
