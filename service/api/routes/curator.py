@@ -78,32 +78,26 @@ class PrincipalChange(BaseModel):
     expires_at: Annotated[AwareDatetime | None, EXPIRY] = None
 
 
-@all_datasets_router.post("/datasets", status_code=201, operation_id="register_dataset", summary="Register a dataset")
-def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
+@all_datasets_router.post("/datasets", status_code=201, summary="Register a dataset")
+def register_dataset(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
     return replica.curators.register(registration)
 
 
-@router.patch("/datasets/{dataset}", operation_id="extend_dataset", summary="Extend a dataset")
-def extend(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
+@router.patch("/datasets/{dataset}", summary="Extend a dataset")
+def extend_dataset(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
     """Add categories, columns, tables or capacity; a public act, which opens a new epoch."""
     return replica.curators.extend(dataset, extension)
 
 
-@router.post("/datasets/{dataset}/archive", operation_id="archive_dataset", summary="Archive a dataset")
-def archive(replica: CurrentReplica, dataset: str, wish: Annotated[Archiving, Body()]) -> CuratorDataset:
+@router.post("/datasets/{dataset}/archive", summary="Archive a dataset")
+def archive_dataset(replica: CurrentReplica, dataset: str, wish: Annotated[Archiving, Body()]) -> CuratorDataset:
     """End all queries and uploads for good; a public act. Ledger, answers and accounts are kept."""
     return replica.curators.archive(dataset, wish)
 
 
-@all_datasets_router.delete(
-    "/datasets/{dataset}",
-    status_code=204,
-    operation_id="delete_dataset",
-    summary="Delete a dataset",
-    response_class=Response,
-)
-def delete(replica: CurrentReplica, dataset: str) -> None:
+@all_datasets_router.delete("/datasets/{dataset}", status_code=204, summary="Delete a dataset", response_class=Response)
+def delete_dataset(replica: CurrentReplica, dataset: str) -> None:
     """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone."""
     replica.curators.delete(dataset)
 
@@ -161,8 +155,8 @@ def open_epoch(replica: CurrentReplica, dataset: str) -> Epoch:
     return Epoch(epoch=replica.curators.open_epoch(dataset))
 
 
-@router.get("/datasets/{dataset}/budgets", operation_id="list_accounts", summary="List the accounts")
-def read_budgets(
+@router.get("/datasets/{dataset}/budgets", summary="List the accounts")
+def list_accounts(
     replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[BudgetRow]:
     """The account of every individual."""
@@ -175,8 +169,8 @@ def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
     return replica.curators.account(dataset, key)
 
 
-@router.get("/datasets/{dataset}/receipts", operation_id="list_receipts", summary="List the receipts of an individual")
-def read_receipts(
+@router.get("/datasets/{dataset}/receipts", summary="List the receipts of an individual")
+def list_receipts(
     replica: CurrentReplica,
     dataset: str,
     individual: Annotated[str, Query(min_length=1, max_length=1000, description="The key of the individual.")],
@@ -189,17 +183,16 @@ def read_receipts(
 
 @router.get(
     "/datasets/{dataset}/erasure-requests",
-    operation_id="list_erasure_requests",
     summary="List the requests for erasure",
     response_description="The keys of the individuals.",
 )
-def read_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
+def list_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
     """The keys of the individuals that ask to be erased, those who asked first first."""
     return replica.curators.erasure_requests(dataset)
 
 
-@router.get("/datasets/{dataset}/acts", operation_id="list_acts", summary="List the acts")
-def read_acts(
+@router.get("/datasets/{dataset}/acts", summary="List the acts")
+def list_acts(
     replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ActRow]:
     """The acts on a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.

@@ -9,24 +9,14 @@ from service.api.problems import Refusal
 router = APIRouter(tags=["ops"])
 
 
-@router.get(
-    "/livez",
-    operation_id="check_liveness",
-    summary="Check that the process lives",
-    response_description="The process lives.",
-)
-async def livez() -> dict[str, str]:
+@router.get("/livez", summary="Check that the process lives", response_description="The process lives.")
+async def check_liveness() -> dict[str, str]:
     """The process and its event loop are alive; nothing else is asked."""
     return {"status": "live"}
 
 
-@router.get(
-    "/readyz",
-    operation_id="check_readiness",
-    summary="Check that queries can be answered",
-    response_description="Queries can be answered.",
-)
-def readyz(request: Request, replica: CurrentReplica) -> dict[str, str]:
+@router.get("/readyz", summary="Check that queries can be answered", response_description="Queries can be answered.")
+def check_readiness(request: Request, replica: CurrentReplica) -> dict[str, str]:
     """Whether queries can be answered. 503 with public codes while they cannot."""
     drain_state: DrainState = request.app.state.drain_state
     codes = ["draining"] if drain_state.draining else replica.readiness.problems()

@@ -40,22 +40,22 @@ class LowerLimit(BaseModel):
         return self
 
 
-@router.get("/me/budgets", operation_id="list_my_budgets", summary="Read your account")
-def my_budgets(replica: CurrentReplica, caller: Caller) -> list[MyBudget]:
+@router.get("/me/budgets", summary="Read your account")
+def list_my_budgets(replica: CurrentReplica, caller: Caller) -> list[MyBudget]:
     """The caller's own account: what was promised and what is spent, per dataset."""
     return replica.individuals.budgets(caller)
 
 
-@router.get("/me/receipts", operation_id="list_my_receipts", summary="List your receipts")
-def my_receipts(
+@router.get("/me/receipts", summary="List your receipts")
+def list_my_receipts(
     replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[Receipt]:
     """Receipts: the cost of each query to the caller, newest first."""
     return opaque(replica.individuals.receipts(caller, cursor=cursor, limit=limit))
 
 
-@router.get("/me/record/{dataset}", operation_id="read_my_record", summary="Read your record")
-def my_record(replica: CurrentReplica, caller: Caller, dataset: str) -> OwnRecord:
+@router.get("/me/record/{dataset}", summary="Read your record")
+def read_my_record(replica: CurrentReplica, caller: Caller, dataset: str) -> OwnRecord:
     """The caller's own record as the service holds it: values clipped and coded, at most 1,000 rows a table."""
     return replica.individuals.record(caller, dataset)
 
@@ -66,8 +66,8 @@ def read_my_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> Er
     return ErasureRequest(requested=replica.individuals.is_erasure_asked(caller, dataset))
 
 
-@router.post("/me/erasure/{dataset}", status_code=202, operation_id="ask_for_my_erasure", summary="Ask to be erased")
-def ask_for_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> ErasureRequest:
+@router.post("/me/erasure/{dataset}", status_code=202, summary="Ask to be erased")
+def ask_for_my_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> ErasureRequest:
     """Ask the curator to erase the caller's record. The spent total stays, as a tombstone."""
     replica.individuals.ask_erasure(caller, dataset)
     return ErasureRequest(requested=True)
@@ -81,7 +81,7 @@ def lower_my_limit(
     return replica.individuals.lower_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
 
 
-@router.post("/me/budgets/{dataset}/resume", operation_id="end_my_pause", summary="End your pause")
-def resume(replica: CurrentReplica, caller: Caller, dataset: str) -> MyBudget:
+@router.post("/me/budgets/{dataset}/resume", summary="End your pause")
+def end_my_pause(replica: CurrentReplica, caller: Caller, dataset: str) -> MyBudget:
     """End one's own pause; repeating this changes nothing. A limit that was lowered stays lowered."""
     return replica.individuals.resume(caller, dataset)

@@ -145,13 +145,12 @@ def read_verification(replica: CurrentReplica, dataset: str) -> Verification:
 
 @router.get(
     _EVENTS,
-    operation_id="watch_ledger",
     summary="Watch the ledger grow",
     response_description="The events, as they come: `sequence`, with the ledger's sequence as JSON.",
     responses=EVENTS,
     response_class=StreamingResponse,
 )
-async def watch(
+async def watch_ledger(
     request: Request,
     replica: CurrentReplica,
     caller: Caller,
