@@ -60,11 +60,11 @@ class World:
         state = ReformedState(self.record)
         state.form = form
         state.catch_up(self.snapshot)
-        slots = np.arange(state.accounts.size)
+        slots = np.arange(state.memory.accounts.size)
         most = max(plan.worst_case_units for plan in plans)
         thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
-        state.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
-        state.accounts.paused[slots * 5 % 23 == 3] = True
+        state.memory.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
+        state.memory.accounts.paused[slots * 5 % 23 == 3] = True
         for slot in (*np.flatnonzero(state.memory.present)[3::9001].tolist(), *([] if without is None else [without])):
             state.memory.erase(slot)
         return state
@@ -149,7 +149,7 @@ def ask(state: DatasetState, plans: Sequence[Plan], head: Head, *, words: int = 
 
 def told(state: DatasetState) -> dict[str, Any]:
     """All that a replica's memory says about accounts, counters and pages, as bytes where it is long."""
-    written, accounts, counters = state.checkpoint(), state.accounts, state.memory.counters
+    written, accounts, counters = state.checkpoint(), state.memory.accounts, state.memory.counters
     columns = {
         "limits": accounts.limits,
         "room": accounts.room,

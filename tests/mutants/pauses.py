@@ -21,7 +21,7 @@ MUTANTS = [
         incident="Pause, restore a backup, burn nothing, resume: what the restore has forgotten is had again.",
         file="service/workflows/maintenance/reconcile.py",
         find="charges = np.minimum(left, units)",
-        put="charges = np.minimum(np.where(state.accounts.paused[slots], 0, left), units)",
+        put="charges = np.minimum(np.where(state.memory.accounts.paused[slots], 0, left), units)",
         killed_by="tests/laws/test_pauses.py::test_no_individual_pays_more_than_its_limit_by_pausing",
     ),
     Mutant(
@@ -29,7 +29,7 @@ MUTANTS = [
         incident="The same, in the one history that shows it.",
         file="service/workflows/maintenance/reconcile.py",
         find="charges = np.minimum(left, units)",
-        put="charges = np.minimum(np.where(state.accounts.paused[slots], 0, left), units)",
+        put="charges = np.minimum(np.where(state.memory.accounts.paused[slots], 0, left), units)",
         killed_by=f"{RESTORE}::test_a_pause_brings_back_no_charge_lost_by_a_restore[True]",
     ),
     Mutant(

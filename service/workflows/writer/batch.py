@@ -64,7 +64,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "labels": plan.labels,
         "axes": plan.axes,
         "sigma": entry.sigma,
-        "grid": entry.grid,
+        "grid": 2.0**entry.grid_log2,
         "dimension": entry.dimension,
         "half_width_95": half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),
         "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
@@ -139,12 +139,20 @@ class Batch:
         if known is not None and known.request_hash != request.request_hash:
             return KeyConflict()
         if known is None:
-            entry = self._reused(request.plan) if request.plan.reuse else None
+            reused = self._reused(request.plan) if request.plan.reuse else None
             try:
-                known = self._record(request, entry or self._charged(request), reused=entry is not None)
+                entry = reused or self._charged(request)
             except WorkflowError as refusal:
                 return refusal
-            self.answers[request.address] = known
+            known = self.answers[request.address] = AnswerRecord(
+                principal_id=request.analyst.id,
+                key=request.key,
+                request_hash=request.request_hash,
+                seq=entry.seq,
+                query_id=entry.query_id,
+                body=document(request.plan, entry, self.state.record, reused=reused is not None),
+                at=request.accepted_at.replace(microsecond=0),
+            )
             self.fresh.append(known)
         return stored_answer(known)
 
@@ -159,12 +167,15 @@ class Batch:
 
     def _charged(self, request: QueryRequest) -> LedgerEntry:
         """The paper's step: charge, filter, sum, debit, noise; the next query of the batch sees the debits."""
-        plan = request.plan
-        self._refuse_changed(request)
+        plan, record = request.plan, self.state.record
+        if record.is_archived:
+            raise DatasetArchived
+        if record.version != request.version:  # the plan speaks of columns as they were when it was made
+            raise Unavailable
         self._spend_allowance(request)
         release = answer(
             _with_failpoints(self.state.contributions(plan)),
-            self.state.accounts,
+            self.state.memory.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
             norm_squared_max=plan.clip_squared_steps,
@@ -175,14 +186,6 @@ class Batch:
         self.state.released(release, entry)
         self.entries.append(entry)
         return entry
-
-    def _refuse_changed(self, request: QueryRequest) -> None:
-        """A plan speaks of columns as they were when it was made."""
-        record = self.state.record
-        if record.is_archived:
-            raise DatasetArchived
-        if record.version != request.version:
-            raise Unavailable
 
     def _spend_allowance(self, request: QueryRequest) -> None:
         """Public numbers only: the worst case of every query so far against the analyst's allowance."""
@@ -202,7 +205,7 @@ class Batch:
         # Drawn from the same entropy as the noise, so that frozen entropy freezes whole exchanges.
         drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
         salt = drawn[_ID_BYTES:]
-        slots = self.state.slots_used
+        slots = self.state.memory.slots_used
         return LedgerEntry(
             format=FORMAT,
             seq=head.seq + len(self.entries) + 1,
@@ -232,18 +235,6 @@ class Batch:
             previous_hash=last_hash,
             hash=b"",
         ).sealed()
-
-    def _record(self, request: QueryRequest, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
-        body = document(request.plan, entry, self.state.record, reused=reused)
-        return AnswerRecord(
-            principal_id=request.analyst.id,
-            key=request.key,
-            request_hash=request.request_hash,
-            seq=entry.seq,
-            query_id=entry.query_id,
-            body=body,
-            at=request.accepted_at.replace(microsecond=0),
-        )
 
 
 def measure_of(release: Release) -> Measure:

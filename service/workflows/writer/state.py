@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers
 from service.core.release import Contributions, Participants, Release
-from service.core.renyi_filter import Accounts
 from service.core.touched import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
@@ -220,19 +219,9 @@ class DatasetState:
         self.memory.accounts.set_limits(slots, limits)
 
     @property
-    def slots_used(self) -> int:
-        """The number of slots that individuals have or had."""
-        return self.memory.slots_used
-
-    @property
     def pages(self) -> int:
         """The number of pages that the accounts fill."""
         return self.memory.present.size // PAGE_SLOTS
-
-    @property
-    def accounts(self) -> Accounts:
-        """Limit, spent total and pause of every slot, for the filter of the core."""
-        return self.memory.accounts
 
     def records(self) -> "RecordsView":
         """The records as they are now, for work outside the writer."""
