@@ -11,7 +11,7 @@ from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal, Receipt
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads import accounts
-from service.workflows.reads.ledger import Askers, my_budget_view, promised_to, receipts, slot_of, snapshot
+from service.workflows.reads.ledger import Askers, my_budget_view, promised, receipts, slot_of, snapshot
 from service.workflows.reads.own_record import OwnRecord, own_record
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.committer import Operation
@@ -84,7 +84,9 @@ class Individuals:
         record, key = self._own(principal, dataset)
         account = self._registry.writer(record).act(operation_of(key))
         # Outside the writer: an epsilon takes ten milliseconds. The promise does not fall with the limit.
-        return my_budget_view(record, account, promised_to(record, self._registry.guard(record), key))
+        with snapshot(self._registry.guard(record)) as transaction:
+            promise = promised(record, transaction, slot_of(transaction, key))
+        return my_budget_view(record, account, promise)
 
 
 def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:

@@ -48,8 +48,8 @@ MUTANTS = [
         name="an unknown limit taken for the limit of now",
         incident="Whoever was erased and came back with a lower limit is promised that one alone.",
         file="service/workflows/reads/ledger.py",
-        find="        if act.act == _ERASED:\n            return None\n",
-        put="        if act.act == _ERASED:\n            continue\n",
+        find='        if act.act == "erase":\n            return None\n',
+        put='        if act.act == "erase":\n            continue\n',
         killed_by="tests/workflows/reads/test_ledger.py::test_the_promise_covers_the_largest_limit_ever",
     ),
     Mutant(

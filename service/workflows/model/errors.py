@@ -14,10 +14,10 @@
     ├── DatasetNotEmpty      the dataset has a ledger and cannot be deleted
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
-    └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
-        └── Fenced           the dataset is closed until its curator reconciles it
-            ├── WitnessLost  the same, because nothing is left that could tell
-            └── LedgerDamaged  closed until its rows were restored and the process started again
+    ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
+    └── Fenced               the dataset is closed until its curator reconciles it
+        ├── WitnessLost      the same, because nothing is left that could tell
+        └── LedgerDamaged    closed until its rows were restored and the process started again
 
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
@@ -178,34 +178,33 @@ class DatasetNotEmpty(WorkflowError):
     title = "This dataset has answered queries, and its ledger is kept; archive it instead."
 
 
-class RateLimited(WorkflowError):
-    """The principal asks too often. `retry_after_s` comes from its own requests alone."""
-
-    slug = "rate-limited"
-    title = "Too many requests with this key; retry later, a query with the same Idempotency-Key."
+class _TooMuch(WorkflowError):
+    """More was asked than there is room for."""
 
     def __init__(self, retry_after_s: int = 1) -> None:
         """Say after how many seconds to come back, at least one."""
         super().__init__()
         self.retry_after_s = max(retry_after_s, 1)
+
+
+class RateLimited(_TooMuch):
+    """The principal asks too often. `retry_after_s` comes from its own requests alone."""
+
+    slug = "rate-limited"
+    title = "Too many requests with this key; retry later, a query with the same Idempotency-Key."
+
+
+class Busy(_TooMuch):
+    """No room for the request before its deadline. `retry_after_s` comes from arrivals and public costs alone."""
+
+    slug = "busy"
+    title = "Too many requests are waiting; retry with the same Idempotency-Key."
 
 
 class _RetryLater(WorkflowError):
     """A refusal that time cures; `retry_after_s` is a constant, never a function of load or data."""
 
     retry_after_s = 1
-
-
-class Busy(WorkflowError):
-    """No room for the request before its deadline. `retry_after_s` comes from arrivals and public costs alone."""
-
-    slug = "busy"
-    title = "Too many requests are waiting; retry with the same Idempotency-Key."
-
-    def __init__(self, retry_after_s: int = 1) -> None:
-        """Say after how many seconds to come back, at least one."""
-        super().__init__()
-        self.retry_after_s = max(retry_after_s, 1)
 
 
 class Unavailable(_RetryLater):

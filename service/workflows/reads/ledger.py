@@ -1,17 +1,8 @@
-"""Views of the ledger for curators, auditors and individuals, from a snapshot.
+"""Views of the ledger for curators, auditors and individuals, from a snapshot: pages of entries and receipts, accounts.
 
-The largest limit ever in force for an individual, on which the promise to it rests.
-
-The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
-budget, unless the schema has a column of limits; then it is the present limit, or the one before the first act in the
-journal that lowered it. The dataset's budget is used as a bound where that is unknown: after a restore that may have
-lost limits, after an erasure, since an individual may return with a lower limit, and for limits lowered before the
-journal stored the earlier value.
-
-The end of a page of a listing: after `limit` items, or earlier, so that its memory has a public bound.
-
-An item is on a page if the items before it on the page have fewer than PAGE_BYTES_MAX bytes together. Counted is only
-the part of an item without a close bound: the canonical query, or an individual's key.
+A page of a listing ends after `limit` items, or earlier, so that its memory has a public bound: an item is on it if the
+items before it there have fewer than PAGE_BYTES_MAX bytes together. Counted is only the part of an item without a close
+bound: the canonical query, or an individual's key.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,6 +28,62 @@ from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import RollbackGuard
 
 PAGE_BYTES_MAX: Final = 2**20
+READ_BYTES_MAX: Final = 2**24
+"""The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
+NEWEST: Final = 2**62
+"""Greater than every sequence."""
+DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
+_FENCE_FIRST: Final = 1
+"""The fence of a dataset that was never reconciled after a restore."""
+
+Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]
+"""Describes analysts by their ids, those that are known."""
+
+
+@contextmanager
+def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
+    """A snapshot of the database, read in the caller's thread, never in the writer. Raises Unavailable, Fenced."""
+    try:
+        with guard.transaction(lock=False) as transaction:
+            yield transaction
+    except StoreUnavailable as fault:
+        raise Unavailable from fault
+
+
+def slot_of(transaction: Transaction, key: str) -> int:
+    """The slot of an individual present. Raises NotFound."""
+    slot = int(transaction.slots_of([key])[0])
+    if slot < 0:
+        raise NotFound
+    return slot
+
+
+def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryFilter = EVERY_ENTRY) -> Page[LedgerRow]:
+    """The entries, newest first; the cursor is the last sequence shown. Charges are not read, only their number."""
+    before = number_of(cursor, default=NEWEST)
+    with snapshot(guard) as transaction:
+        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX, only=only)
+    has_next = is_full([len(record.canonical) for record in found], limit=limit)
+    return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
+
+
+def receipts(
+    record: DatasetRecord, guard: RollbackGuard, key: str, askers: Askers, *, cursor: str | None, limit: int
+) -> Page[Receipt]:
+    """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
+
+    Pages are shorter for larger capacities: to find one slot in an entry, the database reads at most two bits
+    for each slot before it, or a list that is no longer.
+    """
+    before = number_of(cursor, default=NEWEST)
+    limit = min(limit, max(4 * READ_BYTES_MAX // record.capacity, 1))
+    with snapshot(guard) as transaction:
+        slot = slot_of(transaction, key)
+        found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
+    asked_by = askers({charge.analyst_id for charge in found if charge.kind == "query"})
+    items = tuple(_receipt(record.name, charge, asked_by.get(charge.analyst_id)) for charge in found)
+    return Page(items=items, next=str(found[-1].seq) if has_next else None)
 
 
 def is_full(sizes: Sequence[int], *, limit: int) -> bool:
@@ -56,12 +103,6 @@ def number_of(cursor: str | None, *, default: int) -> int:
 def unknown_cursor() -> InvalidRequest:
     """The refusal of a cursor that this kind of listing has not returned."""
     return InvalidRequest.of("cursor", "not a cursor of this listing")
-
-
-_LOWERED: Final = "limit"
-_ERASED: Final = "erase"
-_FENCE_FIRST: Final = 1
-"""The fence of a dataset that was never reconciled after a restore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,81 +139,22 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
 
 
 def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int | None:
-    """The largest limit ever in force, in units; None where it is not known."""
+    """The largest limit ever in force, in units; None where it is not known.
+
+    The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
+    budget, or, with a column of limits, the present one or the one before the first act that lowered it. It is not known after a restore
+    that may have lost limits, and after an erasure, since an individual may return with a lower one.
+    """
     if transaction.head.joining_units > 0:
         return None
     if record.schema.budget_column is None:
         return record.budget_units
     limits: list[int] = transaction.individuals(of=np.array([slot])).limits.tolist()
-    for act in transaction.acts_on(slot, _LOWERED, _ERASED):
-        if act.act == _ERASED:
+    for act in transaction.acts_on(slot, "limit", "erase"):
+        if act.act == "erase":
             return None
         limits.append(int(act.detail["limit_before_units"]))
     return max(limits)
-
-
-READ_BYTES_MAX: Final = 2**24
-"""The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
-
-NEWEST: Final = 2**62
-"""Greater than every sequence."""
-DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
-
-
-@contextmanager
-def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
-    """A snapshot of the database, read in the caller's thread, never in the writer. Raises Unavailable, Fenced."""
-    try:
-        with guard.transaction(lock=False) as transaction:
-            yield transaction
-    except StoreUnavailable as fault:
-        raise Unavailable from fault
-
-
-def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryFilter = EVERY_ENTRY) -> Page[LedgerRow]:
-    """The entries, newest first; the cursor is the last sequence shown. Charges are not read, only their number."""
-    before = number_of(cursor, default=NEWEST)
-    with snapshot(guard) as transaction:
-        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX, only=only)
-    has_next = is_full([len(record.canonical) for record in found], limit=limit)
-    return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
-
-
-Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]
-"""Describes analysts by their ids, those that are known."""
-
-
-def receipts(
-    record: DatasetRecord, guard: RollbackGuard, key: str, askers: Askers, *, cursor: str | None, limit: int
-) -> Page[Receipt]:
-    """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
-
-    Pages are shorter for larger capacities: to find one slot in an entry, the database reads at most two bits
-    for each slot before it, or a list that is no longer.
-    """
-    before = number_of(cursor, default=NEWEST)
-    limit = min(limit, max(4 * READ_BYTES_MAX // record.capacity, 1))
-    with snapshot(guard) as transaction:
-        slot = slot_of(transaction, key)
-        found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
-    has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
-    asked_by = askers({charge.analyst_id for charge in found if charge.kind == "query"})
-    items = tuple(_receipt(record.name, charge, asked_by.get(charge.analyst_id)) for charge in found)
-    return Page(items=items, next=str(found[-1].seq) if has_next else None)
-
-
-def slot_of(transaction: Transaction, key: str) -> int:
-    """The slot of an individual present. Raises NotFound."""
-    slot = int(transaction.slots_of([key])[0])
-    if slot < 0:
-        raise NotFound
-    return slot
-
-
-def promised_to(record: DatasetRecord, guard: RollbackGuard, key: str) -> Promised:
-    """The numbers behind the promise to an individual, from a snapshot. Raises NotFound, Unavailable, Fenced."""
-    with snapshot(guard) as transaction:
-        return promised(record, transaction, slot_of(transaction, key))
 
 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
