@@ -33,12 +33,9 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
         raise ValueError(f"count must not be negative, got {count}")
     size = 8 * count
     if count <= FEW:
-        return np.frombuffer(_from_kernel(size), dtype=np.uint64)
+        # Both read one generator; but `os.urandom` gives up the GIL (`service.core.arrays`).
+        data = _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)
+        return np.frombuffer(data, dtype=np.uint64)
     keystream = Cipher(algorithms.AES(os.urandom(_KEY_BYTES)), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()
     zeros = _ZEROS[:size] if size <= len(_ZEROS) else bytes(size)
     return np.frombuffer(keystream.update(zeros), dtype=np.uint64)
-
-
-def _from_kernel(size: int) -> bytes:
-    """Both read one generator; but `os.urandom` gives up the GIL (`service.core.arrays`)."""
-    return _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)

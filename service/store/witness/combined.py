@@ -1,12 +1,12 @@
-"""Several witnesses as one: the first must know before anything leaves, the others help when it is lost.
+"""Several witnesses as one, and the bytes in which each of them keeps a record.
 
-A witness record as 128 bytes: its numbers, its dataset, and a checksum over both.
+The first must know of a head before anything leaves; the others help when it is lost.
 """
 
 import hashlib
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -41,27 +41,28 @@ class CombinedWitness:
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         records = set(self._primary.history(dataset))
-        for _, answer in self._ask((place, partial(each.history, dataset)) for place, each in self._awake()):
+        for _, answer in self._ask([(place, partial(each.history, dataset)) for place, each in self._awake()]):
             records.update(answer)
         return sorted(records, key=lambda record: record.position)
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        # What is told here is committed already, so that a secondary may know of it before the first does.
-        begun = self._ask((place, partial(each.begin, dataset, record)) for place, each in self._awake())
+        # The record is committed already, so that a secondary may know of it before the first does.
+        begun = self._ask([(place, partial(each.begin, dataset, record)) for place, each in self._awake()])
         try:
-            before = [self._primary.write(dataset, record)]
+            farthest = self._primary.write(dataset, record)
         finally:  # a reply that is not taken here would be taken for the next one
             told = self._ask(begun)
-        before += [answer for _, answer in told]
-        return max((each for each in before if each is not None), key=lambda each: each.position, default=None)
+        for _, before in told:
+            if before is not None and (farthest is None or farthest.position < before.position):
+                farthest = before
+        return farthest
 
-    def _awake(self) -> Iterator[tuple[int, Secondary]]:
+    def _awake(self) -> list[tuple[int, Secondary]]:
         """The secondaries that are not left alone, by place."""
-        for place, witness in enumerate(self._secondaries):
-            if self._clock() >= self._resting_until.get(place, 0.0):
-                yield place, witness
+        now = self._clock()
+        return [(n, each) for n, each in enumerate(self._secondaries) if now >= self._resting_until.get(n, now)]
 
-    def _ask(self, requests: Iterable[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
+    def _ask(self, requests: Sequence[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
         """The answers of those that answer, by place."""
         answers = []
         for place, request in requests:
@@ -80,21 +81,17 @@ RECORD_BYTES: Final = _LAYOUT.size + _CHECKSUM_BYTES
 
 
 def encode(dataset: str, record: WitnessRecord) -> bytes:
-    """The bytes of a record of `dataset`."""
+    """The RECORD_BYTES bytes of a record: its numbers, and a checksum over them and its dataset."""
     body = _LAYOUT.pack(
         _MARK, record.fence, record.seq, record.acts, record.slots, record.worst_case_total_units, record.hash
     )
-    return body + _checksum(dataset, body)
+    return body + hashlib.sha256(dataset.encode() + b"\0" + body).digest()
 
 
 def decode(dataset: str, data: bytes) -> WitnessRecord | None:
     """The record in RECORD_BYTES bytes; None when they are torn, damaged, or of another dataset."""
-    body, checksum = data[: _LAYOUT.size], data[_LAYOUT.size :]
-    if len(data) != RECORD_BYTES or checksum != _checksum(dataset, body):
+    if len(data) != RECORD_BYTES:
         return None
-    _, fence, seq, acts, slots, units, digest = _LAYOUT.unpack(body)
-    return WitnessRecord(fence=fence, seq=seq, acts=acts, slots=slots, worst_case_total_units=units, hash=digest)
-
-
-def _checksum(dataset: str, body: bytes) -> bytes:
-    return hashlib.sha256(dataset.encode() + b"\0" + body).digest()
+    _, fence, seq, acts, slots, units, digest = _LAYOUT.unpack_from(data)
+    record = WitnessRecord(fence=fence, seq=seq, acts=acts, slots=slots, worst_case_total_units=units, hash=digest)
+    return record if encode(dataset, record) == data else None

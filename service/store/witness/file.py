@@ -9,8 +9,6 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,8 +75,11 @@ class FileWitness:
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         try:
-            with self._locked(dataset) as file:
+            file = self._locked(dataset)
+            try:
                 return self._write(file, dataset, record)
+            finally:
+                os.close(file.descriptor)
         except OSError as fault:
             # The record may stand in the file and never reach the disk, and syncing again would not say so.
             self._doubted.add(dataset)
@@ -88,32 +89,30 @@ class FileWitness:
         """The file of one dataset."""
         return self._folder / f"{dataset}.witness"
 
-    @contextmanager
-    def _locked(self, dataset: str) -> Iterator["_File"]:
+    def _locked(self, dataset: str) -> _File:
         """The file, opened, made if it is missing, and locked against every other process and thread."""
         path = self._paths.get(dataset) or self._paths.setdefault(dataset, self.path(dataset))
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:
-            descriptor = self._open(path)
             try:
-                if _lock(descriptor) and (size := _size_at(path, descriptor)) is not None:
-                    yield _File(descriptor, size)
-                    return
+                descriptor = os.open(path, _OPEN, 0o600)
+            except FileNotFoundError:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                sync_directory(self._folder.parent)
+                descriptor = os.open(path, _OPEN, 0o600)
+            file = None
+            try:
+                file = _lock(path, descriptor)
             finally:
-                os.close(descriptor)
+                if file is None:
+                    os.close(descriptor)
+            if file is not None:
+                return file
             if time.monotonic() > deadline:
                 raise OSError(errno.EAGAIN, "another process holds the witness")
             time.sleep(_LOCK_POLL_S)
 
-    def _open(self, path: Path) -> int:
-        try:
-            return os.open(path, _OPEN, 0o600)
-        except FileNotFoundError:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync_directory(self._folder.parent)
-            return os.open(path, _OPEN, 0o600)
-
-    def _write(self, file: "_File", dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+    def _write(self, file: _File, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         place = self._find(file, dataset)
         before = place.farthest
         is_news = before is None or before.position < record.position
@@ -126,7 +125,7 @@ class FileWitness:
             os.fdatasync(file.descriptor)  # the process that wrote it may have died before this
         return before
 
-    def _find(self, file: "_File", dataset: str) -> _Place:
+    def _find(self, file: _File, dataset: str) -> _Place:
         """Go on from where the file was left, if that is still the same file."""
         place = self._places.get(dataset)
         last, following = (b"", b"") if place is None else file.records_at(place.slot - 1)
@@ -140,7 +139,7 @@ class FileWitness:
             _, following = file.records_at(place.slot - 1)
         return place
 
-    def _append(self, file: "_File", dataset: str, place: _Place, record: WitnessRecord) -> None:
+    def _append(self, file: _File, dataset: str, place: _Place, record: WitnessRecord) -> None:
         data, offset = encode(dataset, record), place.slot * RECORD_BYTES
         is_at_end = file.size < offset + RECORD_BYTES
         written = os.pwrite(file.descriptor, data.ljust(_BLOCK_BYTES, b"\0") if is_at_end else data, offset)
@@ -193,21 +192,14 @@ def _position(record: WitnessRecord) -> tuple[int, int, int]:
     return record.position
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(path: Path, descriptor: int) -> _File | None:
+    """The file; None when another process holds its lock, or another file was put in its place before it was locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _size_at(path: Path, descriptor: int) -> int | None:
-    """The file's size; None when another was put in its place before it was locked."""
-    try:
         there, here = path.stat(), os.fstat(descriptor)
-    except FileNotFoundError:
+    except (BlockingIOError, FileNotFoundError):
         return None
-    return here.st_size if os.path.samestat(there, here) else None
+    return _File(descriptor, here.st_size) if os.path.samestat(there, here) else None
 
 
 def _unavailable(fault: OSError) -> WitnessUnavailable:

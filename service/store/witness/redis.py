@@ -44,6 +44,9 @@ class _Seen:
     farthest: WitnessRecord | None = None
 
 
+_UNSEEN: Final = _Seen()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swap:
     """One call of the script: `record` is put where `seen` was seen."""
@@ -52,16 +55,6 @@ class _Swap:
     record: WitnessRecord
     sealed: bytes
     seen: _Seen
-
-    @property
-    def arguments(self) -> tuple[object, ...]:
-        """Of the call, behind the script."""
-        return 1, self.name, self.sealed, self.seen.stamp
-
-    @property
-    def left(self) -> _Seen:
-        """The value that lies there once it is done."""
-        return _Seen(stamp=Seal.stamp(self.sealed), farthest=self.record)
 
 
 class RedisWitness:
@@ -78,6 +71,7 @@ class RedisWitness:
         )
         self._seal = Seal(key)
         self._idle: list[ConnectionInterface] = []
+        self._names: dict[str, str] = {}
         self._seen: dict[str, _Seen] = {}  # a guess that spares a look: the script says whether it still holds
 
     def close(self) -> None:
@@ -98,15 +92,18 @@ class RedisWitness:
         return self.begin(dataset, record)()
 
     def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
-        seen = self._seen.get(dataset, _Seen())
+        seen = self._seen.get(dataset, _UNSEEN)
         if seen.farthest is not None and seen.farthest.position >= record.position:
-            seen = _Seen()  # nothing may be replaced before it is looked at
+            seen = _UNSEEN  # nothing may be replaced before it is looked at
         swap = self._swap(dataset, record, seen)
-        connection = self._connection()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._client.connection_pool.make_connection()
         try:
             _send(connection, "EVALSHA", _DIGEST, swap)
         except RedisError as fault:
-            self._put_back(connection, is_sound=False)
+            self._give_up(connection)
             raise WitnessUnavailable(type(fault).__name__) from fault
         return partial(self._finish, connection, dataset, swap)
 
@@ -114,9 +111,9 @@ class RedisWitness:
         try:
             before = self._moved_forward(connection, dataset, swap)
         except (RedisError, TimeoutError) as fault:
-            self._put_back(connection, is_sound=False)
+            self._give_up(connection)
             raise WitnessUnavailable(type(fault).__name__) from fault
-        self._put_back(connection, is_sound=True)
+        self._idle.append(connection)
         return before
 
     def _moved_forward(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
@@ -139,7 +136,7 @@ class RedisWitness:
                 return before
             _send(connection, "EVALSHA", _DIGEST, swap)
             reply = _reply(connection, swap)
-        self._seen[dataset] = swap.left
+        self._seen[dataset] = _Seen(stamp=swap.sealed[:STAMP_BYTES], farthest=swap.record)
         return before
 
     def _looked(self, dataset: str, reply: list[object]) -> _Seen:
@@ -154,38 +151,28 @@ class RedisWitness:
 
     def _swap(self, dataset: str, record: WitnessRecord, seen: _Seen) -> _Swap:
         sealed = self._seal.close(dataset.encode(), encode(dataset, record))
-        return _Swap(name=self._name(dataset), record=record, sealed=sealed, seen=seen)
+        name = self._names.get(dataset) or self._names.setdefault(dataset, self._name(dataset))
+        return _Swap(name=name, record=record, sealed=sealed, seen=seen)
 
     def _name(self, dataset: str) -> str:
         """Under what the record lies; it does not tell the dataset."""
         return f"sparing:witness:{self._seal.name(dataset.encode())}"
 
-    def _connection(self) -> ConnectionInterface:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._client.connection_pool.make_connection()
-
-    def _put_back(self, connection: ConnectionInterface, *, is_sound: bool) -> None:
-        """Put it back, closed after a fault: what may still come would be taken for the reply to another command."""
-        if not is_sound:
-            connection.disconnect()  # type: ignore[no-untyped-call]
+    def _give_up(self, connection: ConnectionInterface) -> None:
+        """Close it after a fault: what may still come would be taken for the reply to another command."""
+        connection.disconnect()  # type: ignore[no-untyped-call]
         self._idle.append(connection)
 
 
 def _send(connection: ConnectionInterface, command: str, script: str, swap: _Swap) -> None:
-    """Send a call of the script, on a new connection where it would be in vain."""
-    if connection.is_connected and _has_something_to_say(connection):
-        connection.disconnect()  # type: ignore[no-untyped-call]
-    connection.send_command(command, script, *swap.arguments)  # type: ignore[no-untyped-call]
-
-
-def _has_something_to_say(connection: ConnectionInterface) -> bool:
-    """Whether something has come that was not asked for, or the end."""
+    """Send a call of the script, on a new connection where something has come that was not asked for, or the end."""
     try:
-        return bool(connection.can_read())
+        is_spent = connection.is_connected and connection.can_read()
     except RedisError:
-        return True
+        is_spent = True
+    if is_spent:
+        connection.disconnect()  # type: ignore[no-untyped-call]
+    connection.send_command(command, script, 1, swap.name, swap.sealed, swap.seen.stamp)  # type: ignore[no-untyped-call]
 
 
 def _reply(connection: ConnectionInterface, swap: _Swap) -> object:
