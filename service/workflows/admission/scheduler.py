@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Protocol
 
 from service.query.cost import Speed
@@ -79,23 +80,22 @@ class Committing(Protocol):
         """The slots of these jobs, its own, have come."""
 
 
+@dataclass(eq=False)
 class Dispatcher:
     """Begins work in its slots whenever it is stepped, or is told of anything. Thread-safe.
 
-    It has no thread, so that a test can decide what time it is and when that is noticed.
+    It has no thread, so that a test can decide what time it is and when that is noticed. `observe` is told of every
+    public event of a request: arrived, refused, cancelled, begun.
     """
 
-    def __init__(
-        self,
-        rules: SlotRules,
-        *,
-        deadline_ns: int,
-        observe: Callable[[SlotRequest, str], None] = lambda _request, _event: None,
-        now_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        """`observe` is told of every public event of a request: arrived, refused, cancelled, begun."""
-        self.rules, self.deadline_ns = rules, deadline_ns
-        self._schedule, self._now_ns, self._observe = Schedule(rules), now_ns, observe
+    rules: SlotRules
+    _: KW_ONLY
+    deadline_ns: int
+    observe: Callable[[SlotRequest, str], None] = lambda _request, _event: None
+    now_ns: Callable[[], int] = time.monotonic_ns
+
+    def __post_init__(self) -> None:
+        self._schedule = Schedule(self.rules)
         self._due: deque[Begun] = deque()  # composed at the beginning of their slots, to begin `START_NS` later
         self._acts: FairQueue[tuple[Hashable, Act]] = FairQueue()
         self._act_after_ns = 0  # no act begins before, since one has begun
@@ -112,7 +112,7 @@ class Dispatcher:
                 raise Unavailable
             request.arrived_ns = self._advance()
             request.leave_before_ns = request.arrived_ns + self.deadline_ns
-            self._observe(request, "arrived")
+            self.observe(request, "arrived")
             self._schedule.admit(request)
             self._changed.notify()
 
@@ -121,7 +121,7 @@ class Dispatcher:
         with self._changed:
             is_removed = self._schedule.cancel(request, self._advance())
             if is_removed:
-                self._observe(request, "cancelled")
+                self.observe(request, "cancelled")
             return is_removed
 
     def withdraw(self, is_meant: Callable[[Job], bool]) -> Job | None:
@@ -132,7 +132,7 @@ class Dispatcher:
                 job: Job = request.job
                 if is_meant(job):
                     self._schedule.cancel(request, now_ns)
-                    self._observe(request, "cancelled")
+                    self.observe(request, "cancelled")
                     return job
             return None
 
@@ -147,7 +147,7 @@ class Dispatcher:
                 self._acts.put(principal, 1, (principal, act))
                 self._changed.notify()
                 return
-        act(self._now_ns())
+        act(self.now_ns())
 
     def forget(self, act: Act) -> None:
         """An act is no longer wanted; nothing happens if it has begun."""
@@ -174,7 +174,7 @@ class Dispatcher:
             while self._due:
                 self._begin(self._due.popleft())
             while self._acts.heap:
-                self._acts.take()[1](self._now_ns())
+                self._acts.take()[1](self.now_ns())
 
     def _step(self) -> int | None:
         now_ns = self._advance()
@@ -190,7 +190,7 @@ class Dispatcher:
 
     def _advance(self) -> int:
         """Bring the schedule up to now, and begin what is due; the present instant."""
-        now_ns = self._now_ns()
+        now_ns = self.now_ns()
         if self._schedule.waiting > 0:
             progress = self._schedule.advance(now_ns)
             self._due.extend(progress.begun)
@@ -202,14 +202,14 @@ class Dispatcher:
 
     def _refuse(self, requests: Sequence[SlotRequest]) -> None:
         for request in requests:
-            self._observe(request, "refused")
+            self.observe(request, "refused")
             request.job.refuse()
 
     def _begin(self, begun: Begun) -> None:
         """Hand each dataset its requests together, in the order of the datasets' first requests."""
         shared: dict[Committing | None, list[Job]] = {}
         for request in begun.requests:
-            self._observe(request, "begun")
+            self.observe(request, "begun")
             shared.setdefault(request.commits_to, []).append(request.job)
         for writer, jobs in shared.items():
             if writer is not None:
@@ -240,15 +240,8 @@ class Dispatcher:
 class Scheduler(Dispatcher):
     """A dispatcher with a thread that steps it."""
 
-    def __init__(
-        self,
-        rules: SlotRules,
-        *,
-        deadline_ns: int,
-        observe: Callable[[SlotRequest, str], None] = lambda _request, _event: None,
-        now_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        super().__init__(rules, deadline_ns=deadline_ns, observe=observe, now_ns=now_ns)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._thread = threading.Thread(target=self._run, name="slots", daemon=True)
         self._thread.start()
 
@@ -261,4 +254,4 @@ class Scheduler(Dispatcher):
         with self._changed:
             while self._is_open:
                 wake_ns = self._step()
-                self._changed.wait(None if wake_ns is None else max(wake_ns - self._now_ns(), 0) / 1e9)
+                self._changed.wait(None if wake_ns is None else max(wake_ns - self.now_ns(), 0) / 1e9)

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
 
 from service.core.noise import Entropy
@@ -56,38 +56,36 @@ WhenFree = Callable[[Callable[[int], None]], None]
 """Calls what it is given at a time at which no query is worked on, with the beginning of that slot."""
 
 
+@dataclass(kw_only=True, eq=False)
 class WriterQueue:
     """Owns one dataset's state; everything that touches it waits here in order of arrival, until a step.
 
-    Passive, so that a simulation can decide what happens when; one caller of `step` at a time.
+    Passive, so that a simulation can decide what happens when; one caller of `step` at a time. The dataset is loaded
+    when it is first needed. With `when_free`, acts begin only when that calls them.
     """
 
-    checkpoint_every = CHECKPOINT_EVERY
+    record: InitVar[DatasetRecord]
+    guard: RollbackGuard
+    entropy: InitVar[Entropy]
+    telemetry: InitVar[Telemetry] = NULL_TELEMETRY
+    exchange: InitVar[ReplicaExchange] = NO_EXCHANGE
+    when_free: WhenFree | None = None
+    checkpoint_every: ClassVar[int] = CHECKPOINT_EVERY
 
-    def __init__(
-        self,
-        *,
-        record: DatasetRecord,
-        guard: RollbackGuard,
-        entropy: Entropy,
-        telemetry: Telemetry = NULL_TELEMETRY,
-        exchange: ReplicaExchange = NO_EXCHANGE,
-        when_free: WhenFree | None = None,
+    def __post_init__(
+        self, record: DatasetRecord, entropy: Entropy, telemetry: Telemetry, exchange: ReplicaExchange
     ) -> None:
-        """The dataset is loaded when it is first needed. With `when_free`, acts begin only when that calls them."""
-        self._when_free = when_free
         self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
         self._waiting: dict[UUID, int] = {}  # submissions, by analyst
-        self.guard = guard
         self.tail = Tail()
         self._is_copy_waiting = False
         self._steps_half = 0  # begun and ended steps: odd while one works on the state
         self._catching_up: Future[None] | None = None
         self._state = DatasetState(record, self.tail)
         self.committer = Committer(
-            record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
+            record=record, state=self._state, guard=self.guard, entropy=entropy, telemetry=telemetry, exchange=exchange
         )
-        self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
+        self.checkpoints = Checkpointer(record=record, guard=self.guard, telemetry=telemetry)
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self.is_open, self._lock = True, threading.Lock()
 
@@ -207,12 +205,12 @@ class WriterQueue:
         is_due = self._state.is_tail_long(entries=self.checkpoint_every)
         if is_last:
             self._copy_checkpoint_if_any()
-        elif is_due and self._when_free is None:
+        elif is_due and self.when_free is None:
             self._copy_checkpoint_if_idle()
-        elif is_due and not self._is_copy_waiting and self._when_free is not None:
+        elif is_due and not self._is_copy_waiting and self.when_free is not None:
             self._is_copy_waiting = True
             copying = _Job(self._copy_checkpoint_if_idle)
-            self._when_free(lambda _: self._enqueue_or_fail(copying, Future()))
+            self.when_free(lambda _: self._enqueue_or_fail(copying, Future()))
         if is_last:
             self.checkpoints.end()
 
@@ -244,10 +242,10 @@ class WriterQueue:
     def _job(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
         job = _Job(partial(_settle, future, task))
-        if self._when_free is None:
+        if self.when_free is None:
             self._enqueue(job)
         else:
-            self._when_free(lambda _: self._enqueue_or_fail(job, future))
+            self.when_free(lambda _: self._enqueue_or_fail(job, future))
         return future
 
     def _enqueue_or_fail(self, job: _Job, future: Future[Any]) -> None:

@@ -10,11 +10,10 @@ from service.background import lower_priority
 from service.core.noise import Entropy
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
-from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.committer import Operation, Result
-from service.workflows.writer.queue import Look, WhenFree, WriterQueue
+from service.workflows.writer.queue import Look, WriterQueue
 
 PEEKS: Final = 3
 PEEK_EVERY_S: Final = 0.002
@@ -25,20 +24,10 @@ LOOK_SOON_S: Final = 0.02
 class WriterThread(WriterQueue):
     """A writer queue with two threads, which step it and its checkpoints; callers wait for the result."""
 
-    def __init__(
-        self,
-        *,
-        record: DatasetRecord,
-        guard: RollbackGuard,
-        entropy: Entropy,
-        telemetry: Telemetry = NULL_TELEMETRY,
-        exchange: ReplicaExchange = NO_EXCHANGE,
-        when_free: WhenFree | None = None,
+    def __post_init__(
+        self, record: DatasetRecord, entropy: Entropy, telemetry: Telemetry, exchange: ReplicaExchange
     ) -> None:
-        """Start the threads."""
-        super().__init__(
-            record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange, when_free=when_free
-        )
+        super().__post_init__(record, entropy, telemetry, exchange)
         steps, pages = partial(_exhaust, self.step), partial(_exhaust_slowly, self.checkpoints.step)
         self._threads = [
             threading.Thread(target=steps, name=f"writer-{record.name}", daemon=True),
