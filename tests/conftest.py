@@ -10,11 +10,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
 
 from tests.rotation import IS_WHOLE, TURN, TURN_VARIABLE
+
+if TYPE_CHECKING:
+    from tests.e2e.homes import Homes
 
 # Laws are drawn anew at every run, except where a submission is judged: there the same commit gives the same verdict.
 settings.register_profile("anew", deadline=None)
@@ -53,6 +57,14 @@ def server_directory() -> Iterator[Path]:
     directory.chmod(0o711)
     yield directory
     shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def homes(server_directory: Path) -> "Homes":
+    """Homes of `sparing serve`, each of one test."""
+    from tests.e2e.homes import Homes  # noqa: PLC0415 -- see above
+
+    return Homes(server_directory)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.processes import new_key, served, sparing
+from tests.cli.commands import new_key, sparing
+from tests.e2e.homes import Homes
+from tests.e2e.processes import served
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +20,9 @@ NAMES = ["ann", "b, ob", "ö"]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(homes: Homes) -> Iterator[Path]:
     """The home of a service with a dataset of three people."""
-    folder = tmp_path_factory.mktemp("keys") / "home"
+    folder = homes.begun()
     with served(folder) as running:
         curator = {"Authorization": f"Bearer {new_key(folder, 'curator')}"}
         with httpx.Client(base_url=running.url, headers=curator, timeout=30) as client:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 import httpx
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
+from tests.e2e.http_calls import client
 from tests.e2e.processes import new_key, served
 
 PICTURES: Final = Path(__file__).parents[2] / "build" / "screenshots"
@@ -35,6 +36,9 @@ TABLES: Final = {
 PEOPLE_COUNT: Final = 400
 COUNTRIES: Final = ("NO", "SE", "DK")
 Scheme = Literal["light", "dark"]
+PATIENCE_MS: Final = 60_000
+"""How long a page may take on a machine that does other work too; nothing here tests how quick pages are."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def chromium() -> str | None:
@@ -54,7 +58,7 @@ class Site:
 
     def client(self, role: str) -> httpx.Client:
         """A client with the key of a role."""
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.keys[role]}"}, timeout=30)
+        return client(self.url, self.keys[role])
 
     def ask(self, *, sigma: float = 20.0, where: dict[str, object] | None = None) -> float:
         """One count of people, never asked before; its answer."""
@@ -148,7 +152,7 @@ def visiting(browser: Browser, site: Site, *, scheme: Scheme = "light", width: i
     context = browser.new_context(
         color_scheme=scheme, viewport={"width": width, "height": 900}, reduced_motion="reduce", accept_downloads=True
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     visit = Visit(site, page, context)
 

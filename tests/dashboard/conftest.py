@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.dashboard.browser import Scheme, Site, Visit, chromium, open_browser, open_site, visiting
+from tests.e2e.homes import Homes
 
 Opening = Callable[..., Visit]
 
@@ -27,9 +28,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(homes: Homes) -> Iterator[Site]:
     """The service."""
-    with open_site(tmp_path_factory.mktemp("site")) as opened:
+    with open_site(homes.begun()) as opened:
         yield opened
 
 

@@ -203,7 +203,7 @@ def test_the_curator_finds_a_query_and_verifies_the_ledger(visit: Visit) -> None
     expect(page.get_by_text("No query matches.")).to_be_visible()
     visit.go("/curator/town/ledger")
     page.get_by_role("button", name="Verify the ledger").click()
-    expect(page.get_by_text("The ledger holds.")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("The ledger holds.")).to_be_visible()
     page.get_by_role("button", name="Check the chain").click()
     expect(page.get_by_text("The chain holds.")).to_be_visible()
 

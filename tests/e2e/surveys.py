@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.http_calls import analyst_of, client, register
-from tests.e2e.processes import Served, new_key, served
+from tests.e2e.homes import SurveyHome
+from tests.e2e.http_calls import client
+from tests.e2e.processes import Served, served
 from tests.e2e.workers import await_that
 
 QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 2000.0}, "reuse": False}
@@ -26,6 +27,10 @@ class Survey:
     def parent(self) -> int:
         return self.served.process.pid
 
+    @property
+    def home(self) -> Path:
+        return self.served.home
+
     def analyst(self) -> httpx.Client:
         return client(self.served.url, self.analyst_key)
 
@@ -40,12 +45,12 @@ class Survey:
 
 
 @contextmanager
-def surveyed(home: Path, **settings: str) -> Iterator[Survey]:
-    """Two workers."""
-    with served(home, "--workers", "2", **settings) as running:
-        curator_key = new_key(home, "curator")
-        register(running.url, curator_key)
-        yield Survey(running, curator_key, analyst_of(running.url, curator_key))
+def surveyed(home: SurveyHome, **settings: str) -> Iterator[Survey]:
+    """Two workers, one of which owns the dataset."""
+    with served(home.path, "--workers", "2", **settings) as running:
+        survey = Survey(running, home.curator_key, home.analyst_key)
+        assert survey.sequences() == []
+        yield survey
 
 
 def ask(analyst: httpx.Client, key: str) -> httpx.Response:

@@ -5,7 +5,6 @@ whole.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +12,7 @@ import httpx
 import pytest
 
 from loadtests.attack_memory import ATTACKS, COUNT, LARGE, NUMBERS, PATH, Scene, prepared
+from tests.e2e.homes import Homes
 from tests.e2e.http_calls import client
 from tests.e2e.processes import new_key, served
 from tests.e2e.workers import await_that
@@ -25,9 +25,9 @@ MEMORY_BYTES = 300 * 2**20
 
 
 @pytest.fixture(scope="module")
-def scene(server_directory: Path) -> Iterator[Scene]:
+def scene(homes: Homes) -> Iterator[Scene]:
     """One worker with little memory to give away."""
-    home = server_directory / f"home-{uuid4().hex[:8]}"
+    home = homes.begun()
     with served(home, SPARING_MEMORY_BYTES_MAX=str(MEMORY_BYTES)) as running:
         with client(running.url, new_key(home, "curator")) as curator:
             scene = prepared(running.url, running.process.pid, curator)

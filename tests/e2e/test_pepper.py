@@ -1,12 +1,12 @@
 """A home whose pepper was replaced: every command says so in one line, and nothing is answered, charged or written."""
 
 import secrets
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.http_calls import analyst_of, ask, register
-from tests.e2e.processes import new_key, served, sparing
+from tests.e2e.homes import SurveyHome
+from tests.e2e.http_calls import ask
+from tests.e2e.processes import served, sparing
 from tests.e2e.surveys import spent_units
 
 pytestmark = pytest.mark.slow
@@ -24,18 +24,10 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture
-def home(server_directory: Path) -> Path:
-    """A home of this test's own."""
-    return server_directory / "home-pepper"
-
-
-def test_another_pepper_is_refused_and_the_first_goes_on(home: Path) -> None:
+def test_another_pepper_is_refused_and_the_first_goes_on(survey_home: SurveyHome) -> None:
     """By a file in the home or by a setting, at a start and beside a service that runs; then all is as before."""
+    home, curator_key, analyst_key = survey_home.path, survey_home.curator_key, survey_home.analyst_key
     with served(home) as first:
-        curator_key = new_key(home, "curator")
-        register(first.url, curator_key)
-        analyst_key = analyst_of(first.url, curator_key)
         answered = ask(first.url, analyst_key, "k1")
         before = spent_units(first.url, curator_key)
         beside = sparing("ledger", "verify", home=home, SPARING_PEPPER=secrets.token_hex(32))

@@ -14,24 +14,17 @@ import pytest
 from service.cli.app import main
 from service.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
 from service.settings import Settings
-from tests.e2e.http_calls import QUERY, analyst_of, ask, client, register
-from tests.e2e.processes import SPARING, children_of, environment, living, new_key, served, sparing
+from tests.e2e.homes import Homes, SurveyHome
+from tests.e2e.http_calls import QUERY, ask, client
+from tests.e2e.processes import SPARING, children_of, environment, living, served, sparing
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def home(server_directory: Path, request: pytest.FixtureRequest) -> Path:
-    """A home of this test's own."""
-    return server_directory / f"home-{abs(hash(request.node.name)) % 10**8}"
-
-
-def test_killed_it_leaves_no_process_and_loses_nothing(home: Path) -> None:
+def test_killed_it_leaves_no_process_and_loses_nothing(survey_home: SurveyHome) -> None:
     """Kill -9 after an answer: its servers end; the next start gives the same bytes for the key, charged once."""
+    home, curator_key, analyst_key = survey_home.path, survey_home.curator_key, survey_home.analyst_key
     with served(home) as first:
-        curator_key = new_key(home, "curator")
-        register(first.url, curator_key)
-        analyst_key = analyst_of(first.url, curator_key)
         answered = ask(first.url, analyst_key, "k-1")
         assert answered.status_code == 200
         servers = children_of(first.process.pid)
@@ -67,8 +60,6 @@ def test_terminated_it_drains_and_exits_zero(home: Path) -> None:
 
 def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home: Path) -> None:
     """SIGTERM after 0, 0.15, 0.3, ... seconds, until connections are taken: no process, no server, no traceback."""
-    with served(home):
-        pass
     command, env = [*SPARING, "serve", "--home", str(home), "--port", "0"], environment()
     instants, is_ready = 0, False
     while not is_ready:
@@ -95,9 +86,10 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
     ],
 )
 def test_a_signal_whose_exception_is_dropped_ends_a_start(
-    home: Path, command: str, place: str, *, has_home: bool
+    homes: Homes, command: str, place: str, *, has_home: bool
 ) -> None:
     """At the next of its looks: while servers come up before anything stands in them, and at the latest when ready."""
+    home = homes.missing()
     arguments = [place, *command.split(), "--home", str(home), "--port", "0"]
     line, said = [sys.executable, "-m", "tests.starts", *arguments], []
     with subprocess.Popen(
@@ -114,14 +106,12 @@ def test_a_signal_whose_exception_is_dropped_ends_a_start(
     assert (attach_postgres(home), attach_valkey(home)) == (None, None)
 
 
-def test_verify_names_the_row_that_was_changed(home: Path) -> None:
+def test_verify_names_the_row_that_was_changed(survey_home: SurveyHome) -> None:
     """A charge rewritten by a superuser without triggers is found: the row is named, and the exit status is 1."""
+    home = survey_home.path
     with served(home) as running:
-        curator_key = new_key(home, "curator")
-        register(running.url, curator_key)
-        analyst_key = analyst_of(running.url, curator_key)
         for n in range(3):
-            with client(running.url, analyst_key) as analyst:
+            with client(running.url, survey_home.analyst_key) as analyst:
                 fresh = {**QUERY, "reuse": False}
                 analyst.post("/v1/datasets/survey/queries", json=fresh, headers={"Idempotency-Key": f"k{n}"})
     with (
@@ -196,20 +186,19 @@ def test_a_deployment_without_datasets_verifies_and_says_so(home: Path) -> None:
 
 @pytest.mark.parametrize("command", [("migrate",), ("serve", "--port", "0"), ("ledger", "verify")], ids=" ".join)
 def test_a_database_of_an_older_checkout_is_refused_in_one_line(
-    home: Path, database_url: str, command: tuple[str, ...]
+    tmp_path: Path, database_url: str, command: tuple[str, ...]
 ) -> None:
     """The line names the commit that still reads it."""
-    home.mkdir()
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0019'")
-    refused = sparing(*command, home=home, DATABASE_URL=database_url)
+    refused = sparing(*command, home=tmp_path, DATABASE_URL=database_url)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
     assert refused.stderr.startswith("sparing: the database has schema 0019, which was never released: commit ")
 
 
-def test_migrate_is_ready_to_be_run_before_anything(home: Path, database_url: str) -> None:
+def test_migrate_is_ready_to_be_run_before_anything(tmp_path: Path, database_url: str) -> None:
     """As the one-shot container does; twice does no harm."""
     for _ in range(2):
-        done = sparing("migrate", home=home / "none", DATABASE_URL=database_url)
+        done = sparing("migrate", home=tmp_path / "none", DATABASE_URL=database_url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (home / "none").exists()
+    assert not (tmp_path / "none").exists()

@@ -1,23 +1,15 @@
 """`sparing ledger prune` beside a running service, as docs/operations.md tells it."""
 
-from pathlib import Path
-from uuid import uuid4
-
 import httpx
 import pytest
 
-from tests.e2e.http_calls import QUERY, analyst_of, client, register
-from tests.e2e.processes import new_key, served, sparing
+from tests.e2e.homes import SurveyHome
+from tests.e2e.http_calls import QUERY, client
+from tests.e2e.processes import served, sparing
 
 pytestmark = pytest.mark.slow
 
 PRUNE = ["ledger", "prune", "--dataset", "survey", "--before"]
-
-
-@pytest.fixture
-def home(server_directory: Path) -> Path:
-    """A home of this test's own."""
-    return server_directory / f"home-{uuid4().hex[:8]}"
 
 
 def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
@@ -27,12 +19,10 @@ def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
         return analyst.post("/v1/datasets/survey/queries", json=query, headers={"Idempotency-Key": key})
 
 
-def test_a_ledger_is_pruned_beside_the_service(home: Path) -> None:
+def test_a_ledger_is_pruned_beside_the_service(survey_home: SurveyHome) -> None:
     """After a stop checkpoints have come to the end; the service goes on, keys replay, and all is sound."""
+    home, curator_key, analyst_key = survey_home.path, survey_home.curator_key, survey_home.analyst_key
     with served(home) as first:
-        curator_key = new_key(home, "curator")
-        register(first.url, curator_key)
-        analyst_key = analyst_of(first.url, curator_key)
         answered = [ask(first.url, analyst_key, f"k{number}") for number in range(3)]
         assert {each.status_code for each in answered} == {200}
     with served(home) as running:
@@ -60,9 +50,8 @@ def test_a_ledger_is_pruned_beside_the_service(home: Path) -> None:
         ("1999-12-31", "before: no checkpoint covers an entry that could be pruned"),
     ],
 )
-def test_a_bound_that_makes_no_sense_is_refused_in_one_line(home: Path, before: str, said: str) -> None:
+def test_a_bound_that_makes_no_sense_is_refused_in_one_line(survey_home: SurveyHome, before: str, said: str) -> None:
     """And nothing is pruned."""
-    with served(home) as running:
-        register(running.url, new_key(home, "curator"))
-        refused = sparing(*PRUNE, before, home=home)
+    with served(survey_home.path):
+        refused = sparing(*PRUNE, before, home=survey_home.path)
         assert (refused.returncode, refused.stderr) == (1, f"sparing: {said}\n")

@@ -10,17 +10,12 @@ import pytest
 
 from service.embedded import EmbeddedPostgres
 from service.settings import Settings
-from tests.e2e.http_calls import analyst_of, ask, register
-from tests.e2e.processes import new_key, served, sparing
+from tests.e2e.homes import SurveyHome
+from tests.e2e.http_calls import ask
+from tests.e2e.processes import served, sparing
 from tests.e2e.surveys import spent_units
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def home(server_directory: Path) -> Path:
-    """A home of this test's own."""
-    return server_directory / "home-rebuilding"
 
 
 def delete_the_answer(home: Path) -> None:
@@ -33,12 +28,10 @@ def delete_the_answer(home: Path) -> None:
         assert owner.execute("DELETE FROM answers WHERE idempotency_key = 'k1'").rowcount == 1
 
 
-def test_a_deleted_answer_is_put_back_while_the_service_runs(home: Path) -> None:
+def test_a_deleted_answer_is_put_back_while_the_service_runs(survey_home: SurveyHome) -> None:
     """A wrong key gets nothing; then the key replays the same bytes, no individual is charged, and all is sound."""
+    home, curator_key, analyst_key = survey_home.path, survey_home.curator_key, survey_home.analyst_key
     with served(home) as first:
-        curator_key = new_key(home, "curator")
-        register(first.url, curator_key)
-        analyst_key = analyst_of(first.url, curator_key)
         answered = ask(first.url, analyst_key, "k1")
         assert answered.status_code == 200
         before = spent_units(first.url, curator_key)

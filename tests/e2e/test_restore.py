@@ -72,10 +72,9 @@ class Deployment:
 
 
 @pytest.fixture
-def deployment(server_directory: Path, request: pytest.FixtureRequest) -> Deployment:
-    """A home of this test's own."""
-    name = f"restore-{abs(hash(request.node.name)) % 10**8}"
-    return Deployment(home=server_directory / name, witness=server_directory / f"{name}-witness")
+def deployment(home: Path) -> Deployment:
+    """A home of this test's own, and a place for its witness."""
+    return Deployment(home=home, witness=home.with_name(f"{home.name}-witness"))
 
 
 def begin(deployment: Deployment, url: str) -> None:

@@ -23,12 +23,6 @@ NAMES = ("survey", "other")
 CLOSED = (503, "urn:sparing:problem:ledger-damaged")
 
 
-@pytest.fixture
-def home(server_directory: Path) -> Path:
-    """A home of this test's own."""
-    return server_directory / "home-start-check"
-
-
 def begin(url: str, curator_key: str) -> str:
     """Two datasets of two people and an answer each; the key of an analyst of both."""
     with client(url, curator_key) as curator:

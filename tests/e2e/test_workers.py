@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from tests.e2e.homes import SurveyHome
 from tests.e2e.processes import children_of, living, sparing
 from tests.e2e.surveys import Survey, ask, insist, surveyed
 from tests.e2e.workers import await_that, clients_of_all, workers_of
@@ -22,19 +23,13 @@ ASKING = 8
 
 
 @pytest.fixture
-def home(server_directory: Path) -> Path:
-    """A home of this test's own."""
-    return server_directory / f"home-{uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def survey(home: Path, request: pytest.FixtureRequest) -> Iterator[Survey]:
+def survey(survey_home: SurveyHome, request: pytest.FixtureRequest) -> Iterator[Survey]:
     """Two workers, with settings by parameter."""
-    with surveyed(home, **getattr(request, "param", {})) as opened:
+    with surveyed(survey_home, **getattr(request, "param", {})) as opened:
         yield opened
 
 
-def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
+def test_two_workers_are_one_service(survey: Survey) -> None:
     """Each worker answers; what they answer is in one order; a key is executed once, at whichever worker.
 
     SIGTERM under load: all leave in good order, and what was answered is in a ledger that can be replayed.
@@ -50,7 +45,7 @@ def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
     assert survey.sequences() == list(range(1, 71))
 
     answered = leave_under_load(survey)
-    verified = sparing("ledger", "verify", home=home)
+    verified = sparing("ledger", "verify", home=survey.home)
     assert verified.returncode == 0
     (entries,) = map(
         int, re.findall(r"^survey: (\d+) entries, .* verified, 0 findings$", verified.stdout, re.MULTILINE)
@@ -93,7 +88,7 @@ def leave_under_load(survey: Survey) -> list[int]:
 @pytest.mark.parametrize(
     "survey", [{"CHAOS": "1", "CHAOS_AT": "acknowledged:kill:20", "SPARING_METRICS_PORT": "0"}], indirect=True
 )
-def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey, home: Path) -> None:
+def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey) -> None:
     """Workers that kill themselves once an entry is durable and no client has it: every key has its one answer.
 
     Another worker is there afterwards, and takes connections. Kill -9 of the parent leaves no process.
@@ -119,7 +114,7 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey,
     assert len(family) >= 4
     survey.served.kill()
     await_that(lambda: not living(family))
-    verified = sparing("ledger", "verify", home=home)
+    verified = sparing("ledger", "verify", home=survey.home)
     assert verified.returncode == 0
     assert re.match(r"survey: 60 entries, 60 answers, .* verified, 0 findings\n$", verified.stdout)
 

@@ -1,0 +1,19 @@
+"""Each test begins with a home of its own, a copy of one that was begun before."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.homes import Homes, SurveyHome
+
+
+@pytest.fixture
+def home(homes: Homes) -> Path:
+    """A home without a dataset."""
+    return homes.begun()
+
+
+@pytest.fixture
+def survey_home(homes: Homes) -> SurveyHome:
+    """A home with three people."""
+    return homes.surveyed()
