@@ -133,7 +133,7 @@ def flat() -> Figures:
             }
         )
         memory = DatasetMemory(schema)
-        coding = memory.codings("people")["town"]
+        coding = memory.codings["people"]["town"]
         memory.add_individuals(np.arange(size), {"town": town.astype(coding.dtype)}, np.full(size, 2**60))
         memory.index_categories()
         count = ask(memory, {"select": [{"count": {}}], "where": {"eq": [{"col": "town"}, 7]}})
@@ -155,7 +155,7 @@ def _memory(columns: Mapping[str, object], codes: Mapping[str, NDArray[np.unsign
     )
     memory = DatasetMemory(schema)
     memory.add_individuals(np.arange(PEOPLE), {}, np.full(PEOPLE, 2**60))
-    fitting = {name: values.astype(memory.codings("visits")[name].dtype) for name, values in codes.items()}
+    fitting = {name: values.astype(memory.codings["visits"][name].dtype) for name, values in codes.items()}
     memory.add_events("visits", np.repeat(np.arange(PEOPLE), ROWS_EACH), fitting)
     return memory
 

@@ -88,7 +88,7 @@ def made(people: int) -> DatasetMemory:
     memory.grow(people)
     slots, none_spent = np.arange(people), np.full(people, LIMIT_UNITS_MAX)
     memory.add_individuals(
-        slots, coded(memory, "people", people_columns(people, memory.present.size, source)), none_spent
+        slots, coded(memory, "people", people_columns(people, memory.people.present.size, source)), none_spent
     )
     owners = {
         "once": source.permutation(people),  # one row each, uploaded shuffled
@@ -154,7 +154,7 @@ def event_columns(rows: int, source: np.random.Generator) -> dict[str, Codes]:
 
 def coded(memory: DatasetMemory, table: str, columns: Mapping[str, Codes]) -> dict[str, Any]:
     """Columns in the widths of their codings."""
-    return {name: columns[name].astype(coding.dtype) for name, coding in memory.codings(table).items()}
+    return {name: columns[name].astype(coding.dtype) for name, coding in memory.codings[table].items()}
 
 
 # Accounts

@@ -22,13 +22,14 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def take(array: NDArray[Element], places: NDArray[np.integer[Any]]) -> NDArray[Element]:
-    """The elements of `array` (n,) at `places` (k,), in their order: (k,). Raises IndexError for a place beyond it.
+def take(array: NDArray[Element], places: NDArray[np.integer[Any]] | slice) -> NDArray[Element]:
+    """The elements of `array` (n,) at `places` (k,), in their order: (k,), for a slice a view.
 
-    Of many, `take` is the quicker way.
+    Raises IndexError for a place in a list that is beyond the array. Of many, `take` is the quicker way.
     """
-    elements: NDArray[Element] = array[places] if places.size <= FEW else array.take(places)
-    return elements
+    if isinstance(places, slice) or places.size <= FEW:
+        return array[places]
+    return array.take(places)
 
 
 def compress(array: NDArray[Element], mask: NDArray[np.bool_]) -> NDArray[Element]:

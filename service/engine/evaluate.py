@@ -22,7 +22,7 @@ from service.engine.rows import ChosenRows, RowView, Run, TableRows, cuts, runs
 from service.engine.selection import candidates, listings_of, selects_nulls, shortest
 from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
 from service.engine.tallies import blocks_of
-from service.engine.terms import Unit
+from service.engine.terms import SingleTerm, Unit
 from service.query.conditions import All
 from service.query.layout import BLOCK_ROWS, rows_in_run
 from service.query.plan import Count, Histogram, Plan
@@ -36,18 +36,18 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
     query = prepared(plan, memory)
-    count = _tallied_count(query)
-    if count is not None and memory.events(plan.table).admits_tally(count[1]):
-        return _tallied(query, memory, *count)
     if query.is_of_events:
+        count = _tallied_count(query)
+        if count is not None and memory.events(plan.table).admits_tally(count[1]):
+            return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
-    table = TableRows(stored=memory.individuals, columns=plan.columns, tables=query.tables)
+    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables)
     listed = _looked_up(query, memory, table)
     if listed is not None:
         return _in_runs(query, [ChosenRows(table=table, rows=listed, slots=listed)])
     stretches = _scanned(query, memory, table)
-    if query.adds_once:
-        return (_of_one_row(query, view, touched) for view, touched in stretches)
+    if (term := query.alone) is not None:
+        return (_of_one_row(query, term, view, touched) for view, touched in stretches)
     chosen = (touched.slots() for _, touched in stretches)
     return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
 
@@ -55,7 +55,7 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
     plan, (item, *others) = query.plan, query.plan.items
-    if not query.is_of_events or others or not isinstance(item, Count | Histogram):
+    if others or not isinstance(item, Count | Histogram):
         return None
     names = frozenset(query.added)
     if not names or any(plan.columns[name].formula is not None for name in names):
@@ -81,7 +81,7 @@ def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: froz
 
 def _in_runs(query: PreparedPlan, pieces: Iterable[ChosenRows]) -> Iterator[Contributions]:
     """The individuals of chosen rows, listed."""
-    rows_max = rows_in_run(entries=query.entries_of_row, is_of_events=query.is_of_events)
+    rows_max = rows_in_run(entries=query.plan.entries_of_row, is_of_events=query.is_of_events)
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
 
@@ -89,20 +89,19 @@ def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """The vectors of the individuals of one run."""
     if query.is_of_events:
         return _summed(query, run, rows_max)
-    if query.adds_once:
-        return _of_one_row(query, run.codes(query.added), Touched(run.slots))
+    if query.alone is not None:
+        return _of_one_row(query, query.alone, run.codes(query.added), Touched(run.slots))
     entries = _entries(query, run)
     entries = entries.kept(entries.values != 0)
-    is_single = len(query.terms) == 1 and query.entries_of_row == 1
-    return _single(query, entries) if is_single else _together(query, entries)
+    return _single(query, entries) if query.plan.entries_of_row == 1 else _together(query, entries)
 
 
 def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Integers | None:
     """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
-    indexes = memory.inverted(listings_of(query.covers))
-    cover = shortest(query.covers, indexes, rows=memory.present.size)
+    indexes = memory.people.indexes.whole
+    cover = shortest(query.covers, indexes, rows=memory.people.present.size)
     if cover is None:
         return None
     return query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
@@ -114,10 +113,10 @@ def _scanned(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> It
     tests_presence = selects_nulls(query.plan.predicate) and not query.required
     for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
         stretch = slice(start, min(start + BLOCK_ROWS, memory.slots_used))
-        view, chosen = table.at(stretch), np.empty(stretch.stop - start, dtype=np.bool_)
+        view, chosen = RowView(table, stretch), np.empty(stretch.stop - start, dtype=np.bool_)
         query.choose(view, chosen)
         if tests_presence:
-            np.logical_and(chosen, memory.present[stretch], out=chosen)
+            np.logical_and(chosen, memory.people.present[stretch], out=chosen)
         yield view, Touched(stretch, chosen)
 
 
@@ -128,7 +127,7 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
             stored=page.columns,
             columns=query.plan.columns,
             owners=page.owners,
-            individuals={name: memory.individuals[name][slots_of_page] for name in query.own_columns},
+            individuals={name: memory.people.columns[name][slots_of_page] for name in query.own_columns},
             tables=query.tables,
         )
         for rows in _event_rows(query, page, table):
@@ -146,7 +145,7 @@ def _event_rows(query: PreparedPlan, page: EventPage, table: TableRows) -> Itera
             return
     for stretch in cuts(page.owners, STRETCH_ROWS):
         chosen = np.empty(stretch.stop - stretch.start, dtype=np.bool_)
-        query.choose(table.at(stretch), chosen)
+        query.choose(RowView(table, stretch), chosen)
         yield query.first_rows(table, _moved(np.flatnonzero(chosen), stretch.start))
 
 
@@ -177,12 +176,11 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
     return Entries(owners=entries.owners, coordinates=entries.coordinates, values=values)
 
 
-def _of_one_row(query: PreparedPlan, columns: Mapping[str, Codes], touched: Touched) -> Contributions:
+def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Codes], touched: Touched) -> Contributions:
     """Contributions of individuals with one row each, and one entry of each row.
 
     A count or a histogram adds the same for every individual: norms are one number by the plan, not by chance.
     """
-    (term,) = query.singles
     coordinates = term.coordinates(columns, query.groups.bases(columns, touched.size))
     if isinstance(term, Unit):
         size = int(_within_clip(query, np.array([term.value]))[0])

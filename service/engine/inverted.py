@@ -134,9 +134,9 @@ class Indexes:
     """Made page by page beside the queries, once one has asked or ahead of it; a change brings those of its pages."""
 
     def __init__(self, codings: Mapping[str, Coding], columns: frozenset[str]) -> None:
-        """`columns` are those that can have an index."""
+        """`columns` are those that can have an index; `whole` is the index of each listing for which one is made."""
         self._codings, self._columns = codings, columns
-        self._made: dict[Listing, InvertedPages] = {}
+        self.whole: dict[Listing, InvertedPages] = {}
         self._pages: dict[Listing, dict[int, Inverted]] = {}
 
     def admit(self, listing: Listing) -> bool:
@@ -144,23 +144,16 @@ class Indexes:
 
         The first pairs asked for are given their place by that: it depends on what was declared and asked, on no data.
         """
-        if listing in self._made:
+        if listing in self.whole:
             return True
         if self._columns.issuperset(listing) and (len(listing) == 1 or self._has_room_for(listing)):
             self._pages.setdefault(listing, {})
         return False
 
-    def of(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
-        """The indexes of some listings that are made.
-
-        Erasing makes none anew: a list may name a slot whose individual is gone (`service.engine.inverted`).
-        """
-        return {listing: self._made[listing] for listing in listings}
-
     @property
     def missing(self) -> tuple[Listing, ...]:
         """The listings that are wanted, and whose indexes are not made."""
-        return tuple(listing for listing in tuple(self._pages) if listing not in self._made)
+        return tuple(listing for listing in tuple(self._pages) if listing not in self.whole)
 
     def want(self, listings: Iterable[Listing]) -> None:
         """From now on have the indexes of these listings."""
@@ -171,7 +164,7 @@ class Indexes:
         """Take indexes that were built of the columns as they are."""
         for listing, index in built.items():
             self._pages.setdefault(listing, {}).update(index.pages)
-            self._made[listing] = index.whole
+            self.whole[listing] = index.whole
 
     @property
     def made(self) -> tuple[Listing, ...]:
@@ -203,7 +196,7 @@ class Indexes:
         """
         for listing, made in tuple(self._pages.items()):  # atomic: a forecast may ask for another one meanwhile
             if listing not in built:
-                self._made.pop(listing, None)
+                self.whole.pop(listing, None)
                 for page in pages:
                     made.pop(page, None)
         self.take(built)

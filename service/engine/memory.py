@@ -9,7 +9,7 @@ Records change in two steps. `changed` builds new objects and touches nothing th
 another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from service.core.arrays import Codes, Integers
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventPage, EventTable
-from service.engine.inverted import Built, InvertedPages, Listing, is_indexed
+from service.engine.inverted import Built, Listing, is_indexed
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
 from service.query.columns import Coding, coding_of
@@ -48,34 +48,27 @@ class DatasetMemory:
     """
 
     def __init__(self, schema: Schema, *, slots_max: int = 0) -> None:
-        """An empty dataset. Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory."""
+        """An empty dataset; `codings` are those of the columns of each table.
+
+        Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory.
+        """
         self.schema = schema
         self.slots_used = self.version = 0
         self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
         self.accounts, self.counters = _no_accounts(0), Counters(pages_for(slots_max) * PAGE_SLOTS)
-        self._codings = {name: _codings(table) for name, table in schema.tables.items()}
+        self.codings: dict[str, dict[str, Coding]] = {name: _codings(table) for name, table in schema.tables.items()}
         name = schema.individuals_name
-        self._people = People(schema.tables[name], self._codings[name])
+        self.people = People(schema.tables[name], self.codings[name])
         self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
         self._indexed = {
             name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
             for name, table in schema.tables.items()
         }
         self._events = {
-            name: EventTable(self._codings[name], table.rows_per_individual)
+            name: EventTable(self.codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
             if isinstance(table, EventsTable)
         }
-
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        """Which slots (whole pages) hold a record."""
-        return self._people.present
-
-    @property
-    def individuals(self) -> Mapping[str, Codes]:
-        """The columns of the table of individuals, by slot (whole pages)."""
-        return self._people.columns
 
     def admits(self, table: str, listing: Listing) -> bool:
         """Whether rows of a table are listed by these columns now: events by one, individuals by one or some two.
@@ -83,12 +76,8 @@ class DatasetMemory:
         Where they can be and are not, `prepare` makes the index: no query does.
         """
         if table == self.schema.individuals_name:
-            return self._people.indexes.admit(listing)
+            return self.people.indexes.admit(listing)
         return len(listing) == 1 and listing[0] in self._indexed[table] and self._events[table].admits(listing)
-
-    def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings of individuals that are made."""
-        return self._people.indexes.of(listings)
 
     def prepare(self) -> None:
         """Make the indexes and tallies that queries have asked for. May run beside queries, one call at a time.
@@ -96,7 +85,7 @@ class DatasetMemory:
         Those of individuals wait for `take_prepared`.
         """
         version = self.version
-        self._prepared = version, self._people.prepared()
+        self._prepared = version, self.people.prepared()
         for table in self._events.values():
             table.prepare()
 
@@ -107,8 +96,9 @@ class DatasetMemory:
         """
         (version, built), self._prepared = self._prepared, (self.version, {})
         if version == self.version and built:
-            self._people.indexes.take(built)
-        return self._people.is_prepared and all(table.is_prepared for table in self._events.values())
+            self.people.indexes.take(built)
+        has_all = self.people.present.size == 0 or not self.people.indexes.missing  # there are none of nobody
+        return has_all and all(table.is_prepared for table in self._events.values())
 
     def index_categories(self) -> None:
         """Index every category column of individuals where it is not indexed: after a load.
@@ -116,11 +106,7 @@ class DatasetMemory:
         Whole numbers, pairs and events are indexed by `prepare` when first asked for: they take as much room, and many
         are never asked.
         """
-        self._people.index_categories()
-
-    def codings(self, table: str) -> Mapping[str, Coding]:
-        """The codings of a table's columns. Raises KeyError for an unknown table."""
-        return self._codings[table]
+        self.people.index_categories()
 
     def events(self, table: str) -> EventTable:
         """A table of events. Raises KeyError if there is none of that name."""
@@ -129,15 +115,15 @@ class DatasetMemory:
     def grow(self, slots: int) -> None:
         """Make room for slots 0 to `slots` - 1; never shrinks."""
         self.slots_used = max(self.slots_used, slots)
-        size = self._people.size_for(slots)
-        if size > self.present.size:
-            self._people.grow(size)
+        size = self.people.size_for(slots)
+        if size > self.people.present.size:
+            self.people.grow(size)
             self._grow_accounts(size)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
         """Columns of `count` NULLs: the record of an individual that is known by its events alone."""
         return {
-            name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self._codings[table].items()
+            name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self.codings[table].items()
         }
 
     def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
@@ -167,7 +153,7 @@ class DatasetMemory:
 
     def erase(self, slot: int) -> None:
         """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
-        if not 0 <= slot < self.present.size:
+        if not 0 <= slot < self.people.present.size:
             raise IndexError(f"there is no slot {slot}")
         self.put(self.changed(emptied=np.array([slot])))
 
@@ -183,7 +169,7 @@ class DatasetMemory:
         The slots `emptied` (increasing) lose the rows of all tables, those `replaced` the rows of one. Raises
         ValueError as `add_individuals` and `add_events` do. Changes nothing, and may run beside queries.
         """
-        version, tables = self.version, self._codings
+        version, tables = self.version, self.codings
         gone = {name: union([emptied, (replaced or {}).get(name, NO_SLOTS)]) for name in tables}
         rows = {name: (added or {}).get(name) or (NO_SLOTS, self.null_codes(name, 0)) for name in tables}
         for name, placed in rows.items():
@@ -194,7 +180,7 @@ class DatasetMemory:
         return Change(
             version=version,
             slots_used=slots_used,
-            people=self._people.changed(gone[people], rows[people], slots_used=slots_used),
+            people=self.people.changed(gone[people], rows[people], slots_used=slots_used),
             events={name: table.changed(gone[name], *rows[name]) for name, table in self._events.items()},
         )
 
@@ -212,8 +198,8 @@ class DatasetMemory:
         if change.version != self.version:
             raise ValueError("the records have changed since the change was built")
         self.version += 1
-        self._people.put(change.people)
-        self._grow_accounts(self.present.size)
+        self.people.put(change.people)
+        self._grow_accounts(self.people.present.size)
         for name, pages in change.events.items():
             self._events[name].put(pages)
         self.slots_used = max(self.slots_used, change.slots_used)
@@ -234,14 +220,14 @@ class DatasetMemory:
     def _check_empty(self, slots: Integers, emptied: Integers) -> None:
         named = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.bool_)
         named[slots] = True  # as np.unique would tell, and a hundred times as fast
-        if np.count_nonzero(named) != slots.size or self._people.holds_any(slots, but=emptied):
+        if np.count_nonzero(named) != slots.size or self.people.holds_any(slots, but=emptied):
             raise ValueError("a slot is taken, or named twice")
 
     def _check(self, table: str, slots: NDArray[np.int64], codes: Mapping[str, Codes]) -> None:
         """Refuse what does not fit; NULL is the largest code there is."""
         if slots.dtype != np.int64 or slots.ndim != 1 or (slots.size > 0 and slots.min() < 0):
             raise ValueError("slots must be a row of int64, none negative")
-        codings = self._codings[table]
+        codings = self.codings[table]
         if codes.keys() != codings.keys():
             raise ValueError(f"the columns must be {', '.join(codings)}")
         for name, column in codes.items():

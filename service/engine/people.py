@@ -39,7 +39,10 @@ class PeopleChange:
 
 
 class People:
-    """The records of individuals, one to a slot."""
+    """The records of individuals, one to a slot: `columns` by slot, and in which slots `present` there is a record.
+
+    Both are of whole pages.
+    """
 
     def __init__(self, table: Table, codings: Mapping[str, Coding]) -> None:
         self._codings = codings
@@ -67,11 +70,6 @@ class People:
         """Index every category column where it is not indexed."""
         self.indexes.want(self._categories)
         self.indexes.take(self.prepared())
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether all indexes are made that are wanted; there are none of nobody."""
-        return self.present.size == 0 or not self.indexes.missing
 
     def prepared(self) -> dict[Listing, Built]:
         """The indexes that are wanted and not made, of the columns as they are. Changes nothing."""

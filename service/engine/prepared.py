@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from service.core.arrays import Codes, Integers, Mask, kept, take
 from service.engine.memory import DatasetMemory
-from service.engine.rows import TableRows, code_tables
-from service.engine.selection import Cover, Select, columns_of, conjuncts, covers, every, listings_of, selection
+from service.engine.rows import RowView, TableRows, code_tables
+from service.engine.selection import Cover, Select, columns_of, covers, every, selection
 from service.engine.sparse_vectors import Entries, RowEntries, side_by_side
 from service.engine.terms import Groups, SingleTerm, Spread, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.columns import Coding, OwnColumn, Placed, Weighted
-from service.query.layout import entries_of_row
+from service.query.conditions import Conjunction, Predicate
 from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable
 
@@ -23,23 +22,25 @@ from service.query.schema import EventsTable
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
     table = memory.schema.tables[plan.table]
-    codings = {**memory.codings(plan.table), **{name: column.coding for name, column in plan.columns.items()}}
+    codings = {**memory.codings[plan.table], **{name: column.coding for name, column in plan.columns.items()}}
+    parts = plan.predicate.parts if isinstance(plan.predicate, Conjunction) else (plan.predicate,)
     rows_max = plan.rows_kept or (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(
         plan=plan,
         is_of_events=isinstance(table, EventsTable),
         codings=codings,
-        sieves=tuple(Sieve(columns_of(part), selection(part, codings)) for part in conjuncts(plan.predicate)),
+        sieves=tuple(Sieve(part, selection(part, codings)) for part in parts),
         covers=covers(plan.predicate, codings, lambda listing: memory.admits(plan.table, listing)),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
+        tables=code_tables(plan.columns),
     )
 
 
 class Sieve(NamedTuple):
-    """One condition of all that have to hold, and the columns that it reads."""
+    """One condition of all that have to hold."""
 
-    columns: frozenset[str]
+    condition: Predicate
     select: Select
 
 
@@ -54,30 +55,27 @@ class PreparedPlan:
     covers: tuple[Cover, ...]  # ways through the inverted indexes, none where every row has to be looked at
     groups: Groups
     terms: tuple[Term, ...]
+    tables: Mapping[str, Codes]  # of columns in intervals and with weights: their codes by the code that they are of
 
     @cached_property
     def select(self) -> Select:
         """All sieves at once, for rows of which nothing is known."""
         return every([sieve.select for sieve in self.sieves])
 
-    @property
-    def entries_of_row(self) -> int:
-        """How many entries a row has at most."""
-        return entries_of_row(self.plan.items)
-
     @cached_property
     def singles(self) -> tuple[SingleTerm, ...]:
         """The terms of one entry for each row."""
         return tuple(term for term in self.terms if not isinstance(term, Spread))
 
-    @property
-    def adds_once(self) -> bool:
-        """Whether each row is an individual's only one, and adds one entry."""
-        return not self.is_of_events and len(self.terms) == len(self.singles) == 1
+    @cached_property
+    def alone(self) -> SingleTerm | None:
+        """The one term of a query whose rows are each an individual's only one, and add one entry; None of others."""
+        term, *others = self.terms
+        return None if self.is_of_events or others or isinstance(term, Spread) else term
 
     @cached_property
     def stack(self) -> Stack:
-        """These as one."""
+        """The terms of one entry for each row, as one."""
         return stacked(self.singles, self.codings)
 
     @cached_property
@@ -93,15 +91,14 @@ class PreparedPlan:
         return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
     @cached_property
-    def required_to_choose(self) -> tuple[str, ...]:
-        """The same where all rows count; the first rows of an individual are taken by the conditions alone."""
-        return self.required if self.plan.rows_kept is None else ()
-
-    @cached_property
     def _tested(self) -> tuple[str, ...]:
-        """Those of them that no condition tests: where a single item lists its values, they are a condition."""
-        columns = self.plan.columns
-        return tuple(name for name in self.required_to_choose if not isinstance(columns[name].formula, Placed))
+        """The required columns that no condition tests: where a single item lists its values, they are a condition.
+
+        None where not all rows count: the first rows of an individual are taken by the conditions alone.
+        """
+        if self.plan.rows_kept is not None:
+            return ()
+        return tuple(name for name in self.required if not isinstance(self.plan.columns[name].formula, Placed))
 
     @cached_property
     def counted_once(self) -> tuple[int, Integers] | None:
@@ -111,11 +108,6 @@ class PreparedPlan:
             offsets += [offset] if isinstance(item, CountIndividuals) else []
             offset += item.size
         return (offset, np.array(offsets, dtype=np.int64)) if offsets and self.is_of_events else None
-
-    @cached_property
-    def tables(self) -> Mapping[str, Codes]:
-        """Of columns in intervals and with weights: their codes by the code that they are of."""
-        return code_tables(self.plan.columns)
 
     @cached_property
     def own_columns(self) -> tuple[str, ...]:
@@ -139,13 +131,16 @@ class PreparedPlan:
 
         One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
         """
-        rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
-        for _, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
+        rows, sieves = candidates, self.sieves
+        if len(sieves) > 1:
+            sifted = {name for stretch in cover for name in stretch.listing}
+            sieves = tuple(sorted(sieves, key=lambda sieve: columns_of(sieve.condition) <= sifted))
+        for _, select in sieves:
             chosen = np.empty(rows.size, dtype=np.bool_)
-            select(table.at(rows), chosen)
+            select(RowView(table, rows), chosen)
             rows = rows[chosen]
         for name in self._tested:
-            rows = rows[table.at(rows)[name] <= self.codings[name].span]
+            rows = rows[RowView(table, rows)[name] <= self.codings[name].span]
         return rows
 
     def first_rows(self, table: TableRows, rows: Integers) -> Integers:
@@ -164,7 +159,7 @@ class PreparedPlan:
         places = np.arange(owners.size) - np.repeat(begins, np.diff(begins, append=owners.size))
         first = rows[np.sort(order[places < self.plan.rows_kept])]
         for name in self.required:
-            first = first[table.at(first)[name] <= self.codings[name].span]
+            first = first[RowView(table, first)[name] <= self.codings[name].span]
         return first
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:

@@ -1,16 +1,15 @@
-"""The columns of some rows as a query reads them: stored, the individuals' own, or calculated, each when first read.
+"""The rows of a table as a query reads them, and the rows that it has chosen, in runs of bounded size.
 
-A calculated column is worked out by elementwise integer operations on the row at hand, so that its value is a function
-of that row and of public bounds alone. NULL in any operand gives NULL.
+A column is stored, the individuals' own, or calculated when it is first read: by elementwise integer operations on the
+row at hand, so that its value is a function of that row and of public bounds alone. NULL in any operand gives NULL.
 
-Chosen rows in runs of bounded size: the unit in which vectors are made.
-
-A run ends where an individual ends. Large pieces are cut and small ones are put together, so that how many runs there
-are follows from how many rows there are, and memory has a public bound (`service.query.working_memory`). There is
-always a run, if need be of no rows: a query that selects nothing goes the way of a query that selects one row.
+A run is the unit in which vectors are made, and ends where an individual ends. Large pieces are cut and small ones are
+put together, so that how many runs there are follows from how many rows there are, and memory has a public bound
+(`service.query.working_memory`). There is always a run, if need be of no rows: a query that selects nothing goes the
+way of a query that selects one row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
@@ -19,7 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers, Mask, take
-from service.query.columns import Calculated, Coding, Cyclic, Intervals, OwnColumn, Placed, QueryColumn, Term, Weighted
+from service.query.columns import (
+    Calculated,
+    Coding,
+    Cyclic,
+    Formula,
+    Intervals,
+    OwnColumn,
+    Placed,
+    QueryColumn,
+    Term,
+    Weighted,
+)
 from service.query.working_memory import CODE_TABLE_SPAN_MAX, TABLE_SPAN_MAX
 
 
@@ -33,56 +43,41 @@ class TableRows:
     individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
     tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
 
-    def at(self, rows: slice | Integers) -> "RowView":
-        """The columns of some of the rows."""
-        return RowView(self, rows)
 
-
-class RowView(Mapping[str, Codes]):
-    """The codes (k,) by column of some rows (k of them)."""
+class RowView(dict[str, Codes]):
+    """The codes (k,) by column of some rows (k of them) of a table; those that have been read are in the dictionary."""
 
     def __init__(self, table: TableRows, rows: slice | Integers) -> None:
         self._table, self._rows = table, rows
-        self._read: dict[str, Codes] = {}
 
-    def __getitem__(self, name: str) -> Codes:
-        codes = self._read.get(name)
-        if codes is None:
-            codes = self._read[name] = self._codes(name)
-        return codes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table.columns)
-
-    def __len__(self) -> int:
-        return len(self._table.columns)
-
-    def _codes(self, name: str) -> Codes:
+    def __missing__(self, name: str) -> Codes:
         column = self._table.columns.get(name)
         if column is None or column.formula is None:
-            return self._taken(self._table.stored[name])
-        match column.formula:
+            codes = take(self._table.stored[name], self._rows)
+        else:
+            codes = self._made(column, column.formula)
+        self[name] = codes
+        return codes
+
+    def _made(self, column: QueryColumn, formula: Formula) -> Codes:
+        """The codes of a column that is not stored in the table itself."""
+        match formula:
             case OwnColumn(column=own):
                 return take(self._table.individuals[own], self._owners())
-            case Calculated() as formula:
+            case Calculated():
                 return self._calculated(formula, column.coding)
-            case Intervals() | Weighted() | Placed() as formula:
+            case Intervals() | Weighted() | Placed():
                 codes = self[formula.column]
-                if name in self._table.tables:
-                    return take(self._table.tables[name], codes)
+                if column.name in self._table.tables:
+                    return take(self._table.tables[column.name], codes)
                 return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
-            case Cyclic() as formula:
+            case Cyclic():
                 return self._cyclic(formula, column.coding)
-
-    def _taken(self, codes: Codes) -> Codes:
-        return codes[self._rows] if isinstance(self._rows, slice) else take(codes, self._rows)
 
     def _owners(self) -> Integers:
         if self._table.owners is None:
             raise KeyError("rows of individuals have no owner")
-        owners = self._table.owners
-        taken = owners[self._rows] if isinstance(self._rows, slice) else take(owners, self._rows)
-        return taken.astype(np.int64)
+        return take(self._table.owners, self._rows).astype(np.int64)
 
     def _calculated(self, formula: Calculated, coding: Coding) -> Codes:
         steps, is_null = self._steps(formula.left)
@@ -203,9 +198,7 @@ class ChosenRows:
 
     def parts(self, rows_max: int) -> "Iterable[ChosenRows]":
         """The piece cut as `cuts` says."""
-        if self.rows.size <= rows_max:
-            return (self,)
-        return (self._part(part) for part in cuts(self.slots, rows_max))
+        return (self._part(part) for part in cuts(self.slots, rows_max)) if self.rows.size > rows_max else (self,)
 
     def slices(self, rows_max: int) -> "Iterator[ChosenRows]":
         """The piece cut after every `rows_max` rows, whosever they are."""
@@ -231,9 +224,11 @@ class Run:
         """The individuals that the rows (k of them) are of, (k,), not decreasing."""
         return _joined([piece.slots for piece in self.pieces])
 
-    def codes(self, names: Iterable[str]) -> dict[str, Codes]:
+    def codes(self, names: Collection[str]) -> dict[str, Codes]:
         """Some columns of the rows (k of them), (k,) each."""
-        views = [piece.table.at(piece.rows) for piece in self.pieces]
+        if not names:
+            return {}
+        views = [RowView(piece.table, piece.rows) for piece in self.pieces]
         return {name: _joined([view[name] for view in views]) for name in names}
 
 

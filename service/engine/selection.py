@@ -45,11 +45,6 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
             return _combined(np.logical_or, [selection(part, codings) for part in parts])
 
 
-def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """The parts of which every one has to hold; a predicate that is no conjunction is its own only part."""
-    return predicate.parts if isinstance(predicate, Conjunction) else (predicate,)
-
-
 def every(selects: Sequence[Select]) -> Select:
     """Selects what all of them select; there is at least one."""
     return _combined(np.logical_and, selects)
@@ -97,7 +92,7 @@ def _null(column: str, coding: Coding) -> Select:
 def _range(column: str, low: int, high: int, coding: Coding) -> Select:
     if not 0 <= low <= high <= coding.span:
         raise ValueError(f"{low}..{high} is no range of codes of {column}")
-    first, width = coding.dtype.type(low), coding.dtype.type(high - low)
+    first, width = np.array([low, high - low], dtype=coding.dtype)
 
     def select_equal(columns: Mapping[str, Codes], out: Mask) -> None:
         np.equal(columns[column], first, out=out)
@@ -196,7 +191,7 @@ def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
 
 def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
     """The cover that lists the fewest of `rows` rows; None: better scan."""
-    counts = [_count(cover, indexes) for cover in covers]
+    counts = [sum(indexes[each.listing].count(each.low, each.high) for each in cover) for cover in covers]
     fewest = min(counts, default=rows)
     is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
     return covers[counts.index(fewest)] if is_short and counts else None
@@ -209,7 +204,12 @@ def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
         pages = lists[0]
     else:
         pages = [_merged(listed) for listed in zip(*lists, strict=True)]
-    return _placed(pages, page_rows)
+    if not pages:
+        return np.empty(0, dtype=np.int64)
+    rows = np.concatenate(pages, dtype=np.int64)
+    if len(pages) > 1:
+        rows += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
+    return rows
 
 
 def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
@@ -262,10 +262,6 @@ def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
     return (tuple(stretch for part in parts for stretch in part[0]),) if all(parts) else ()
 
 
-def _count(cover: Cover, indexes: Indexes) -> int:
-    return sum(indexes[stretch.listing].count(stretch.low, stretch.high) for stretch in cover)
-
-
 def _merged(lists: Sequence[Rows]) -> Rows:
     """The rows of several lists of one page, increasing, each once."""
     listed = np.sort(np.concatenate(lists), kind="stable")  # of two bytes each: a radix sort
@@ -273,16 +269,6 @@ def _merged(lists: Sequence[Rows]) -> Rows:
     np.not_equal(listed[1:], listed[:-1], out=is_first[1:])
     merged: Rows = listed[is_first]
     return merged
-
-
-def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
-    """Rows within their pages as rows of all pages together."""
-    if not pages:
-        return np.empty(0, dtype=np.int64)
-    placed = np.concatenate(pages, dtype=np.int64)
-    if len(pages) > 1:
-        placed += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
-    return placed
 
 
 @lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the GIL to count to sixteen

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers, first, is_uniform, take, uniform
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
-from service.query.columns import Coding
+from service.query.columns import Coding, rounded
 from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
 from service.query.vectors import shifted
 
@@ -210,7 +210,7 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
 
 def _unit(grid_log2: int, rows_max: int) -> int:
     """One row, in grid steps."""
-    unit = _checked(_steps(1, -grid_log2), rows_max)
+    unit = _checked(rounded(1, -grid_log2), rows_max)
     if unit == 0:
         raise BrokenInvariant("the grid is too coarse to count rows")
     return unit
@@ -220,7 +220,7 @@ def _value(column: str, coding: Coding, offset: int, grid_log2: int, rows_max: i
     # Zero times anything is zero on every grid, however small the steps of the product are.
     shift = 0 if coding.offset == coding.span == 0 else coding.step_log2 - grid_log2
     for bound in (coding.offset, coding.offset + coding.span):
-        _checked(_steps(bound, shift), rows_max)
+        _checked(rounded(bound, shift), rows_max)
     if shift < -_SHIFT_MAX:
         raise BrokenInvariant("the grid is too coarse for the column")
     return Value(offset=offset, column=column, coding_offset=coding.offset, shift=shift)
@@ -231,7 +231,7 @@ def _spread(item: Functionals, coding: Coding, offset: int, grid_log2: int, rows
     matrix = item.matrix
     shift = matrix.step_log2 - grid_log2
     for bound in (min(matrix.steps), max(matrix.steps)):
-        _checked(_steps(bound, shift), rows_max)
+        _checked(rounded(bound, shift), rows_max)
     if shift < -_SHIFT_MAX:
         raise BrokenInvariant("the grid is too coarse for the weights")
     functionals, steps = np.array(matrix.functionals, dtype=np.int64), np.array(matrix.steps, dtype=np.int64)
@@ -248,10 +248,6 @@ def _spread(item: Functionals, coding: Coding, offset: int, grid_log2: int, rows
         entry_coordinates=functionals[values != 0] + offset,
         entry_values=values[values != 0],
     )
-
-
-def _steps(value: int, shift: int) -> int:
-    return value << shift if shift >= 0 else (value + (1 << (-shift - 1))) >> -shift
 
 
 def _checked(steps: int, rows_max: int) -> int:

@@ -52,7 +52,7 @@ class Coding:
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The smallest of uint8, uint16, uint32 and uint64 that holds `null_code`."""
-        return _DTYPES[(self.null_code.bit_length() + 7) // 8]
+        return _DTYPES[((self.span + 1).bit_length() + 7) // 8]
 
     def code_of(self, value: float) -> int:
         """The code of a number rounded to the nearest step, ties to even; outside the domain below 0 or above `span`.

@@ -15,7 +15,9 @@ from service.core.release import Contributions, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
+from service.engine.prepared import prepared
 from service.engine.sparse_vectors import BrokenInvariant
+from service.query.conditions import conjunction
 from service.query.layout import BLOCK_ROWS
 from service.query.parse import parse_query
 from service.query.plan import Histogram, Plan, Sum, compile_query
@@ -65,6 +67,18 @@ def check_scaled(found: Vector, entries: dict[int, int], clip_squared: int) -> N
             exact = abs(value * factor)
             assert scaled.get(coordinate, 0) * value >= 0
             assert exact - 2 < abs(scaled.get(coordinate, 0)) <= exact * (1 + Decimal(2) ** -45)
+
+
+def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_part() -> None:
+    """So that rows can be sifted by one part after the other."""
+    conditions = [{"eq": [{"col": "level"}, 2]}, {"eq": [{"col": "country"}, "NO"]}]
+    counted = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}}
+    for where, parts in (({"and": conditions}, 2), (conditions[0], 1), ({"or": conditions}, 1)):
+        plan = planned(counted | {"where": where})
+        assert plan is not None
+        sieves = prepared(plan, memory_of({1: PERSON})).sieves
+        assert len(sieves) == parts
+        assert conjunction(sieve.condition for sieve in sieves) == plan.predicate
 
 
 @settings(max_examples=100, deadline=None)

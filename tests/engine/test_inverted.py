@@ -45,7 +45,7 @@ def steps() -> st.SearchStrategy[list[Step]]:
 
 def take(step: Step, memory: DatasetMemory) -> None:
     """One step; none joins in a taken slot, none leaves an empty one."""
-    is_there = step.slot < memory.present.size and bool(memory.present[step.slot])
+    is_there = step.slot < memory.people.present.size and bool(memory.people.present[step.slot])
     if step.row is None and is_there:
         memory.erase(step.slot)
     if step.row is not None and not is_there:
@@ -104,7 +104,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
         plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": {"and": parts}})
         assert plan is not None
         assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
-    assert any(len(listing) > 1 for listing in memory._people.indexes.made)
+    assert any(len(listing) > 1 for listing in memory.people.indexes.made)
 
 
 @pytest.mark.slow
@@ -338,7 +338,7 @@ def test_a_pair_of_columns_lists_every_row_of_a_pair_of_values(
     assert not indexes.admit(listing)
     indexes.take(indexes.built(indexes.missing, lambda name, _page: columns[name], {}, count=1))
     assert indexes.admit(listing)
-    index = indexes.of([listing])[listing]
+    index = indexes.whole[listing]
     code = first * 6 + second
     assert index.rows(code, code)[0].tolist() == [row for row, pair in enumerate(rows) if pair == (first, second)]
     assert index.count(first * 6, first * 6 + 5) == sum(a == first and b < 6 for a, b in rows)

@@ -31,8 +31,8 @@ def visits(memory: DatasetMemory, *items: int) -> Codes:
 def content(memory: DatasetMemory) -> list[Any]:
     """All that a memory holds, for comparison."""
     return [
-        memory.present.tolist(),
-        {name: codes.tolist() for name, codes in memory.individuals.items()},
+        memory.people.present.tolist(),
+        {name: codes.tolist() for name, codes in memory.people.columns.items()},
         memory.accounts.spent.tolist(),
         memory.accounts.limits.tolist(),
         [
@@ -49,15 +49,15 @@ def test_memory_grows_by_whole_pages_and_keeps_what_it_has() -> None:
     memory.add_individuals(slots(0), people(memory, 3), np.array([7]))
     memory.accounts.set_spent(slice(0, 1), 5)
     memory.grow(PAGE_SLOTS + 1)
-    assert memory.accounts.spent.size == memory.present.size == 2 * PAGE_SLOTS
+    assert memory.accounts.spent.size == memory.people.present.size == 2 * PAGE_SLOTS
     assert (memory.accounts.spent[0], memory.accounts.limits[0]) == (5, 7)
     assert memory.slots_used == PAGE_SLOTS + 1
     memory.grow(5)
     assert memory.slots_used == PAGE_SLOTS + 1
-    codes = memory.individuals["level"]
+    codes = memory.people.columns["level"]
     assert codes[0] == 3
-    assert set(codes[1:].tolist()) == {memory.codings("people")["level"].null_code}
-    assert memory.present.sum() == 1
+    assert set(codes[1:].tolist()) == {memory.codings["people"]["level"].null_code}
+    assert memory.people.present.sum() == 1
     assert not memory.accounts.limits[1:].any()
 
 
@@ -66,15 +66,15 @@ def test_growth_is_by_an_eighth_so_that_pages_are_not_copied_for_every_page() ->
     memory = DatasetMemory(SCHEMA)
     memory.grow(16 * PAGE_SLOTS)
     memory.grow(16 * PAGE_SLOTS + 1)
-    assert memory.present.size == 18 * PAGE_SLOTS
+    assert memory.people.present.size == 18 * PAGE_SLOTS
 
 
 def test_a_record_stands_in_the_slot_it_was_given() -> None:
     """Slots come in any order and with gaps; none is moved."""
     memory = DatasetMemory(SCHEMA)
     memory.add_individuals(slots(70_000, 3), people(memory, 1, 2), np.array([10, 20]))
-    assert np.flatnonzero(memory.present).tolist() == [3, 70_000]
-    assert memory.individuals["level"][[3, 70_000]].tolist() == [2, 1]
+    assert np.flatnonzero(memory.people.present).tolist() == [3, 70_000]
+    assert memory.people.columns["level"][[3, 70_000]].tolist() == [2, 1]
     assert memory.accounts.limits[[3, 70_000]].tolist() == [20, 10]
 
 

@@ -44,10 +44,10 @@ def placed(table: str, records: list[Event]) -> tuple[NDArray[np.int64], dict[st
 
 def held(memory: DatasetMemory) -> list[Any]:
     """Records and events; the lengths of the columns do not matter."""
-    size = int(np.flatnonzero(memory.present).max(initial=-1)) + 1
+    size = int(np.flatnonzero(memory.people.present).max(initial=-1)) + 1
     return [
-        np.flatnonzero(memory.present).tolist(),
-        {name: codes[:size].tobytes() for name, codes in memory.individuals.items()},
+        np.flatnonzero(memory.people.present).tolist(),
+        {name: codes[:size].tobytes() for name, codes in memory.people.columns.items()},
         [
             (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
             for number, page in memory.events("visits").pages()

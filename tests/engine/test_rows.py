@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine import rows
-from service.engine.rows import ChosenRows, TableRows, code_tables, cuts, runs
+from service.engine.rows import ChosenRows, RowView, TableRows, code_tables, cuts, runs
 from service.query.columns import Coding, Formula, Intervals, Placed, QueryColumn, Weighted
 
 SPAN = 40
@@ -32,7 +32,7 @@ def test_the_place_of_a_value_is_that_in_the_list(listed: list[int], codes: list
     assert list(tables) == ["made"]
     for table in (tables, {}):
         rows = TableRows(stored=stored, columns=known, tables=table)
-        found = rows.at(slice(0, len(codes)))["made"]
+        found = RowView(rows, slice(0, len(codes)))["made"]
         assert found.tolist() == wanted
         assert found.dtype == known["made"].coding.dtype
 

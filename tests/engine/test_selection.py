@@ -15,7 +15,6 @@ from service.engine.selection import (
     Cover,
     candidates,
     columns_of,
-    conjuncts,
     covers,
     listings_of,
     selection,
@@ -125,14 +124,6 @@ def test_codes_outside_the_domain_are_refused(predicate: Predicate) -> None:
     """A range that reached the null code would select NULLs."""
     with pytest.raises(ValueError, match="code"):
         selection(predicate, CODINGS)
-
-
-def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_part() -> None:
-    """So that rows can be sifted by one part after the other."""
-    first, second = Within("a", 0, 1), Within("b", 2, 2)
-    assert conjuncts(Conjunction((first, second))) == (first, second)
-    assert conjuncts(first) == (first,)
-    assert conjuncts(Disjunction((first, second))) == (Disjunction((first, second)),)
 
 
 A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)

@@ -77,7 +77,7 @@ rows = st.lists(st.tuples(st.sampled_from(SLOTS), st.integers(0, 3), st.integers
 def add(memory: DatasetMemory, added: Rows) -> None:
     """Rows by slot, code of the item and code of the day; the largest codes stand for NULL."""
     kept = [row for place, row in enumerate(added) if sum(other[0] == row[0] for other in added[:place]) < 4]
-    codings = memory.codings("visits")
+    codings = memory.codings["visits"]
     columns = {
         "item": np.array([row[1] for row in kept], dtype=codings["item"].dtype),
         "day": np.array([row[2] for row in kept], dtype=codings["day"].dtype),

@@ -18,7 +18,7 @@ from service.query.columns import Coding
 from service.query.plan import Functionals, Plan
 from tests.engine.worlds import SCHEMA, matrix, planned
 
-CODINGS = DatasetMemory(SCHEMA).codings("people")
+CODINGS = DatasetMemory(SCHEMA).codings["people"]
 ROWS = 3
 
 

@@ -65,7 +65,8 @@ class World:
         thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
         state.memory.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
         state.memory.accounts.paused[slots * 5 % 23 == 3] = True
-        for slot in (*np.flatnonzero(state.memory.present)[3::9001].tolist(), *([] if without is None else [without])):
+        some = np.flatnonzero(state.memory.people.present)[3::9001].tolist()
+        for slot in (*some, *([] if without is None else [without])):
             state.memory.erase(slot)
         return state
 

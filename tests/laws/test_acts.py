@@ -223,8 +223,8 @@ def held(state: DatasetState) -> list[Any]:
     """Everything that a memory holds of its first slots; the events of a slot are sorted."""
     memory, size = state.memory, len(KEYS) + 1
     return [
-        memory.present[:size].tolist(),
-        {name: codes[:size].tolist() for name, codes in memory.individuals.items()},
+        memory.people.present[:size].tolist(),
+        {name: codes[:size].tolist() for name, codes in memory.people.columns.items()},
         memory.accounts.limits[:size].tolist(),
         memory.accounts.spent[:size].tolist(),
         memory.accounts.paused[:size].tolist(),

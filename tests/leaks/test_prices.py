@@ -92,15 +92,15 @@ def test_each_query_is_one_of_its_schema_and_priced_by_its_constant(people: int)
 
 def test_one_list_is_at_the_switch_and_the_other_one_beyond_it(memory: DatasetMemory) -> None:
     """Exactly one row in memory in SHARE has an even code, and in the other column one more."""
-    even = {name: int((memory.individuals[name][:PEOPLE] % 2 == 0).sum()) for name in ("at", "beyond", "right")}
-    assert even["at"] * SHARE == even["right"] * SHARE == memory.present.size
+    even = {name: int((memory.people.columns[name][:PEOPLE] % 2 == 0).sum()) for name in ("at", "beyond", "right")}
+    assert even["at"] * SHARE == even["right"] * SHARE == memory.people.present.size
     assert even["beyond"] == even["at"] + 1
-    assert memory.inverted([("at",)])[("at",)].count(0, LISTED - 1) == PEOPLE
+    assert memory.people.indexes.whole[("at",)].count(0, LISTED - 1) == PEOPLE
 
 
 def test_stripes_are_of_whole_stretches_and_begin_with_a_slot_of_their_own(memory: DatasetMemory) -> None:
     """So that a mask over a stretch is full, empty, or of one slot."""
-    piece = memory.individuals["piece"][:PEOPLE].tolist()
+    piece = memory.people.columns["piece"][:PEOPLE].tolist()
     assert piece == [2, *[0] * (PEOPLE - 1)]
     columns = striped(3 * 2**13, 2**13)
     assert np.flatnonzero(columns == 2).tolist() == [0, 2**13, 2**14]
@@ -109,12 +109,12 @@ def test_stripes_are_of_whole_stretches_and_begin_with_a_slot_of_their_own(memor
 
 def test_one_age_is_missing(memory: DatasetMemory) -> None:
     """All others have one of at least 1, so that a range touches consecutive slots but for the one."""
-    gap = memory.individuals["gap"][:PEOPLE]
+    gap = memory.people.columns["gap"][:PEOPLE]
     assert (gap == 121).sum() == 1
     assert gap[0] != 121
     assert gap[-1] != 121
     assert gap.min() == 1
-    assert memory.individuals["age"][:PEOPLE].max() <= 120
+    assert memory.people.columns["age"][:PEOPLE].max() <= 120
 
 
 def test_events_are_of_all_of_few_and_of_one(memory: DatasetMemory) -> None:

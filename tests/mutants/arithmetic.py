@@ -274,7 +274,7 @@ MUTANTS = [
         name="the index is not told who came",
         incident="Somebody who joined is asked for by value, is not found, and never pays.",
         file="service/engine/inverted.py",
-        find="            self._made[listing] = index.whole\n",
+        find="            self.whole[listing] = index.whole\n",
         put="",
         killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
     ),

@@ -287,8 +287,8 @@ MUTANTS = [
         name="cap after the rows without a value",
         incident="Which rows of a person count depends on what else is selected.",
         file="service/engine/prepared.py",
-        find="return self.required if self.plan.rows_kept is None else ()",
-        put="return self.required",
+        find="        if self.plan.rows_kept is not None:\n            return ()\n",
+        put="",
         killed_by="tests/engine/test_evaluate.py::test_rows_that_count_and_individuals_that_count_once",
     ),
     Mutant(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from service.engine.rows import TableRows
+from service.engine.rows import RowView, TableRows
 from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
 from service.query.columns import Coding, QueryColumn
 from service.query.conditions import Nothing, Predicate, Within
@@ -42,7 +42,7 @@ def evaluated(result: QueryColumn, codes: dict[str, int], of: list[QueryColumn])
     """The code that the engine gives a row."""
     stored = {each.name: np.array([codes[each.name]], dtype=each.coding.dtype) for each in of}
     table = TableRows(stored=stored, columns={each.name: each for each in [*of, result]})
-    return int(table.at(slice(0, 1))[result.name][0])
+    return int(RowView(table, slice(0, 1))[result.name][0])
 
 
 def value(column: QueryColumn, code: int) -> Fraction:

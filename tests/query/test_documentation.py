@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from service.core.units import rho_of_units
-from service.engine.rows import TableRows
+from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
 from service.query.columns import coding_of
 from service.query.language import Query
@@ -99,7 +99,7 @@ def test_an_example_selects_what_the_page_says(example: dict[str, Any]) -> None:
     rows = [codes(row) for row in example["rows"]]
     stored = {name: np.array([row[name] for row in rows], coding_of(PEOPLE[name]).dtype) for name in rows[0]}
     selected = np.empty(len(rows), dtype=np.bool_)
-    select(TableRows(stored=stored, columns=plan.columns).at(slice(0, len(rows))), selected)
+    select(RowView(TableRows(stored=stored, columns=plan.columns), slice(0, len(rows))), selected)
     assert selected.tolist() == example["selected"]
 
 

@@ -43,7 +43,7 @@ def memory_of(people: int, rows_each: int) -> DatasetMemory:
         for table, rows in (("people", people), ("visits", people * rows_each)):
             codes = {
                 name: random.integers((coding.span + 1) // 2, coding.span, rows, endpoint=True).astype(coding.dtype)
-                for name, coding in memory.codings(table).items()
+                for name, coding in memory.codings[table].items()
             }
             if table == "people":
                 memory.add_individuals(np.arange(people), codes, np.full(people, 2**60))

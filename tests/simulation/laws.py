@@ -151,7 +151,7 @@ class Laws:
         self.law(right, f"A3: the memory of {name} at {at} is not the replay")
         if state.data_version == stored.head.data_version:
             present = {slot for slot, person in stored.people.items() if person.key is not None}
-            self.law(set(np.flatnonzero(state.memory.present).tolist()) == present, f"{name} holds other people")
+            self.law(set(np.flatnonzero(state.memory.people.present).tolist()) == present, f"{name} holds other people")
             limits = {slot: int(accounts.limits[slot]) for slot in stored.people}
             kept = {slot: person.limit_units for slot, person in stored.people.items()}
             self.law(limits == kept, f"{name} holds other limits")

@@ -260,7 +260,7 @@ def _memory(people: int, events: int) -> DatasetMemory:
     slots = np.arange(people)
 
     def drawn(table: str, rows: int) -> dict[str, Any]:
-        codings = memory.codings(table)
+        codings = memory.codings[table]
         return {
             name: source.integers(0, coding.span + 1, rows).astype(coding.dtype) for name, coding in codings.items()
         }

@@ -221,7 +221,7 @@ class DatasetState:
     @property
     def pages(self) -> int:
         """The number of pages that the accounts fill."""
-        return self.memory.present.size // PAGE_SLOTS
+        return self.memory.people.present.size // PAGE_SLOTS
 
     def records(self) -> "RecordsView":
         """The records as they are now, for work outside the writer."""
@@ -245,7 +245,7 @@ class DatasetState:
 
     def copy_accounts(self, slots: slice | Integers) -> AccountColumns:
         """Copies of the accounts of some slots, and which of these hold an individual."""
-        return AccountColumns(*(column.copy() for column in (*self._columns(slots), self.memory.present[slots])))
+        return AccountColumns(*(column.copy() for column in (*self._columns(slots), self.memory.people.present[slots])))
 
     def set_limit(self, slot: int, units: int) -> None:
         """Lower a limit in memory, where it is durable already."""

@@ -134,7 +134,7 @@ def check(replica: Replica, store: Store) -> None:
         fresh.catch_up(transaction)
     assert state.position == fresh.position
     for held, wanted in (
-        (state.memory.present, fresh.memory.present),
+        (state.memory.people.present, fresh.memory.people.present),
         (state.memory.accounts.limits, fresh.memory.accounts.limits),
         (state.memory.accounts.spent, fresh.memory.accounts.spent),
         (state.memory.accounts.paused, fresh.memory.accounts.paused),

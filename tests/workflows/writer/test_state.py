@@ -61,7 +61,7 @@ def test_a_load_cut_short_is_begun_again() -> None:
         state.catch_up(CutTransaction(store, 1, lock=False))
     store.kept[1] = newest
     state.catch_up(MemoryTransaction(store, 1, lock=True))
-    assert int(state.memory.present.sum()) == len(ROWS)
+    assert int(state.memory.people.present.sum()) == len(ROWS)
 
 
 @pytest.mark.parametrize("more", [0, 2])
@@ -83,7 +83,7 @@ def test_acts_of_another_history_are_not_followed(more: int) -> None:
         for _ in range(more):
             replica.curators.open_epoch("survey")
     state.catch_up(MemoryTransaction(store, 1, lock=False))
-    assert np.flatnonzero(state.memory.present).tolist() == [1, 2]
+    assert np.flatnonzero(state.memory.people.present).tolist() == [1, 2]
     assert state.data_version == store.head(1).data_version
 
 
