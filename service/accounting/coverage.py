@@ -19,7 +19,8 @@ def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) 
     units.
     """
     prices = list(worst_case_units)
-    _refuse_negative(limit_floor_units, *prices)
+    if min([limit_floor_units, *prices]) < 0:
+        raise ValueError(f"units must not be negative, got {min([limit_floor_units, *prices])}")
     return sum(prices) <= limit_floor_units
 
 
@@ -29,10 +30,6 @@ def largest_countable_norm(sigma: float, limit_floor_units: int) -> float:
     In the unit of `sigma`. A longer one is left out of the answer for an individual whose limit is the floor. Raises
     ValueError for negative units. Theory: the charge ||q||^2 / (2 sigma^2), solved for the norm.
     """
-    _refuse_negative(limit_floor_units)
+    if limit_floor_units < 0:
+        raise ValueError(f"units must not be negative, got {limit_floor_units}")
     return sigma * sqrt(2 * limit_floor_units / UNITS_PER_RHO)
-
-
-def _refuse_negative(*units: int) -> None:
-    if min(units) < 0:
-        raise ValueError(f"units must not be negative, got {min(units)}")

@@ -74,7 +74,8 @@ def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
     """
     if norm_squared < 0:
         raise ValueError("a squared norm must not be negative")
-    return min(_ceiling(norm_squared, _price_of_one(sigma_steps)), CHARGE_UNITS_MAX)
+    price = _price_of_one(sigma_steps)
+    return min(-(-norm_squared * price.numerator // price.denominator), CHARGE_UNITS_MAX)
 
 
 @lru_cache(maxsize=256)  # analysts ask again and again with the same noise, and a Fraction takes long to make
@@ -84,10 +85,6 @@ def _price_of_one(sigma_steps: float) -> Fraction:
     if not low <= sigma_steps <= high:
         raise ValueError(f"sigma_steps must be between 2^-64 and 2^64, got {sigma_steps}")
     return Fraction(UNITS_PER_RHO // 2) / Fraction(sigma_steps) ** 2
-
-
-def _ceiling(norm_squared: int, price: Fraction) -> int:
-    return -(-norm_squared * price.numerator // price.denominator)
 
 
 def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -38,18 +38,18 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     query = prepared(plan, memory)
     if query.is_of_events:
         count = _tallied_count(query)
-        if count is not None and memory.events(plan.table).admits_tally(count[1]):
+        if count is not None and memory.events(plan.table).admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
     table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables)
-    listed = _looked_up(query, memory, table)
-    if listed is not None:
-        return _in_runs(query, [ChosenRows(table=table, rows=listed, slots=listed)])
-    stretches = _scanned(query, memory, table)
-    if (term := query.alone) is not None:
-        return (_of_one_row(query, term, view, touched) for view, touched in stretches)
-    chosen = (touched.slots() for _, touched in stretches)
-    return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
+    listed, term = _looked_up(query, memory, table), query.alone
+    if term is None:
+        chosen = (touched.slots() for _, touched in _scanned(query, memory, table)) if listed is None else [listed]
+        return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
+    if listed is None:
+        return (_of_one_row(query, term, view, touched) for view, touched in _scanned(query, memory, table))
+    parts = (listed[start : start + BLOCK_ROWS] for start in range(0, max(listed.size, 1), BLOCK_ROWS))
+    return (_of_one_row(query, term, RowView(table, slots), Touched(slots)) for slots in parts)
 
 
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
@@ -89,8 +89,6 @@ def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """The vectors of the individuals of one run."""
     if query.is_of_events:
         return _summed(query, run, rows_max)
-    if query.alone is not None:
-        return _of_one_row(query, query.alone, run.codes(query.added), Touched(run.slots))
     entries = _entries(query, run)
     entries = entries.kept(entries.values != 0)
     return _single(query, entries) if query.plan.entries_of_row == 1 else _together(query, entries)

@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers
-from service.engine.inverted import Inverted, InvertedPages, Listing, listed_codes, listed_coding
+from service.engine.inverted import Inverted, InvertedPages, Listing, is_indexed, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.engine.tallies import Tally, tally_of
 from service.query.columns import Coding
+from service.query.schema import EventsTable
 
 T = TypeVar("T", bound=np.generic)
 
 TALLIES_MAX: Final = 8
-"""So many tallies of a table: each takes up to 18 bytes an individual."""
+"""The most tallies of a table: each takes up to 18 bytes an individual."""
 SPLICED_MAX: Final = 256
-"""For so many owners a page is copied in stretches between them; sorting all of its rows is quicker for more."""
+"""The most owners for whom a page is copied in stretches between them; for more, sorting all its rows is quicker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,9 +120,10 @@ class EventPage:
 class EventTable:
     """One table of events."""
 
-    def __init__(self, codings: Mapping[str, Coding], rows_per_individual: int) -> None:
+    def __init__(self, table: EventsTable, codings: Mapping[str, Coding]) -> None:
         self._codings = codings
-        self._rows_per_individual = rows_per_individual
+        self._rows_per_individual = table.rows_per_individual
+        self._indexed = {(name,) for name, column in table.columns.items() if is_indexed(column)}
         self._pages: dict[int, EventPage] = {}
         self._listed: set[Listing] = set()
         self._tallied: set[frozenset[str]] = set()
@@ -137,12 +139,17 @@ class EventTable:
         for number in sorted(self._pages) or [0]:
             yield number, self._pages.get(number) or self._empty_page()
 
-    def admits(self, listing: Listing) -> bool:
-        """Whether the index by a column is made on every page; from now on it is wanted."""
+    def admit(self, listing: Listing) -> bool:
+        """Whether the index by a column is made on every page; from then on it is wanted, if there can be one.
+
+        Events are listed by one column: a pair would be kept once more for every page of them.
+        """
+        if listing not in self._indexed:
+            return False
         self._listed.add(listing)
         return self._is_ready(listing)
 
-    def admits_tally(self, names: frozenset[str]) -> bool:
+    def admit_tally(self, names: frozenset[str]) -> bool:
         """Whether the tally by these columns is made on every page.
 
         From now on it is wanted, if it is of the first TALLIES_MAX sets that are asked for.

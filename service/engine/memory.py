@@ -20,7 +20,7 @@ from service.core.arrays import Codes, Integers
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventPage, EventTable
-from service.engine.inverted import Built, Listing, is_indexed
+from service.engine.inverted import Built, Listing
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
 from service.query.columns import Coding, coding_of
@@ -60,24 +60,11 @@ class DatasetMemory:
         name = schema.individuals_name
         self.people = People(schema.tables[name], self.codings[name])
         self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
-        self._indexed = {
-            name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
-            for name, table in schema.tables.items()
-        }
         self._events = {
-            name: EventTable(self.codings[name], table.rows_per_individual)
+            name: EventTable(table, self.codings[name])
             for name, table in schema.tables.items()
             if isinstance(table, EventsTable)
         }
-
-    def admits(self, table: str, listing: Listing) -> bool:
-        """Whether rows of a table are listed by these columns now: events by one, individuals by one or some two.
-
-        Where they can be and are not, `prepare` makes the index: no query does.
-        """
-        if table == self.schema.individuals_name:
-            return self.people.indexes.admit(listing)
-        return len(listing) == 1 and listing[0] in self._indexed[table] and self._events[table].admits(listing)
 
     def prepare(self) -> None:
         """Make the indexes and tallies that queries have asked for. May run beside queries, one call at a time.

@@ -23,14 +23,16 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
     table = memory.schema.tables[plan.table]
     codings = {**memory.codings[plan.table], **{name: column.coding for name, column in plan.columns.items()}}
+    is_of_events = isinstance(table, EventsTable)
+    index = memory.events(plan.table) if is_of_events else memory.people.indexes
     parts = plan.predicate.parts if isinstance(plan.predicate, Conjunction) else (plan.predicate,)
     rows_max = plan.rows_kept or (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(
         plan=plan,
-        is_of_events=isinstance(table, EventsTable),
+        is_of_events=is_of_events,
         codings=codings,
         sieves=tuple(Sieve(part, selection(part, codings)) for part in parts),
-        covers=covers(plan.predicate, codings, lambda listing: memory.admits(plan.table, listing)),
+        covers=covers(plan.predicate, codings, index.admit),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
         tables=code_tables(plan.columns),

@@ -17,9 +17,8 @@ import orjson
 import rfc8785
 
 from service.query.language import Query
-from service.query.schema import Schema
 
-__all__ = ["canonical_bytes", "canonical_json", "query_hash", "request_hash", "table_of"]
+__all__ = ["canonical_bytes", "canonical_json", "request_hash"]
 
 _AS_IT_IS: Final = frozenset({str, bool, int, type(None)})
 _OPTION: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # beyond 53 bits there is no canonical form
@@ -33,16 +32,6 @@ def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
     if document["per_individual"] is None:
         document["per_individual"] = {"l2_clip": None}
     return canonical_json(document)
-
-
-def table_of(query: Query, schema: Schema) -> str:
-    """The name of the table that a query is about: that of the individuals if it names none."""
-    return schema.individuals_name if query.from_ is None else query.from_
-
-
-def query_hash(canonical: bytes) -> str:
-    """The SHA-256 of a canonical form in hexadecimal."""
-    return hashlib.sha256(canonical).hexdigest()
 
 
 def request_hash(canonical: bytes, *, reuse: bool) -> bytes:

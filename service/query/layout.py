@@ -4,7 +4,7 @@ Groups are outermost, row-major in the order of `group_by`; then the select item
 coordinates. Names are made on demand: an answer may have a million coordinates, and few want a million names.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -185,7 +185,14 @@ class Layout:
         if self.dimension > LABELS_MAX:
             return []
         names = [name for name, _ in self.groups]
-        inner = [label for item, column in self.items for label in _item_labels(item, column)]
+        inner: list[Label] = []
+        for item, column in self.items:
+            if isinstance(item, Histogram) and column is not None:
+                inner += [{"select": item.title, item.label: value} for value in domain_of(column)]
+            elif isinstance(item, Functionals):
+                inner += [{"select": f"{item.title}[{number}]"} for number in range(item.size)]
+            else:
+                inner.append({"select": item.title})
         return [
             dict(zip(names, group, strict=True)) | label
             for group in product(*(domain_of(column) for _, column in self.groups))
@@ -202,17 +209,6 @@ class Layout:
             items.append(axis)
             offset += item.size
         return [*(_column_axis(name, column) for name, column in self.groups), {"select": items}]
-
-
-def _item_labels(item: PlanItem, column: Domain | None) -> Iterator[Label]:
-    if isinstance(item, Histogram) and column is not None:
-        yield from ({"select": item.title, item.label: value} for value in domain_of(column))
-        return
-    names = (
-        [f"{item.title}[{number}]" for number in range(item.size)] if isinstance(item, Functionals) else [item.title]
-    )
-    for name in names:
-        yield {"select": name}
 
 
 def _column_axis(name: str, column: Domain) -> Axis:

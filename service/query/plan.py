@@ -5,11 +5,12 @@ text of one asker, so that a text that is asked again is neither read nor compil
 duration what another has asked. Queries that compare equal are not the same: to Python, 1 is True.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from service.query.canonical import canonical_bytes, query_hash, table_of
+from service.query.canonical import canonical_bytes
 from service.query.columns import Placed, QueryColumn, Weighted
 from service.query.conditions import Predicate, conjunction, listed_codes, predicate_of
 from service.query.functionals import functionals_of, listed_histogram, weighed
@@ -86,7 +87,7 @@ class Plan:
     has_one_norm: bool  # each individual's row is counted at one coordinate: its norm and charge are those of any other
     worst_case_units: int  # no individual is charged more, in units of 2^-40 rho
     canonical: bytes
-    query_hash: str
+    query_hash: str  # the SHA-256 of the canonical form
     columns: Mapping[str, QueryColumn]  # those that are read, by the name that predicate, groups and items use
     rows_kept: int | None  # the most selected rows of an individual that count; None: all do
     entries_of_row: int  # the most entries that one row adds, to all items together
@@ -118,7 +119,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
-    name = table_of(query, schema)
+    name = query.from_ or schema.individuals_name
     columns = RowColumns(schema, name)
     where = predicate_of(query.where, columns)
     groups = _groups(query, columns)
@@ -146,7 +147,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         has_one_norm=is_alone and not isinstance(items[0], Sum | Functionals),
         worst_case_units=scale.worst_case_units,
         canonical=canonical,
-        query_hash=query_hash(canonical),
+        query_hash=hashlib.sha256(canonical).hexdigest(),
         reuse=query.reuse,
         rule=query.rule,
         columns=columns.used,

@@ -1,10 +1,12 @@
 """An answer restored under its key, in memory and on Postgres: the row is added, and nothing else changes."""
 
+import hashlib
+
 import numpy as np
 import orjson
 import pytest
 
-from service.query.canonical import canonical_bytes, query_hash
+from service.query.canonical import canonical_bytes
 from service.query.parse import parse_query
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -27,7 +29,7 @@ def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
             transaction.head,
             {0: 1},
             canonical=CANONICAL,
-            query_hash=query_hash(CANONICAL),
+            query_hash=hashlib.sha256(CANONICAL).hexdigest(),
             dimension=1,
             values=np.array([5], dtype=">i8").tobytes(),
         )

@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 
 from service.engine.events import EventTable
 from service.query.columns import Coding
+from service.query.schema import EventsTable
 
 CODINGS = {"item": Coding(offset=0, span=9, step_log2=0)}
+ITEM = {"type": "category", "size": 10}
+VISITS = EventsTable.model_validate(
+    {"kind": "events", "key": "id", "rows_per_individual": 1000, "columns": {"item": ITEM}}
+)
 SLOTS = st.sampled_from([0, 1, 65_535, 65_536, 131_071, 2**31 - 1])
 UPLOADS = st.lists(st.lists(st.tuples(SLOTS, st.integers(0, 10)), max_size=6), max_size=4)
 
@@ -16,7 +21,7 @@ Event = tuple[int, int]
 
 def table(uploads: list[list[Event]]) -> EventTable:
     """A table that got these uploads."""
-    events = EventTable(CODINGS, 1000)
+    events = EventTable(VISITS, CODINGS)
     for upload in uploads:
         slots = np.array([slot for slot, _ in upload], dtype=np.int64)
         events.add(slots, {"item": np.array([item for _, item in upload], dtype=np.uint8)})

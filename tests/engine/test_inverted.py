@@ -244,14 +244,14 @@ def test_no_query_makes_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_index_of_earlier_records_is_not_taken() -> None:
     """Somebody joins after an index was made and before a query takes it."""
     memory = memory_of(dict.fromkeys(SLOTS, ANN))
-    assert not memory.admits("people", ("level",))
+    assert not memory.people.indexes.admit(("level",))
     memory.prepare()
     take(Step(8, ANN), memory)
     assert not memory.take_prepared()
-    assert not memory.admits("people", ("level",))
+    assert not memory.people.indexes.admit(("level",))
     memory.prepare()
     assert memory.take_prepared()
-    assert memory.admits("people", ("level",))
+    assert memory.people.indexes.admit(("level",))
     assert _asked(memory, "level") == len(SLOTS) + 1
 
 
@@ -372,8 +372,8 @@ def test_events_are_listed_by_one_column() -> None:
     memory = DatasetMemory(Schema.model_validate(tables))
     memory.grow(1)
     memory.add_events("visits", np.array([0]), {name: np.array([1], dtype=np.uint8) for name in "ab"})
-    asked: list[tuple[str, Listing]] = [("people", ("a", "b")), ("visits", ("a",)), ("visits", ("a", "b"))]
-    assert [memory.admits(*each) for each in asked] == [False, False, False]
+    people_by, visits_by = memory.people.indexes.admit, memory.events("visits").admit
+    assert (people_by(("a", "b")), visits_by(("a",)), visits_by(("a", "b"))) == (False, False, False)
     memory.prepare()
     assert memory.take_prepared()
-    assert [memory.admits(*each) for each in asked] == [True, True, False]
+    assert (people_by(("a", "b")), visits_by(("a",)), visits_by(("a", "b"))) == (True, True, False)

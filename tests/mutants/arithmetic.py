@@ -23,8 +23,8 @@ MUTANTS = [
         name="floor for ceil",
         incident="Charges round down: a million cheap queries cost nothing.",
         file="service/core/charge.py",
-        find="return -(-norm_squared * price.numerator // price.denominator)",
-        put="return norm_squared * price.numerator // price.denominator",
+        find="-(-norm_squared * price.numerator // price.denominator)",
+        put="norm_squared * price.numerator // price.denominator",
         killed_by="tests/core/test_charge.py::test_the_ceiling_is_exact_at_any_norm_and_any_sigma",
     ),
     Mutant(

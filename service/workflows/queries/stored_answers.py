@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
-from service.query.canonical import canonical_bytes, request_hash, table_of
+from service.query.canonical import canonical_bytes, request_hash
 from service.query.cost import PublicCost
 from service.query.language import Query
 from service.workflows.admission.admission import Admission
@@ -40,7 +40,7 @@ class RefusedQuery(PendingAnswer):
 
     def request_hash(self) -> bytes:
         """The hash of what is asked, as `QueryRequest` has it; not for the caller's thread."""
-        canonical = canonical_bytes(self.query, table=table_of(self.query, self.schema))
+        canonical = canonical_bytes(self.query, table=self.schema.individuals_name)
         return request_hash(canonical, reuse=self.query.reuse)
 
 
