@@ -167,9 +167,8 @@ MUTANTS = [
         name="pages that need no key are not held",
         incident="A page's own duration tells while a query is worked on, and when that ends.",
         file="service/api/middleware/release_slots.py",
-        find='if principal is None or principal.role == "analyst":\n        return HELD_NS\n    return None if',
-        put='if principal is not None and principal.role == "analyst":\n        return HELD_NS\n'
-        "    return None if principal is None or",
+        find='if principal is not None and principal.role == "curator":',
+        put='if principal is None or principal.role == "curator":',
         killed_by="tests/api/middleware/test_release_slots.py::"
         "TestReleaseSlots::test_every_response_but_a_curators_is_held",
     ),

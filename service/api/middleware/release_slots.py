@@ -78,14 +78,6 @@ PROBES: Final = frozenset({"/livez", "/readyz"})
 """Paths of an operator's probes, which wait for no reservation."""
 
 
-def _held_ns(scope: Scope) -> int | None:
-    """How long the response is held unless it has a reservation; None for a curator's, which is not held."""
-    principal: Principal | None = scope["state"].get("principal")
-    if principal is None or principal.role == "analyst":
-        return HELD_NS
-    return None if principal.role == "curator" else OWN_HELD_NS
-
-
 class ReleaseSlots:
     """Holds every response but a curator's until its instant.
 
@@ -122,21 +114,35 @@ class ReleaseSlots:
             return message
 
         async def send_at_instant(message: Message) -> None:
-            held_ns = _held_ns(scope) if message["type"] == "http.response.start" else None
-            if held_ns is not None:
-                reserved_ns = [ns for ticket in tickets_of(scope) if (ns := ticket.leaves_ns) is not None]
-                if reserved_ns:
-                    await self._leave(arrived_ns, max(reserved_ns))
-                elif scope["path"] in PROBES:
-                    await self._leave(arrived_ns, self.slots.after(whole_ns, held_ns))
-                else:
-                    begun_ns = scope["state"].get("begun_ns") or self._free_from_ns(whole_ns)
-                    due_ns = await self._leave(arrived_ns, self.slots.after(begun_ns, held_ns))
-                    if (free_ns := self._free_from_ns(due_ns)) > due_ns:
-                        await self.clock.until(free_ns)
+            if message["type"] == "http.response.start":
+                await self._hold(scope, arrived_ns, whole_ns)
             await send(message)
 
         return self.app(scope, receive_timed, send_at_instant)
+
+    async def _hold(self, scope: Scope, arrived_ns: int, whole_ns: int) -> None:
+        """Wait until the response is due, or for the instant of a late one; a curator's is not held."""
+        principal: Principal | None = scope["state"].get("principal")
+        if principal is not None and principal.role == "curator":
+            return
+        held_ns = HELD_NS if principal is None or principal.role == "analyst" else OWN_HELD_NS
+        reserved_ns = [ns for ticket in tickets_of(scope) if (ns := ticket.leaves_ns) is not None]
+        waits_for_others = not reserved_ns and scope["path"] not in PROBES
+        if reserved_ns:
+            due_ns = max(reserved_ns)
+        elif waits_for_others:
+            begun_ns = scope["state"].get("begun_ns") or self._free_from_ns(whole_ns)
+            due_ns = self.slots.after(begun_ns, held_ns)
+        else:
+            due_ns = self.slots.after(whole_ns, held_ns)
+        now_ns = self.clock.now_ns()
+        if now_ns > due_ns:
+            self.telemetry.slot_overrun()
+            self._count_late(now_ns)
+            due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
+        await self.clock.until(due_ns)
+        if waits_for_others and (free_ns := self._free_from_ns(due_ns)) > due_ns:
+            await self.clock.until(free_ns)
 
     def _count_late(self, now_ns: int) -> None:
         """Log that many responses are late, once in each window."""
@@ -145,13 +151,3 @@ class ReleaseSlots:
         self._window_late += 1
         if self._window_late == WINDOW_LATE_MAX:
             log.warning("%d responses were late within a minute; run `sparing calibrate`", WINDOW_LATE_MAX)
-
-    async def _leave(self, arrived_ns: int, due_ns: int) -> int:
-        """Wait until the response is due, or for the instant of a late one; that instant."""
-        now_ns = self.clock.now_ns()
-        if now_ns > due_ns:
-            self.telemetry.slot_overrun()
-            self._count_late(now_ns)
-            due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
-        await self.clock.until(due_ns)
-        return due_ns

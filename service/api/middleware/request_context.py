@@ -75,11 +75,12 @@ class RequestContext:
         self.drain_state, self.telemetry = drain_state, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name the request and count it in; pass it on, unless it comes too late."""
+        """Name the request, as the caller does by a plain short word; pass it on, unless it comes too late."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = request_id_for(scope["headers"])
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else _drawn(16).hex()
         scope.setdefault("state", {})["request_id"] = request_id
         status, is_open = 0, True
         self.telemetry.request_began()
@@ -110,12 +111,6 @@ class RequestContext:
                 self.telemetry.request_ended(_route_of(scope), status)
             for ticket in tickets_of(scope):
                 ticket.release()
-
-
-def request_id_for(headers: RawHeaders) -> str:
-    """The caller's own id for its request if it is a plain short word, else a random one of no meaning."""
-    given = next((value for name, value in headers if name == b"x-request-id"), b"")
-    return given.decode() if _REQUEST_ID.fullmatch(given) else _drawn(16).hex()
 
 
 def dressed(headers: RawHeaders, request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:
