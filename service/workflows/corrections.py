@@ -12,9 +12,10 @@ import numpy as np
 import orjson
 
 from service.engine.ingest import Rows
+from service.query.problems import FieldError
 from service.query.schema import BudgetColumn, Column, Schema
 from service.workflows.datasets import refuse_changed
-from service.workflows.model.errors import FieldError, InvalidRequest
+from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.journal import UploadRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import UploadReport

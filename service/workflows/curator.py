@@ -62,13 +62,11 @@ class Curators:
         return self.upload(dataset, UploadRequest(table=table, content_type=content_type), source).report
 
     def upload(self, dataset: str, request: UploadRequest, source: BinaryIO) -> UploadOutcome:
-        """The same for a request with options. Raises KeyConflict too; `source` must be seekable."""
+        """Append rows by a request with options. Raises KeyConflict too; `source` must be seekable."""
         record = self._registry.record(dataset)
-
-        def store() -> UploadOutcome:
-            return store_upload(record, self._registry.writer(record), self._pepper, request, source)
-
-        return self._run_in_background(record, store)
+        return self._run_in_background(
+            record, lambda: store_upload(record, self._registry.writer(record), self._pepper, request, source)
+        )
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""

@@ -19,8 +19,6 @@ from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Settled
 from service.workflows.writer.state import DatasetState
 
-__all__ = ["Archiving", "Extension", "archiving", "delete", "extending"]
-
 
 class Extension(BaseModel):
     """Additions to a dataset; nothing of them can be taken away again."""

@@ -1,7 +1,4 @@
-"""One replica of the service: its wiring, its life cycle, and one facade for each audience.
-
-Whether the replica can serve: its store, and every dataset, which may be closed.
-"""
+"""One replica of the service: its wiring, its life cycle, whether it can serve, and one facade for each audience."""
 
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta

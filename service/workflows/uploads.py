@@ -1,13 +1,12 @@
 """Uploads of rows, all or nothing: checked outside the writer, then written in one transaction.
 
-Rows of an individual beyond `rows_per_individual`: refused by name, or dropped by a rule about its own rows alone.
-
-Truncation keeps neighbouring datasets neighbours. The guarantee compares datasets that differ in all rows of one
-individual. Which rows of an individual are stored depends on the contents of its own rows in the upload and on the
-number of its own rows stored before: not on their order in the upload, on the rows of others, or on chance. Without one
-individual's rows, every other individual has exactly the same stored rows, so that the stored datasets still differ in
-one individual. A rule such as "the first rows of the file" would be as safe only if the order of the file never
-depended on others; a rule such as "until the table is full" would let the rows of one decide about those of another.
+Rows of an individual beyond `rows_per_individual` are refused by name, or dropped by a rule that keeps neighbouring
+datasets neighbours. The guarantee compares datasets that differ in all rows of one individual. Which rows of an
+individual are stored depends on the contents of its own rows in the upload and on the number of its own rows stored
+before: not on their order in the upload, on the rows of others, or on chance. Without one individual's rows, every
+other individual has exactly the same stored rows. A rule such as "the first rows of the file" would be as safe only if
+the order of the file never depended on others; a rule such as "until the table is full" would let the rows of one
+decide about those of another.
 
 The rows that come first in the order of their columns, as declared, are kept, and missing values come last. That is no
 random sample: sums and counts over later columns are biased where rows are dropped.
@@ -25,10 +24,11 @@ from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
+from service.query.problems import FieldError
 from service.query.schema import EventsTable, IndividualsTable
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import FieldError, InvalidRequest, InvalidRows, NotFound, OverLimit, PersonOverLimit
+from service.workflows.model.errors import InvalidRequest, InvalidRows, NotFound, OverLimit, PersonOverLimit
 from service.workflows.model.journal import UploadRequest, told_slots
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import UploadReport

@@ -34,7 +34,7 @@ from tests.api.world import COUNT, World
 
 def workflow_errors(kind: type[WorkflowError] = WorkflowError) -> Iterator[type[WorkflowError]]:
     """Every refusal that the workflows export."""
-    exported = (getattr(errors, name) for name in errors.__all__)
+    exported = (each for name, each in vars(errors).items() if not name.startswith("_"))
     yield from (each for each in exported if isinstance(each, type) and issubclass(each, kind))
 
 

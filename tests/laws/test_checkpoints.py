@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from service.engine.pages import PAGE_SLOTS, slots_on
 from service.workflows.maintenance.verify.journal import check_journal
-from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
+from service.workflows.maintenance.verify.ledger import LedgerReplay
+from service.workflows.model.journal import told_slots
 from service.workflows.model.rows import Checkpoint
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
@@ -51,7 +52,8 @@ class CheckpointMachine(RuleBasedStateMachine):
             slots = np.array(SLOTS)
             transaction.add_individuals(slots, [f"p{slot}" for slot in SLOTS], np.full(slots.size, 10**9))
             transaction.add_records("visits", slots, {"item": slots.astype(np.uint32) % 7})
-            transaction.journal("rows", {}, slots=SLOTS[-1] + 1)
+            told = told_slots(joined=np.arange(SLOTS[-1] + 1), rows=slots)  # slots are handed out without a gap
+            transaction.journal("rows", told, slots=SLOTS[-1] + 1)
             transaction.commit()
         self.backups = [self.store.kept[1]]
 
@@ -123,7 +125,7 @@ class CheckpointMachine(RuleBasedStateMachine):
                 transaction.erase(place, place.to_bytes(32))
             else:
                 transaction.add_individuals(np.array([place]), [f"p{place}"], np.array([10**9]))
-            transaction.journal("rows", {})
+            transaction.journal("extend", {})  # an act after which all is read again
             transaction.commit()
 
     @rule()
@@ -151,7 +153,7 @@ class CheckpointMachine(RuleBasedStateMachine):
         """The verifier's findings about pages; it would also report the acts and answers that are made up here."""
         acts = transaction.acts(after=0)
         _, journal_state, _ = check_journal(self.record, transaction.head, acts)
-        checked = LedgerReplay(Stored.of(self.record, transaction, journal_state=journal_state, acts=acts))
+        checked = LedgerReplay(self.record, transaction, journal_state=journal_state, acts=acts)
         for following in transaction.entries(after=0):
             checked.apply(following)
         checked.end({})

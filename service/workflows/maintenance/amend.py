@@ -1,13 +1,11 @@
-"""Amendment of the ledger after erasures: the individual becomes untouched in every entry that is not pruned.
+"""Amendment of ledgers after erasures: the individual becomes untouched in every entry that is not pruned.
 
 Entries are amended outside the writer in ranges, each by one act that binds its amendments (`model.amendments`), so
 that a process that ends in the middle loses at most the work on one range. An entry is amended only after a checkpoint
 contains its charges, so that it is never replayed again. The number of acts depends on sequences alone.
 
-Amends the ledgers after erasures: one dataset after the other, outside the writers.
-
-A dataset is queued when its writer is opened, to continue the work of another process, and after each erasure. After
-an error it is queued again, as long as its writer is open here.
+Datasets are amended one after the other. One is queued when its writer is opened, to continue the work of another
+process, and after each erasure; after an error it is queued again, as long as its writer is open here.
 """
 
 import time

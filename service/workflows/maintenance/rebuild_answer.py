@@ -17,8 +17,6 @@ from service.workflows.ports.store import CommitUnclear, Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.writer.batch import document
 
-__all__ = ["rebuild"]
-
 
 def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = True) -> AnswerRecord | None:
     """Restore the answer to entry `seq`, first given under `key`; None if that row is present.

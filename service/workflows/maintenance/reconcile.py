@@ -1,14 +1,10 @@
-"""Reconciling: open a dataset whose database is behind its witness, by burning the lost charges.
+"""Reconciling: open a dataset whose database is behind its witness, by burning the most that was lost.
 
-The most that the lost answers can have cost an individual is the difference of two public numbers: the worst cases
-summed by the witness at its end, and at the last record that is still in this ledger. Every individual is charged that,
-in one chained entry; the fence rises, so that no other copy of the database goes on. If individuals that had joined
-were lost, all that join later get a lower limit. No lost data are needed, and nothing depends on any record.
-
-Burns: ledger entries that charge individuals without an answer, for answers that a restored database has lost.
-
-The lost answers are unknown, but the most that they can have cost an individual is public: the sum of their worst
-cases. Every individual pays that, up to its limit. It depends on no data, and no spent total ends below the truth.
+A burn is one chained entry that charges every individual up to its limit, without an answer. The lost answers are
+unknown, but the most that they can have cost an individual is the difference of two public numbers: the worst cases
+summed by the witness at its end, and at the last record that is still in this ledger. So nothing depends on any record,
+and no spent total ends below the truth. The fence rises, so that no other copy of the database goes on. If individuals
+that had joined were lost, all that join later get a lower limit.
 """
 
 from collections.abc import Callable

@@ -1,16 +1,12 @@
-"""The start check: the end of a dataset's ledger is compared with its head.
+"""The start check: the end of each ledger is compared with its head, in the background; damage closes the dataset.
 
 `sparing ledger verify` derives everything again, which takes longer as a ledger grows. The start check reads only the
 newest ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes, whichever is less, and the head. Its cost depends on the number
-and sizes of entries; its findings are about stored rows, and tell nothing about individuals.
+and sizes of entries; its findings are about stored rows, and tell nothing about individuals. Queries are answered
+before it has ended, so that no client waits for it.
 
 It goes backward from the newest entry in pieces, each in a snapshot of its own: hashed contents never change, so that
 no snapshot or session is held throughout.
-
-Start checks, one dataset after the other on a thread of low priority, outside the writer.
-
-Queries are answered before the check has ended, so that no client waits for it. When damage is found, the guard closes
-the dataset.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """Amendments: after an erasure the individual's place in an entry reads as untouched, and the entry's hash still holds.
 
 An entry binds the digests of its pieces as they were written. An amendment puts a piece of the same length in the place
-of another, and keeps the digests of both; those of one erasure in a stretch of
-entries are bound by an act of the journal. So the
+of another, and keeps the digests of both; an act of the journal binds those of one erasure in a range of entries. The
 chain of hashes verifies as before, and every byte that is not what was written is accounted for. Numbers of people and
 charged units of an entry stay as they were.
 """
@@ -14,8 +13,6 @@ from struct import Struct
 from typing import Final
 
 from service.workflows.model.pieces import Piece
-
-__all__ = ["Amendment", "OwnPart", "Rewritten", "amendments_digest"]
 
 _TAG: Final = b"sparing amendments 1\0"
 _PLACE: Final = Struct("!qq")  # sequence, number

@@ -11,18 +11,6 @@ from typing import Any, Final, Literal
 
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 
-__all__ = [
-    "ENTRY_FIELDS",
-    "LISTED_FIELDS",
-    "PUBLIC_FIELDS",
-    "EntryField",
-    "FieldType",
-    "entry_from",
-    "entry_values",
-    "public_from",
-    "record_from",
-]
-
 FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
 """Of Postgres; `numeric` holds whole numbers beyond 64 bits."""
 

@@ -30,30 +30,6 @@ from service.engine.ingest import ErrorCounts
 from service.query.problems import FieldError
 from service.query.schema import doc
 
-__all__ = [
-    "AllowanceExceeded",
-    "Busy",
-    "DatasetArchived",
-    "DatasetNotEmpty",
-    "Fenced",
-    "FieldError",
-    "InvalidRequest",
-    "InvalidRows",
-    "KeyConflict",
-    "LedgerDamaged",
-    "NameTaken",
-    "NotFound",
-    "NotWaiting",
-    "OverLimit",
-    "PersonOverLimit",
-    "QueryCancelled",
-    "RateLimited",
-    "RoleRequired",
-    "Unavailable",
-    "WitnessLost",
-    "WorkflowError",
-]
-
 
 class WorkflowError(Exception):
     """A refusal with a stable `slug` and a `title` for people; `str()` is the detail."""

@@ -1,10 +1,8 @@
-"""Acts in the journal: each chained to the one before by hashes, and telling in few bytes which slots it has touched.
+"""Acts in the journal, each chained to the one before by hashes; requests, outcomes and records of uploads.
 
-A replica applies an act by reading those slots again, or none (`replication.act_changes`). The slots of an upload
-are a compressed bitmap: a million consecutive ones take two hundred bytes, ten thousand scattered ones among a million
-twenty-one thousand. Where that would be long, the touched pages are told instead.
-
-Uploads: a request for one, its outcome, and the record of one under an idempotency key.
+A replica applies an act by reading again the slots that it has touched, or none (`replication.act_changes`). The slots
+of an upload are a compressed bitmap: a million consecutive ones take two hundred bytes, ten thousand scattered ones
+among a million twenty-one thousand. Where that would be long, the touched pages are told instead.
 """
 
 import hashlib

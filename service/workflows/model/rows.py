@@ -1,6 +1,6 @@
-"""Frozen values that go in and out of the ports: a row, an answer, a page. Units are units of 2^-40 rho.
+"""Frozen values that go in and out of the ports: registrations, heads, answers, accounts, pages.
 
-A dataset's registration through time: which capacity and which schema were in force at a ledger entry.
+Units are units of 2^-40 rho.
 """
 
 import hashlib

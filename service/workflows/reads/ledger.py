@@ -142,8 +142,9 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
     """The largest limit ever in force, in units; None where it is not known.
 
     The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
-    budget, or, with a column of limits, the present one or the one before the first act that lowered it. It is not known after a restore
-    that may have lost limits, and after an erasure, since an individual may return with a lower one.
+    budget, or, with a column of limits, the present one or the one before the first act that lowered it. It is not
+    known after a restore that may have lost limits, and after an erasure, since an individual may return with a lower
+    one.
     """
     if transaction.head.joining_units > 0:
         return None

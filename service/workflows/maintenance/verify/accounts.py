@@ -1,11 +1,7 @@
-"""Every account compared with the journal, which decides limits, and with the ledger, which gives the spent totals.
+"""Accounts by the journal and the ledger: the limits and tombstones now, and at each entry who could pay for it then.
 
-If uploads state limits, the journal does not hold them, but still bounds them.
-
-Whether the individuals in each entry are those that could pay for it, by the limits and pauses in force then.
-
-Where the journal only bounds a limit, no individual may be charged beyond the bound, and whether one was left out
-rightly is unknown.
+The journal decides limits and pauses, the ledger gives the spent totals. Where uploads state limits the journal only
+bounds them: no individual may be charged beyond the bound, and whether one was left out rightly is unknown.
 """
 
 from collections import deque

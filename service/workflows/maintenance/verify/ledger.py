@@ -1,11 +1,9 @@
-"""The replay of the entries: their chain, their fields, and every individual's spent total, compared with the pages.
+"""The replay of the entries: their chain, their fields, and every individual's totals, compared with the pages.
 
-The stored totals of a pruning compared with the journal, whose last `prune` act binds them.
-
-Amendments compared with the journal and the entries: every changed content must be accounted for.
-
-An amendment takes one erased individual out of one entry, whose charge for it is then unknown; all entries together
-miss as many units as the accounts of erased individuals hold beyond the replay.
+What entries do not tell any more is accounted for. Up to a pruning the stored totals stand in, which the last `prune`
+act binds. An amendment takes one erased individual out of one entry, whose charge for it is then unknown: every changed
+content must follow from its amendments, which acts bind, and all entries together miss as many units as the accounts of
+erased individuals hold beyond the replay.
 """
 
 import hashlib
@@ -28,162 +26,40 @@ from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, private_digest
 from service.workflows.model.pieces import pieces_digest
-from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse, StoredPage
+from service.workflows.model.rows import DatasetRecord, Head, StoredPage
 from service.workflows.ports.transaction import Transaction
-
-Place = tuple[int, int]
-"""Sequence and number of an amended part."""
-
-
-class _Stretch(NamedTuple):
-    """Entries with `after` < seq <= `to`, whose amendments of one erasure have this digest."""
-
-    erasure: int
-    after: int
-    to: int
-    digest: str
-
-
-class Amended:
-    """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
-
-    def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
-        self.findings: list[str] = []
-        self._by_place: dict[Place, list[Amendment]] = defaultdict(list)
-        self._by_erasure: dict[int, list[Amendment]] = defaultdict(list)
-        for each in amendments:
-            self._by_place[each.seq, each.number].append(each)
-            self._by_erasure[each.erasure].append(each)
-        stretches = [each for act in acts if act.act == "amend" for each in self._stretch(act)]
-        erased = {act.number: act.detail.get("slot") for act in acts if act.act == "erase"}
-        slots = {erased.get(each.erasure) for each in stretches}
-        self.slots: Integers = np.array(sorted(each for each in slots if isinstance(each, int)), dtype=np.int64)
-        self._check_rows(stretches)
-
-    def count(self, entry: LedgerEntry) -> int:
-        """The number of individuals taken out of an entry."""
-        return sum(len(self._by_place.get((entry.seq, number), ())) for number, _, _ in _parts(entry))
-
-    def wrong_with(self, entry: LedgerEntry) -> Iterator[str]:
-        """Findings if an entry's content is not the one that its amendments lead to."""
-        for number, written, held in _parts(entry):
-            leads_to = written
-            for each in self._by_place.get((entry.seq, number), ()):
-                if each.old_digest != leads_to:
-                    yield f"its part {number} was amended from something else"
-                leads_to = each.new_digest
-            if leads_to != held:
-                yield f"its part {number} is not the one that its amendments lead to"
-
-    def _stretch(self, act: JournalAct) -> Iterator[_Stretch]:
-        try:
-            erasure, after, to = (int(act.detail[name]) for name in ("erasure", "after", "to"))
-            yield _Stretch(erasure, after, to, str(act.detail["digest"]))
-        except (KeyError, ValueError, TypeError) as error:
-            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
-
-    def _check_rows(self, stretches: Sequence[_Stretch]) -> None:
-        told = 0
-        for erasure, after, to, digest in stretches:
-            rows = [each for each in self._by_erasure[erasure] if after < each.seq <= to]
-            told += len(rows)
-            if amendments_digest(rows).hex() != digest:
-                named = f"rows {after + 1} to {to} of act {erasure}"
-                self.findings.append(f"amendments: {named} are not those of the journal")
-        if told != sum(map(len, self._by_erasure.values())):
-            self.findings.append("amendments: there are rows of which no act tells")
-
-
-def _parts(entry: LedgerEntry) -> Iterator[tuple[int, bytes, bytes]]:
-    """(number, digest as written, digest of what is held) of each part."""
-    for piece in entry.pieces:
-        yield piece.number, piece.bound_digest, piece.digest
-
-
-@dataclass(slots=True, kw_only=True)
-class PrunedLedger:
-    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 if nothing is pruned.
-
-    `pages` are every individual's totals there, which include `ahead_units` of later entries.
-    """
-
-    seq: int = 0
-    hash: str = ""
-    ahead_units: int = 0
-    pages: tuple[StoredPage, ...] = ()
-    findings: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
-        """Compare the head, the journal and the stored totals."""
-        made = cls(pages=tuple(pages))
-        for act in acts:
-            if act.act == "prune":
-                made._take(act)
-        if head.pruned_seq != made.seq:
-            made.findings.append(f"heads: says pruned_seq {head.pruned_seq}, the journal gives {made.seq}")
-        return made
-
-    def _take(self, act: JournalAct) -> None:
-        """Read a `prune` act; the last one counts."""
-        self.findings.clear()
-        try:
-            self.seq, self.hash = int(act.detail["seq"]), str(act.detail["hash"])
-            self.ahead_units = int(act.detail["ahead_units"])
-            digest = totals_digest(bytes.fromhex(act.detail["salt"]), self.pages).hex()
-            if digest != act.detail["totals"]:
-                self.findings.append("pruned_totals: its rows are not those of the journal")
-        except (KeyError, ValueError, TypeError) as error:
-            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
-
 
 _UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The stored data of a dataset without its entries. `journal_state` is the state after all `acts`."""
-
-    record: DatasetRecord
-    head: Head
-    pages: Mapping[int, StoredPage]
-    accounts: SlotsInUse
-    journal_state: JournalState
-    acts: Sequence[JournalAct]
-    amended: Amended
-    pruned: PrunedLedger
-
-    @classmethod
-    def of(
-        cls, record: DatasetRecord, transaction: Transaction, *, journal_state: JournalState, acts: Sequence[JournalAct]
-    ) -> Self:
-        """Read the other rows of the dataset."""
-        return cls(
-            record=record,
-            head=transaction.head,
-            pages={page.number: page for page in transaction.pages()},
-            accounts=transaction.individuals(),
-            journal_state=journal_state,
-            acts=acts,
-            amended=Amended(transaction.amendments(), acts),
-            pruned=PrunedLedger.of(transaction.head, acts, transaction.pruned_totals()),
-        )
-
-
 class LedgerReplay:
-    """One pass over one ledger. `totals` are every individual's, `worst_cases` by analyst in units."""
+    """One pass over one ledger.
 
-    def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
-        """The totals at the sequence `totals_at` will be copied."""
-        record, accounts, journal_state = stored.record, stored.accounts, stored.journal_state
-        self.findings: list[str] = []
+    `accounts` are as stored, `totals` every individual's, `worst_cases` by analyst in units. `findings` begin with
+    those about amendments and about the pruning.
+    """
+
+    def __init__(
+        self,
+        record: DatasetRecord,
+        transaction: Transaction,
+        *,
+        journal_state: JournalState,
+        acts: Sequence[JournalAct],
+        totals_at: int | None = None,
+    ) -> None:
+        """`journal_state` is that after all `acts`. The totals at the sequence `totals_at` will be copied."""
+        self._record, self._head, self._totals_at = record, transaction.head, totals_at
+        self._pages = {page.number: page for page in transaction.pages()}
+        self.accounts = accounts = transaction.individuals()
+        self._amended = Amended(transaction.amendments(), acts)
+        self._pruned = PrunedLedger.of(self._head, acts, transaction.pruned_totals())
+        self.findings: list[str] = [*self._amended.findings, *self._pruned.findings]
         self.entries = self.last_seq = self.worst_case_units = 0
-        self.totals = ReplayedTotals(journal_state.slots, erased=stored.amended.slots)
+        self.totals = ReplayedTotals(journal_state.slots, erased=self._amended.slots)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
-        self._record, self._head, self._pages = record, stored.head, stored.pages
-        self._amended, self._pruned, self._totals_at = stored.amended, stored.pruned, totals_at
         self._last_hash = record.genesis
-        self._participation = Participation(record, stored.acts)
+        self._participation = Participation(record, acts)
         self._limits: Integers = np.full(journal_state.slots, _UNKNOWN, dtype=np.int64)
         is_held = accounts.slots < journal_state.slots
         self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
@@ -297,3 +173,109 @@ class LedgerReplay:
             yield "the total does not agree with its charges"
         if bool((charges > entry.worst_case_units).any()):
             yield "a charge above the public worst case"
+
+
+Place = tuple[int, int]
+"""Sequence and number of an amended part."""
+
+
+class _Stretch(NamedTuple):
+    """Entries with `after` < seq <= `to`, whose amendments of one erasure have this digest."""
+
+    erasure: int
+    after: int
+    to: int
+    digest: str
+
+
+class Amended:
+    """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
+
+    def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
+        self.findings: list[str] = []
+        self._by_place: dict[Place, list[Amendment]] = defaultdict(list)
+        self._by_erasure: dict[int, list[Amendment]] = defaultdict(list)
+        for each in amendments:
+            self._by_place[each.seq, each.number].append(each)
+            self._by_erasure[each.erasure].append(each)
+        stretches = [each for act in acts if act.act == "amend" for each in self._stretch(act)]
+        erased = {act.number: act.detail.get("slot") for act in acts if act.act == "erase"}
+        slots = {erased.get(each.erasure) for each in stretches}
+        self.slots: Integers = np.array(sorted(each for each in slots if isinstance(each, int)), dtype=np.int64)
+        self._check_rows(stretches)
+
+    def count(self, entry: LedgerEntry) -> int:
+        """The number of individuals taken out of an entry."""
+        return sum(len(self._by_place.get((entry.seq, number), ())) for number, _, _ in _parts(entry))
+
+    def wrong_with(self, entry: LedgerEntry) -> Iterator[str]:
+        """Findings if an entry's content is not the one that its amendments lead to."""
+        for number, written, held in _parts(entry):
+            leads_to = written
+            for each in self._by_place.get((entry.seq, number), ()):
+                if each.old_digest != leads_to:
+                    yield f"its part {number} was amended from something else"
+                leads_to = each.new_digest
+            if leads_to != held:
+                yield f"its part {number} is not the one that its amendments lead to"
+
+    def _stretch(self, act: JournalAct) -> Iterator[_Stretch]:
+        try:
+            erasure, after, to = (int(act.detail[name]) for name in ("erasure", "after", "to"))
+            yield _Stretch(erasure, after, to, str(act.detail["digest"]))
+        except (KeyError, ValueError, TypeError) as error:
+            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
+
+    def _check_rows(self, stretches: Sequence[_Stretch]) -> None:
+        told = 0
+        for erasure, after, to, digest in stretches:
+            rows = [each for each in self._by_erasure[erasure] if after < each.seq <= to]
+            told += len(rows)
+            if amendments_digest(rows).hex() != digest:
+                named = f"rows {after + 1} to {to} of act {erasure}"
+                self.findings.append(f"amendments: {named} are not those of the journal")
+        if told != sum(map(len, self._by_erasure.values())):
+            self.findings.append("amendments: there are rows of which no act tells")
+
+
+def _parts(entry: LedgerEntry) -> Iterator[tuple[int, bytes, bytes]]:
+    """(number, digest as written, digest of what is held) of each part."""
+    for piece in entry.pieces:
+        yield piece.number, piece.bound_digest, piece.digest
+
+
+@dataclass(slots=True, kw_only=True)
+class PrunedLedger:
+    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 if nothing is pruned.
+
+    `pages` are every individual's totals there, which include `ahead_units` of later entries.
+    """
+
+    seq: int = 0
+    hash: str = ""
+    ahead_units: int = 0
+    pages: tuple[StoredPage, ...] = ()
+    findings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
+        """Compare the head, the journal and the stored totals."""
+        made = cls(pages=tuple(pages))
+        for act in acts:
+            if act.act == "prune":
+                made._take(act)
+        if head.pruned_seq != made.seq:
+            made.findings.append(f"heads: says pruned_seq {head.pruned_seq}, the journal gives {made.seq}")
+        return made
+
+    def _take(self, act: JournalAct) -> None:
+        """Read a `prune` act; the last one counts."""
+        self.findings.clear()
+        try:
+            self.seq, self.hash = int(act.detail["seq"]), str(act.detail["hash"])
+            self.ahead_units = int(act.detail["ahead_units"])
+            digest = totals_digest(bytes.fromhex(act.detail["salt"]), self.pages).hex()
+            if digest != act.detail["totals"]:
+                self.findings.append("pruned_totals: its rows are not those of the journal")
+        except (KeyError, ValueError, TypeError) as error:
+            self.findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from service.workflows.maintenance.verify.accounts import check_accounts
 from service.workflows.maintenance.verify.answers import AnswersCheck
 from service.workflows.maintenance.verify.journal import check_journal
-from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
+from service.workflows.maintenance.verify.ledger import LedgerReplay
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory, WitnessRecord
 from service.workflows.ports.store import Store
@@ -88,8 +88,7 @@ def verified(
     history = RegistrationHistory(transaction.registration(), transaction.earlier_registrations())
     journal = transaction.acts(after=0)
     acts, journal_state, findings = check_journal(record, head, journal)
-    stored = Stored.of(record, transaction, journal_state=journal_state, acts=journal)
-    accounts, replay = stored.accounts, LedgerReplay(stored, totals_at=totals_at)
+    replay = LedgerReplay(record, transaction, journal_state=journal_state, acts=journal, totals_at=totals_at)
     answers = AnswersCheck(history, transaction.answers())
     for entry in transaction.entries(after=0):
         replay.apply(entry)
@@ -101,16 +100,14 @@ def verified(
         entries=replay.entries,
         acts=acts,
         answers=answers.count,
-        accounts=int(accounts.slots.size),
+        accounts=int(replay.accounts.slots.size),
         uncompiled=answers.uncompiled,
         findings=[
             *check_registration(history, journal),
             *findings,
-            *stored.amended.findings,
-            *stored.pruned.findings,
             *replay.findings,
             *answers.findings,
-            *check_accounts(head, accounts, journal_state, replay.totals.spent),
+            *check_accounts(head, replay.accounts, journal_state, replay.totals.spent),
         ],
     )
     return report, replay
