@@ -1,15 +1,14 @@
 """Rebuilding: a deleted answer is made again from its ledger entry, under its original key.
 
-An entry holds the query, the released numbers, and a digest of the principal and the key. The restored
-row equals the deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The
-entry does not hold the request's `reuse`; the caller states it.
+An entry holds the query, the released numbers, and a digest of the principal and the key. The restored row equals the
+deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The entry does not hold
+the request's `reuse`; the caller states it.
 """
 
 from service.query.canonical import request_hash
-from service.query.parse import parse_query
-from service.query.plan import compile_query
 from service.query.problems import QueryProblem
 from service.workflows.maintenance.start_check import gives_its_hash
+from service.workflows.maintenance.verify.answers import place_of, plan_of
 from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, RegistrationHistory
@@ -40,7 +39,7 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
     with store.transaction(record.id, lock=True, asked=[asked]) as transaction:
         stored = transaction.known.answers.get(asked.address)
         if stored is not None and stored != answer:
-            raise InvalidRequest.of("key", f"{_place(stored)} is taken: it shows ledger row {stored.seq}")
+            raise InvalidRequest.of("key", f"{place_of(stored)} is taken: it shows ledger row {stored.seq}")
         if stored is None:
             transaction.append([], [answer], {})
             _commit(transaction)
@@ -63,11 +62,9 @@ def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
 
 
 def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool) -> AnswerRecord:
-    """The row as `answering` had made it."""
+    """The row as it was made with the entry."""
     try:
-        plan = compile_query(
-            parse_query(entry.canonical), record.schema, capacity=record.capacity, budget_units=record.budget_units
-        )
+        plan = plan_of(entry.canonical, record)
     except QueryProblem as problem:
         refusal = f"this version of the service cannot read the query of ledger row {entry.seq}"
         raise InvalidRequest.of("sequence", refusal) from problem
@@ -89,7 +86,7 @@ def _refuse_moved(snapshot: Transaction, answer: AnswerRecord) -> None:
             return
         is_elsewhere = (each.principal_id, each.key) != (answer.principal_id, answer.key)
         if each.body == answer.body and is_elsewhere:
-            raise InvalidRequest.of("key", f"the answer was moved, not deleted: {_place(each)} holds it")
+            raise InvalidRequest.of("key", f"the answer was moved, not deleted: {place_of(each)} holds it")
 
 
 def _commit(transaction: Transaction) -> None:
@@ -97,7 +94,3 @@ def _commit(transaction: Transaction) -> None:
         transaction.commit()
     except CommitUnclear as fault:
         raise Unavailable("the outcome of the commit is not known: run the command again") from fault
-
-
-def _place(answer: AnswerRecord) -> str:
-    return f"answers row {answer.key!r} of {answer.principal_id}"

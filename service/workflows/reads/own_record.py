@@ -7,18 +7,9 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from service.query.calendar import date_text, time_text
 from service.query.columns import Coding, coding_of
-from service.query.schema import (
-    BooleanColumn,
-    BudgetColumn,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    DatetimeColumn,
-    IntegerColumn,
-    doc,
-)
+from service.query.layout import Domain, domain_of
+from service.query.schema import BudgetColumn, RealColumn, doc
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import DatasetName
 from service.workflows.ports.transaction import Transaction
@@ -73,20 +64,10 @@ def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int
     return OwnRows(count=int(slots.size), rows=rows)
 
 
-def value_of(column: Column, coding: Coding, code: int) -> Value:
+def value_of(column: Domain | RealColumn, coding: Coding, code: int) -> Value:
     """The value that a code stands for."""
     if code > coding.span:
         return None
-    match column:
-        case CategoryColumn():
-            return column.domain[code]
-        case BooleanColumn():
-            return code == 1
-        case DateColumn():
-            return date_text(code + coding.offset)
-        case DatetimeColumn():
-            return time_text(code + coding.offset)
-        case IntegerColumn():
-            return code + coding.offset
-        case _:
-            return ldexp(code + coding.offset, coding.step_log2)
+    if isinstance(column, RealColumn):
+        return ldexp(code + coding.offset, coding.step_log2)
+    return domain_of(column)[code]

@@ -10,9 +10,9 @@ import pytest
 
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.workflows.maintenance import rebuild_answer as rebuild_module
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.maintenance.reconcile import burn
+from service.workflows.maintenance.verify import answers
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.rows import AnswerRecord
@@ -201,7 +201,7 @@ def test_a_query_of_an_unreadable_version_is_refused(
 
     ask(replica, ana, "k")
     delete(store, ana, "k")
-    monkeypatch.setattr(rebuild_module, "parse_query", refuse)
+    monkeypatch.setattr(answers, "parse_query", refuse)
     with pytest.raises(InvalidRequest, match="cannot read the query of ledger row 1"):
         rebuild(store, "survey", seq=1, key="k")
 

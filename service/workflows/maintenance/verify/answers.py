@@ -17,7 +17,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
-from service.workflows.model.rows import AnswerRecord, RegistrationHistory
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
 from service.workflows.writer.batch import Stated, document
 
 _PLANS_KEPT: Final = 64
@@ -60,7 +60,7 @@ class AnswersCheck:
 
     def _orphans(self, *, before: int | None) -> None:
         while self._next is not None and (before is None or self._next.seq < before):
-            self.findings.append(f"{_place(self._next)}: shows ledger row {self._next.seq}, which does not exist")
+            self.findings.append(f"{place_of(self._next)}: shows ledger row {self._next.seq}, which does not exist")
             self._advance()
 
     def _advance(self) -> None:
@@ -83,7 +83,7 @@ class AnswersCheck:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
         if is_fresh and answer.at != entry.asked_at:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
-        self.findings += [f"{_place(answer)}: {each}" for each in wrong]
+        self.findings += [f"{place_of(answer)}: {each}" for each in wrong]
         return is_fresh
 
     def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
@@ -109,14 +109,19 @@ class AnswersCheck:
     def _compiled(self, canonical: bytes, version: int) -> Plan | None:
         record = next(each for each in self._history.versions() if each.version == version)
         try:
-            return compile_query(
-                parse_query(canonical), record.schema, capacity=record.capacity, budget_units=record.budget_units
-            )
+            return plan_of(canonical, record)
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
 
 
-def _place(answer: AnswerRecord) -> str:
+def plan_of(canonical: bytes, record: DatasetRecord) -> Plan:
+    """The plan of an entry's query under the registration of its time. Raises QueryProblem."""
+    query = parse_query(canonical)
+    return compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+
+
+def place_of(answer: AnswerRecord) -> str:
+    """The name of an answer's row in findings."""
     return f"answers row {answer.key!r} of {answer.principal_id}"
 
 
