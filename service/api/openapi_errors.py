@@ -4,7 +4,6 @@ Which problems can occur follows from what an operation takes: a key, names in i
 `_PARTICULAR` has the others.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -113,7 +112,7 @@ _HEADERS_OF: Final[Mapping[int, str]] = {401: "WWW-Authenticate", 429: "Retry-Af
 def _response(status: int, slugs: list[str]) -> Schema:
     headers = ["X-Request-Id", *([_HEADERS_OF[status]] if status in _HEADERS_OF else [])]
     return {
-        "description": " ".join(f"`{slug}`: {_sentence(PROBLEMS[slug].title)}" for slug in slugs),
+        "description": " ".join(f"`{slug}`: {PROBLEMS[slug].title.removesuffix('.')}." for slug in slugs),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
         "content": {
             MEDIA_TYPE: {
@@ -122,10 +121,6 @@ def _response(status: int, slugs: list[str]) -> Schema:
             }
         },
     }
-
-
-def _sentence(title: str) -> str:
-    return re.sub(r"(?<![.])$", ".", title)
 
 
 _DETAILS: Final[Mapping[str, str]] = {

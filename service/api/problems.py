@@ -261,14 +261,6 @@ def _problem(
     )
 
 
-def _rows_of(error: InvalidRows) -> RowsOfProblem:
-    counts = error.counts
-    groups = tuple(RowsGroup(**asdict(group)) for group in counts.groups)
-    return RowsOfProblem(
-        wrong=counts.rows_wrong, is_complete=counts.is_complete, groups=groups, over_limit=error.over_limit
-    )
-
-
 def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[str, str]]:
     errors: Sequence[FieldError] | None = None
     headers: dict[str, str] = {}
@@ -284,7 +276,13 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
     status = STATUSES[type(error)]
     problem = _problem(status, error.slug, error.title, request_id, detail=str(error), errors=errors)
     if isinstance(error, InvalidRows):
-        problem.rows = _rows_of(error)
+        counts = error.counts
+        problem.rows = RowsOfProblem(
+            wrong=counts.rows_wrong,
+            is_complete=counts.is_complete,
+            groups=tuple(RowsGroup(**asdict(group)) for group in counts.groups),
+            over_limit=error.over_limit,
+        )
     return problem, headers
 
 
