@@ -206,7 +206,7 @@ def test_no_statement_names_a_private_column(alike: dict[str, list[Note]]) -> No
     of_analysts = {what: notes for what, notes in alike.items() if what not in {"another's receipts", "audit"}}
     assert {what: found for what, notes in of_analysts.items() if (found := private_columns(notes))} == {}
     assert not any(re.search(r"\bbody\b|\bvalues\b", note.text) for note in alike["listing"])
-    assert private_columns([Note(direction="sent", kind=b"P", size=1, text="SELECT slots FROM ledger")]) == {"slots"}
+    assert private_columns([Note(direction="sent", kind=b"P", size=1, text="SELECT piece FROM ledger")]) == {"piece"}
 
 
 def whole_listing(monkeypatch: pytest.MonkeyPatch) -> None:
