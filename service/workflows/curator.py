@@ -8,7 +8,6 @@ import numpy as np
 from service.background import in_background
 from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import Counts, Registration, register
-from service.workflows.keyed_uploads import store_upload
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.model.rows import DatasetRecord
@@ -21,6 +20,7 @@ from service.workflows.reads.act_log import acts
 from service.workflows.reads.ledger import receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
+from service.workflows.uploads import store_upload
 from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
 from service.workflows.writer.registry import DatasetRegistry

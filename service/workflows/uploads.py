@@ -1,4 +1,4 @@
-"""Uploads of rows, all or nothing: checked outside the writer, then written in one transaction.
+"""Uploads of rows, all or nothing: checked outside the writer, then written in one transaction, once for each key.
 
 Rows of an individual beyond `rows_per_individual` are refused by name, or dropped by a rule that keeps neighbouring
 datasets neighbours. The guarantee compares datasets that differ in all rows of one individual. Which rows of an
@@ -12,70 +12,112 @@ The rows that come first in the order of their columns, as declared, are kept, a
 random sample: sums and counts over later columns are biased where rows are dropped.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from service.core.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
+from service.query.canonical import canonical_json
 from service.query.problems import FieldError
 from service.query.schema import EventsTable, IndividualsTable
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest, InvalidRows, NotFound, OverLimit, PersonOverLimit
-from service.workflows.model.journal import UploadRequest, told_slots
-from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.errors import (
+    InvalidRequest,
+    InvalidRows,
+    KeyConflict,
+    NotFound,
+    OverLimit,
+    PersonOverLimit,
+)
+from service.workflows.model.journal import UploadOutcome, UploadRecord, UploadRequest, told_slots
+from service.workflows.model.rows import Address, DatasetRecord
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.transaction import LongAct, Transaction
+from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import Preparation, Settled
+from service.workflows.writer.operations import Preparation, Settled, act_beside
 from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import WriterThread
 
-PEOPLE_MAX = 20
-
-
-def rows_to_keep(slots: Integers, codes: Mapping[str, Codes], held: Integers, limit: int) -> Mask:
-    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows.
-
-    `slots` and `codes` are those of the rows; `held` is, for each row, the number of rows that its individual would
-    hold with all of them.
-    """
-    over = np.flatnonzero(held > limit)
-    contents = [codes[name][over] for name in reversed(list(codes))]
-    ordered = over[np.lexsort([*contents, slots[over]])]
-    _, starts, sizes = np.unique(slots[ordered], return_index=True, return_counts=True)
-    place = np.arange(ordered.size) - np.repeat(starts, sizes)
-    stored_before = held[ordered] - np.repeat(sizes, sizes)
-    kept: Mask = np.ones(slots.size, dtype=np.bool_)
-    kept[ordered[place >= limit - stored_before]] = False
-    return kept
-
-
-def people_over(keys: Keys, slots: Integers, held: Integers, limit: int) -> OverLimit:
-    """The individuals with more than `limit` rows, in the order of their first rows; the first of them by key."""
-    over = np.flatnonzero(held > limit)
-    _, firsts = np.unique(slots[over], return_index=True)
-    rows = over[np.sort(firsts)]
-    people = tuple(
-        PersonOverLimit(key=keys[row], rows=int(held[row]), excess=int(held[row]) - limit)
-        for row in rows[:PEOPLE_MAX].tolist()
-    )
-    return OverLimit(individuals=rows.size, excess=int((held[rows] - limit).sum()), first=people)
-
-
-_UNKNOWN = -1
-_TOMBSTONES_AT_ONCE = 2**14
+PEOPLE_MAX: Final = 20
+_UNKNOWN: Final = -1
+_TOMBSTONES_AT_ONCE: Final = 2**14
+_REPORT: Final = TypeAdapter(UploadReport)
 
 
 def import_reader() -> None:
     """Import the upload reader in advance, so that the first upload need not wait for it; a start does not need it."""
     import_module("service.engine.ingest.reader")
+
+
+def store_upload(
+    record: DatasetRecord, writer: WriterThread, pepper: Pepper, request: UploadRequest, source: BinaryIO
+) -> UploadOutcome:
+    """Read, check and store an upload, once for each key. Raises NotFound, InvalidRequest, KeyConflict.
+
+    The record of a key is committed with its rows. Long acts on a dataset run one after the other, and each looks up
+    its key after the one before has ended. A second request under a key therefore finds the record of the first,
+    whether both came at the same time or the reply to the first COMMIT was lost.
+    """
+    if request.address is None or request.is_dry_run:
+        rows = read_upload(record, request, source)
+        return UploadOutcome(report=act_beside(writer, placing(record, request, rows, pepper)))
+    digest = _digest(record, request, source, pepper)
+    with snapshot(writer.guard) as transaction:
+        stored = _stored(transaction, request.address, digest)
+    if stored is not None:
+        return stored
+    rows = read_upload(record, request, source)
+    return act_beside(writer, _once(request.address, digest, placing(record, request, rows, pepper)))
+
+
+def _once(address: Address, digest: bytes, place: Preparation[UploadReport]) -> Preparation[UploadOutcome]:
+    """The same act with the record of its key; settled where the key has one by now."""
+
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadOutcome] | Settled[UploadOutcome]:
+        stored = _stored(transaction, address, digest)
+        if stored is not None:
+            return Settled(result=stored)
+        placed = place(transaction, base)
+        if isinstance(placed, Settled):
+            return Settled(result=UploadOutcome(report=placed.result))
+
+        def act(transaction: Transaction, state: DatasetState) -> UploadOutcome:
+            report = placed(transaction, state)
+            transaction.keep_upload(UploadRecord(address=address, digest=digest, report=_REPORT.dump_json(report)))
+            return UploadOutcome(report=report)
+
+        return act
+
+    return prepare
+
+
+def _stored(transaction: Transaction, address: Address, digest: bytes) -> UploadOutcome | None:
+    """The outcome stored under the key, if there is one. Raises KeyConflict where it is of another upload."""
+    found = transaction.upload_at(address)
+    if found is None:
+        return None
+    if found.digest != digest:
+        raise KeyConflict
+    return UploadOutcome(report=_REPORT.validate_json(found.report), is_repeat=True)
+
+
+def _digest(record: DatasetRecord, request: UploadRequest, source: BinaryIO, pepper: Pepper) -> bytes:
+    """The keyed digest of the table, the options and the bytes; `source` is rewound."""
+    content = hashlib.file_digest(source, "sha256")  # type: ignore[arg-type] # a BinaryIO reads into buffers too
+    source.seek(0)
+    said = {"bytes": content.hexdigest(), **request.options()}
+    return pepper.upload_digest(record.id, canonical_json(said))
 
 
 def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO) -> Rows:
@@ -290,3 +332,32 @@ def _refusing(over_limit: OverLimit | None = None) -> Iterator[None]:
 def _place(error: RowError) -> str:
     row = "rows" if error.row is None else f"rows[{error.row}]"
     return row if error.column is None else f"{row}.{error.column}"
+
+
+def rows_to_keep(slots: Integers, codes: Mapping[str, Codes], held: Integers, limit: int) -> Mask:
+    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows.
+
+    `slots` and `codes` are those of the rows; `held` is, for each row, the number of rows that its individual would
+    hold with all of them.
+    """
+    over = np.flatnonzero(held > limit)
+    contents = [codes[name][over] for name in reversed(list(codes))]
+    ordered = over[np.lexsort([*contents, slots[over]])]
+    _, starts, sizes = np.unique(slots[ordered], return_index=True, return_counts=True)
+    place = np.arange(ordered.size) - np.repeat(starts, sizes)
+    stored_before = held[ordered] - np.repeat(sizes, sizes)
+    kept: Mask = np.ones(slots.size, dtype=np.bool_)
+    kept[ordered[place >= limit - stored_before]] = False
+    return kept
+
+
+def people_over(keys: Keys, slots: Integers, held: Integers, limit: int) -> OverLimit:
+    """The individuals with more than `limit` rows, in the order of their first rows; the first of them by key."""
+    over = np.flatnonzero(held > limit)
+    _, firsts = np.unique(slots[over], return_index=True)
+    rows = over[np.sort(firsts)]
+    people = tuple(
+        PersonOverLimit(key=keys[row], rows=int(held[row]), excess=int(held[row]) - limit)
+        for row in rows[:PEOPLE_MAX].tolist()
+    )
+    return OverLimit(individuals=rows.size, excess=int((held[rows] - limit).sum()), first=people)

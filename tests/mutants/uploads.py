@@ -11,7 +11,7 @@ MUTANTS = [
     Mutant(
         name="upload keys looked up too early",
         incident="An upload times out, its repeat comes while the first still runs, and every row is stored twice.",
-        file="service/workflows/keyed_uploads.py",
+        file="service/workflows/uploads.py",
         find="        stored = _stored(transaction, address, digest)\n        if",
         put="        stored = None\n        if",
         killed_by=f"{KEYED}::test_requests_under_one_key_at_once_store_one_upload",
@@ -19,7 +19,7 @@ MUTANTS = [
     Mutant(
         name="upload key without its bytes",
         incident="A corrected file is sent under the old key: the old report comes back, and the new rows are lost.",
-        file="service/workflows/keyed_uploads.py",
+        file="service/workflows/uploads.py",
         find="    if found.digest != digest:\n",
         put="    if not found.digest:\n",
         killed_by=f"{KEYED}::test_a_key_belongs_to_one_upload",
