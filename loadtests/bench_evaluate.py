@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from loadtests.in_process import asked, medians_ms
 from service.core.arrays import Codes
+from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Release
-from service.core.units import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.columns import coding_of
 from service.query.schema import Schema

@@ -22,7 +22,7 @@ from loadtests.in_process import drawn
 from loadtests.priced_queries import COUNT, QUERIES, Priced
 from loadtests.worst_data import ROOMY, STANDINGS, Standing, charged, made, roomy
 from loadtests.writer_work import state_of, work
-from service.core.units import UNITS_PER_RHO
+from service.core.charge import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
 from service.query.cost import Speed, cost_of
 from service.query.parse import parse_query

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Integers
-from service.core.units import LIMIT_UNITS_MAX
+from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
+from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
-from service.core.units import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import GENESIS, LedgerEntry

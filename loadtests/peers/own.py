@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from loadtests.peers.child import Answered
 from loadtests.peers.tasks import PEOPLE, SIGMA, TASKS, Task
 from loadtests.rig import Rig, arrow_bytes, serving, throw_away_home
+from service.core.charge import UNITS_PER_RHO
 from service.core.release import answer
-from service.core.units import UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.columns import coding_of

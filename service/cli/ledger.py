@@ -111,7 +111,7 @@ def _bound(before: str) -> int | datetime:
 
 def _units(rho: str) -> int:
     """Units of a burn, rounded up: it may be too large, never too small."""
-    from service.core.units import UNITS_PER_RHO
+    from service.core.charge import UNITS_PER_RHO
 
     try:
         stated = Decimal(rho)

@@ -1,4 +1,4 @@
-"""Operations on arrays for small queries: constant arrays stored once, and indexing that keeps the GIL.
+"""Arrays for small queries: constant ones stored once, indexing that keeps the GIL, and the individuals touched.
 
 Around many of its operations numpy releases the GIL, for one element as for a million. On a busy server another thread
 then takes it on another core, and an operation of a microsecond waits for that thread's next pause and finds its caches
@@ -6,6 +6,7 @@ cold. Up to FEW elements, arithmetic and indexing keep the GIL, and the function
 stake: few elements come out as many would.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -70,3 +71,59 @@ def kept(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int
     if count in {0, mask.size} or is_uniform(elements):
         return elements[:count]
     return compress(elements, mask)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The individuals of a block that a query touches: slots by place (p of them), and which of these are touched.
+
+    A list of slots where these are few, a stretch of slots where many. Arrays "by place" have one element for each
+    listed slot, or for each slot of the stretch; elements at places that are not marked mean nothing. Over a stretch
+    every operation is one pass through memory in order, and no list of slots is ever made. The form of a block decides
+    about time alone (tests/laws/test_forms.py).
+
+    `index` is a strictly increasing list of slots (p,) int64, or a slice of p slots with step 1; `marks` (p,) are True
+    at the touched ones, and None where all of a list are. Raises IndexError for slots out of order or below zero,
+    ValueError for marks of another shape or type, and for a stretch without marks.
+    """
+
+    index: NDArray[np.int64] | slice
+    marks: NDArray[np.bool_] | None = None
+    size: int = field(init=False)  # places
+    begin: int = field(init=False)  # the first slot that a place is for; 0 without places
+    end: int = field(init=False)  # the slot after the last; 0 without places
+
+    def __post_init__(self) -> None:
+        """Refuse slots of which one could be charged twice: a repeated one would be let through on the same balance."""
+        index = self.index
+        if isinstance(index, slice):
+            if self.marks is None or index.step is not None or not 0 <= index.start <= index.stop:
+                raise ValueError("a stretch has a start, a stop and marks")
+            begin, end, size = index.start, index.stop, index.stop - index.start
+        else:
+            size = index.size
+            begin, end = (int(index[0]), int(index[-1]) + 1) if size > 0 else (0, 0)
+            if begin < 0 or not (index[1:] > index[:-1]).all():
+                raise IndexError("slots must be strictly increasing and not negative")
+        if self.marks is not None and (self.marks.shape != (size,) or self.marks.dtype != np.bool_):
+            raise ValueError("one mark for each place")
+        for name, value in (("size", size), ("begin", begin), ("end", end)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def count(self) -> int:
+        """The number of slots that are touched."""
+        return self.size if self.marks is None else int(np.count_nonzero(self.marks))
+
+    def among(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of the places `which` (p,) that are touched, (p,)."""
+        return which if self.marks is None else np.logical_and(which, self.marks)
+
+    def slots(self, which: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The touched slots, or those of the places `which` (p,): strictly increasing."""
+        marks = self.marks if which is None else which
+        if not isinstance(self.index, slice):
+            return self.index if marks is None else compress(self.index, marks)
+        slots = np.flatnonzero(np.asarray(marks))
+        slots += self.begin
+        return slots

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import mpmath
 
-from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 EPSILON_MAX: Final = 1_000_000
 

@@ -5,8 +5,13 @@ costs that individual rho = ||v||^2 / (2 sigma^2). Here ||v||^2 is an integer (t
 double, that is a fraction, so that the price of one squared step is a fraction too and its ceiling is a matter of
 integers. A float product with a safety factor would be simpler and would charge a unit too much whenever the exact
 charge is a whole number, which for whole sigmas is often: a limit of exactly k charges would then buy k - 1 answers.
+
+The ledger's unit is 2^-40 of zCDP rho, in int64. Binary floats cannot hold a budget: six charges of 0.01 add up to
+0.060000000000000005. Integers add exactly in any order, so that spent + charge <= limit means what it says. Charges are
+rounded up, limits down.
 """
 
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -14,8 +19,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.units import CHARGE_UNITS_MAX, UNITS_PER_RHO
-
+UNITS_PER_RHO: Final = 2**40
+CHARGE_UNITS_MAX: Final = 2**62
+"""Where a charge saturates: more than any limit, so unaffordable, and a spent total plus it still fits an int64."""
+LIMIT_UNITS_MAX: Final = 2**61
+"""The largest limit (2^21 rho). Spent totals stay below it too, because they stay below a limit."""
 _SIGMA_RANGE: Final = (2.0**-64, 2.0**64)
 # A float estimate est = fl(fl(norm) * fl(price)) carries three roundings of 2^-53 each: |est - true| < est * 2^-51.
 _SATURATED: Final = 2.0**62 * (1 + 2.0**-49)
@@ -76,6 +84,32 @@ def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
         raise ValueError("a squared norm must not be negative")
     price = _price_of_one(sigma_steps)
     return min(-(-norm_squared * price.numerator // price.denominator), CHARGE_UNITS_MAX)
+
+
+def units_down(rho: Fraction) -> int:
+    """The largest number of units not above `rho`.
+
+    Raises ValueError when rho is negative or above LIMIT_UNITS_MAX units.
+    """
+    units = rho.numerator * UNITS_PER_RHO // rho.denominator
+    if units < 0:
+        raise ValueError(f"rho must not be negative, got {rho}")
+    if units > LIMIT_UNITS_MAX:
+        raise ValueError(f"rho must be at most {LIMIT_UNITS_MAX // UNITS_PER_RHO}, got {rho}")
+    return units
+
+
+def rho_of_units(units: int) -> Decimal:
+    """The rho that `units` stand for, exactly, with as few digits as it has.
+
+    Raises ValueError when units are negative.
+    """
+    if units < 0:
+        raise ValueError(f"units must not be negative, got {units}")
+    twos = min(40, (units & -units).bit_length() - 1) if units > 0 else 40
+    places = 40 - twos
+    # The constructor is exact, whereas arithmetic would round to the caller's decimal context.
+    return Decimal(f"{(units >> twos) * 5**places}E-{places}")
 
 
 @lru_cache(maxsize=256)  # analysts ask again and again with the same noise, and a Fraction takes long to make

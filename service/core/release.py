@@ -1,12 +1,9 @@
 """The answer to one query: the exact sum over the active individuals, plus noise, and the charge of each.
 
-Feldman and Zrnic (2021), Algorithm 2, one round. Accounts are debited block by block, while a block is in cache; the
-caller commits charges and answer together before the answer leaves, or takes the charges back.
-
-The contributions of one block's individuals to a query: sparse integer vectors and their squared norms.
-
-The squared norms are those of the very integers that are summed, so the charge is for what is added (theory: the true
-charge). Everyone else has the zero vector: adds nothing, pays nothing.
+Feldman and Zrnic (2021), Algorithm 2, one round. Individuals come in blocks of sparse integer vectors with squared
+norms, those of the very integers that are summed, so that the charge is for what is added (theory: the true charge);
+everyone else has the zero vector, adds nothing and pays nothing. Accounts are debited block by block, while a block is
+in cache; the caller commits charges and answer together before the answer leaves, or takes the charges back.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,13 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform, kept, narrowest, uniform
+from service.core.arrays import Touched, first, is_uniform, kept, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
-from service.core.touched import Touched
 
 __all__ = ["Contributions", "Participants", "Release", "answer", "exact_sum"]
+
+
+_HALF_BITS = 32
+_SUMMED_MAX = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,10 +68,6 @@ class Contributions:
             total[0] += np.dot(self.values, entries.astype(np.int64))
         else:
             np.add.at(total, kept(entries, self.coordinates), kept(entries, self.values))
-
-
-_HALF_BITS = 32
-_SUMMED_MAX = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

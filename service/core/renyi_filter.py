@@ -12,9 +12,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform
-from service.core.touched import Touched
-from service.core.units import LIMIT_UNITS_MAX
+from service.core.arrays import Touched, first, is_uniform
+from service.core.charge import LIMIT_UNITS_MAX
 
 
 class FilterViolation(Exception):

@@ -11,9 +11,8 @@ from math import isqrt
 
 import numpy as np
 
-from service.core.arrays import Codes, Integers, take, uniform
+from service.core.arrays import Codes, Integers, Touched, take, uniform
 from service.core.release import Contributions
-from service.core.touched import Touched
 from service.engine.events import EventPage
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS

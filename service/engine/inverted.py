@@ -1,16 +1,13 @@
-"""The inverted index: the rows of a page by the value of one column, so that few of them need not be looked for.
+"""Inverted indexes: the rows of a page by the values of a column, or of two, so that few rows need not be looked for.
 
 An index suggests and never decides. It lists every row that holds a value, and may list a row that held it before its
 individual was erased; the caller tests the rows that come on the columns themselves. So an answer through the index
 is made of the very integers that a scan would have found.
 
-Rows are listed by one column, or by two together, as if these were one column with a code for each pair of values.
-
-The inverted indexes of the table of individuals: which there may be, and those that have been made.
-
-One of every column that can have one, and of a few pairs of columns: a condition on both of them then lists the people
-that it concerns and few others. A change of records brings new indexes of its pages along, built beside the
-old ones, so that no query has to index a page because an individual has joined.
+Of the table of individuals every column that can have an index may have one, and a few pairs of columns: a condition on
+both columns then lists the people that it concerns and few others. Two columns are listed as if they were one, with a
+code for each pair of values. A change of records brings new indexes of its pages along, built beside the old ones, so
+that no query has to index a page because an individual has joined.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +23,15 @@ from service.query.schema import CategoryColumn, Column, IntegerColumn
 
 Listing = tuple[str, ...]
 """The columns, one or two, by whose codes rows are listed."""
-
+Columns = Mapping[str, NDArray[np.unsignedinteger]]
+PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
+"""The codes of a column on one page."""
 VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
 PAIRS_MAX: Final = 2**14  # so many values of two columns together: their edges take as much room as the lists
+PAIRED_MAX: Final = 8
+"""So many pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
+INSERTED_MAX: Final = 16
+"""So many new individuals of a page are inserted into its lists; for more, sorting the page is as quick."""
 
 
 def is_indexed(column: Column) -> bool:
@@ -110,16 +113,6 @@ class InvertedPages:
         """The rows within each page listed under the codes from `low` to `high`: increasing under each code."""
         ends = zip(self._edges[:, low].tolist(), self._edges[:, high + 1].tolist(), self._pages, strict=True)
         return [page.rows[start:stop] for start, stop, page in ends]
-
-
-PAIRED_MAX: Final = 8
-"""So many pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
-INSERTED_MAX: Final = 16
-"""So many new individuals of a page are inserted into its lists; for more, sorting the page is as quick."""
-
-Columns = Mapping[str, NDArray[np.unsignedinteger]]
-PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
-"""The codes of a column on one page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Integers
+from service.core.charge import LIMIT_UNITS_MAX
 from service.core.renyi_filter import Accounts
-from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventPage, EventTable
 from service.engine.inverted import Built, Listing
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union

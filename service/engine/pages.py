@@ -1,12 +1,10 @@
-"""The unit in which everything by slot grows and is checkpointed.
+"""The page, the unit in which everything by slot grows and is checkpointed, and two counters beside each account.
 
-Two counters beside each account: the queries that charged an individual, and the queries that left it out.
-
-They are replayed from the ledger as spent totals are, so that counting does not read all entries. They stand
-here and not in the core: no charge, no limit and no answer depends on them.
-
-A query that touches a whole stretch is counted in one byte for each slot and counter, and the bytes of a page are added
-to its totals before they overflow: adding marks to bytes takes a fifth of the time of adding them to wider numbers.
+They count the queries that charged an individual, and those that left it out, and are replayed from the ledger as spent
+totals are, so that counting does not read all entries. They stand here and not in the core: no charge, no limit and no
+answer depends on them. A query that touches a whole stretch is counted in one byte for each slot and counter, and the
+bytes of a page are added to its totals before they overflow: adding marks to bytes takes a fifth of the time of adding
+them to wider numbers.
 """
 
 from collections.abc import Sequence
@@ -16,8 +14,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import FEW
-from service.core.touched import Touched
+from service.core.arrays import FEW, Touched
 from service.query.working_memory import PAGE_SLOTS
 
 __all__ = [
@@ -33,8 +30,14 @@ __all__ = [
     "union",
 ]
 
+
+Counts = NDArray[np.uint32]
+Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """A slot within its page is exactly a uint16."""
+_CHARGED, _LEFT_OUT = 0, 1
+_RECENT_MAX: Final = 255
+_PAGES_APART: Final = 37  # pages overflow at different queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,14 +85,6 @@ def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     if pages.size <= FEW:
         return np.array(sorted(set(pages.tolist())), dtype=np.int64)
     return np.flatnonzero(np.bincount(pages))
-
-
-Counts = NDArray[np.uint32]
-Slots = NDArray[np.int64]
-
-_CHARGED, _LEFT_OUT = 0, 1
-_RECENT_MAX: Final = 255
-_PAGES_APART: Final = 37  # pages overflow at different queries
 
 
 class Counters:

@@ -1,10 +1,7 @@
-"""Which rows a predicate selects, on the codes themselves.
+"""Which rows a predicate selects, on the codes themselves, and which lists of an inverted index lead to them.
 
 `low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
-large. NULL is the code above the domain, so it comes out large too, and every
-range is false for it by itself.
-
-The way to a predicate's rows: which lists of an inverted index cover them, and whether reading those is worth it.
+large. NULL is the code above the domain, so it comes out large too, and every range is false for it by itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +21,23 @@ from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE
 
 Select = Callable[[Mapping[str, Codes], Mask], None]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
+Rows = NDArray[np.unsignedinteger]
+Indexes = Mapping[Listing, InvertedPages]
+_LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
+_CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRange:
+    """The codes from `low` to `high` of one listing."""
+
+    listing: Listing
+    low: int
+    high: int
+
+
+Cover = tuple[CodeRange, ...]
+"""Stretches that together list every row of a predicate, and others beside."""
 
 
 def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
@@ -70,6 +84,51 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
             return frozenset[str]().union(*(columns_of(part) for part in parts))
         case _:
             return frozenset()
+
+
+def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:
+    """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
+    match predicate:
+        case Within(column, low, high) if listed((column,)):
+            return ((CodeRange((column,), low, high),),)
+        case Among(column, codes) if listed((column,)) and len(codes) <= _LISTS_MAX:
+            return (tuple(CodeRange((column,), code, code) for code in codes),)
+        case Conjunction(parts):
+            return _of_any(tuple(_narrowed(parts)), codings, listed)
+        case Disjunction(parts):
+            return _of_all([covers(part, codings, listed) for part in parts])
+        case Nothing():
+            return ((),)
+        case _:
+            return ()
+
+
+def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
+    """The listings whose indexes the covers read."""
+    return frozenset(stretch.listing for cover in covers for stretch in cover)
+
+
+def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
+    """The cover that lists the fewest of `rows` rows; None: better scan."""
+    counts = [sum(indexes[each.listing].count(each.low, each.high) for each in cover) for cover in covers]
+    fewest = min(counts, default=rows)
+    is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
+    return covers[counts.index(fewest)] if is_short and counts else None
+
+
+def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
+    """The rows that a cover lists, increasing, each once. The indexes are of pages of `page_rows` rows each."""
+    lists = [indexes[stretch.listing].rows(stretch.low, stretch.high) for stretch in cover]
+    if len(cover) == 1 and cover[0].low == cover[0].high:
+        pages = lists[0]
+    else:
+        pages = [_merged(listed) for listed in zip(*lists, strict=True)]
+    if not pages:
+        return np.empty(0, dtype=np.int64)
+    rows = np.concatenate(pages, dtype=np.int64)
+    if len(pages) > 1:
+        rows += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
+    return rows
 
 
 def _constant(*, value: bool) -> Select:
@@ -145,71 +204,6 @@ def _combined(operation: np.ufunc, parts: Sequence[Select]) -> Select:
             operation(out, part_out, out=out)
 
     return select
-
-
-Rows = NDArray[np.unsignedinteger]
-Indexes = Mapping[Listing, InvertedPages]
-
-_LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
-_CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
-
-
-@dataclass(frozen=True, slots=True)
-class CodeRange:
-    """The codes from `low` to `high` of one listing."""
-
-    listing: Listing
-    low: int
-    high: int
-
-
-Cover = tuple[CodeRange, ...]
-"""Stretches that together list every row of a predicate, and others beside."""
-
-
-def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:
-    """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
-    match predicate:
-        case Within(column, low, high) if listed((column,)):
-            return ((CodeRange((column,), low, high),),)
-        case Among(column, codes) if listed((column,)) and len(codes) <= _LISTS_MAX:
-            return (tuple(CodeRange((column,), code, code) for code in codes),)
-        case Conjunction(parts):
-            return _of_any(tuple(_narrowed(parts)), codings, listed)
-        case Disjunction(parts):
-            return _of_all([covers(part, codings, listed) for part in parts])
-        case Nothing():
-            return ((),)
-        case _:
-            return ()
-
-
-def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
-    """The listings whose indexes the covers read."""
-    return frozenset(stretch.listing for cover in covers for stretch in cover)
-
-
-def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
-    """The cover that lists the fewest of `rows` rows; None: better scan."""
-    counts = [sum(indexes[each.listing].count(each.low, each.high) for each in cover) for cover in covers]
-    fewest = min(counts, default=rows)
-    is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
-    return covers[counts.index(fewest)] if is_short and counts else None
-
-
-def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
-    """The rows that a cover lists, increasing, each once. The indexes are of pages of `page_rows` rows each."""
-    lists = [indexes[stretch.listing].rows(stretch.low, stretch.high) for stretch in cover]
-    if len(cover) == 1 and cover[0].low == cover[0].high:
-        pages = lists[0]
-    else:
-        pages = [_merged(listed) for listed in zip(*lists, strict=True)]
-    if not pages:
-        return np.empty(0, dtype=np.int64)
-    rows = np.concatenate(pages, dtype=np.int64)
-    if len(pages) > 1:
-        rows += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
-    return rows
 
 
 def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:

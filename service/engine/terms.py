@@ -13,7 +13,7 @@ from service.core.arrays import Codes, Integers, first, is_uniform, take, unifor
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
 from service.query.columns import Coding, rounded
 from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
-from service.query.vectors import shifted
+from service.query.scale import shifted
 
 TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate
 NORM_SQUARED_MAX = 2**61

@@ -1,14 +1,12 @@
-"""The public integer coding of a column.
+"""The columns that a query reads, stored or calculated, and their public integer codings.
 
-A column is held as small unsigned integers, so that comparisons and sums are exact in any order of evaluation.
-The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for what
-is counted nowhere.
+A column is held as small unsigned integers, so that comparisons and sums are exact in any order of evaluation. The
+coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for what is
+counted nowhere.
 
-The columns that a query reads: stored ones, the individuals' own in queries of events, and calculated ones.
-
-A calculated column has a public integer coding like a stored one, worked out from declared bounds by interval
-arithmetic, so that conditions, groups, sums, charges and costs need not know that it is not stored. A formula is
-evaluated by itself on each row, in whole steps; NULL in, NULL out.
+A calculated column has a coding like a stored one, worked out from declared bounds by interval arithmetic, so that
+conditions, groups, sums, charges and costs need not know that it is not stored. A formula is evaluated by itself on
+each row, in whole steps; NULL in, NULL out.
 """
 
 from collections.abc import Hashable

@@ -29,8 +29,11 @@ from service.query.expressions_ast import (
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, position_of
 
+DEPTH_MAX = 16
+CONDITIONS_MAX = 4096
 GAPS_MAX = 16  # up to so many ranges are cheaper to test than a list of codes
 CODES_MAX = 2**16
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,30 @@ class Disjunction:
 
 
 Predicate = Within | Among | Null | All | Nothing | Conjunction | Disjunction
+
+
+def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
+    """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
+    if where is None:
+        return All()
+    nodes = _nodes(where)
+    literals = sum(2 if isinstance(node, Between) else isinstance(node, Comparison) for node in nodes)
+    if len(nodes) + literals > CONDITIONS_MAX:
+        raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
+    if sum(len(node.in_[1]) for node in nodes if isinstance(node, In)) > LISTED_MAX:
+        raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
+    return _reduced(where, columns, negated=False, field="where")
+
+
+def listed_codes(predicate: Predicate) -> int:
+    """How many codes the lists of a predicate have, all of them together."""
+    match predicate:
+        case Conjunction(parts) | Disjunction(parts):
+            return sum(map(listed_codes, parts))
+        case Among(_, codes):
+            return len(codes)
+        case _:
+            return 0
 
 
 def within(column: str, low: int, high: int, *, span: int) -> Predicate:
@@ -138,35 +165,6 @@ def _flat(
             yield from part.parts
         elif part != neutral:
             yield part
-
-
-DEPTH_MAX = 16
-CONDITIONS_MAX = 4096
-_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-
-
-def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
-    """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
-    if where is None:
-        return All()
-    nodes = _nodes(where)
-    literals = sum(2 if isinstance(node, Between) else isinstance(node, Comparison) for node in nodes)
-    if len(nodes) + literals > CONDITIONS_MAX:
-        raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
-    if sum(len(node.in_[1]) for node in nodes if isinstance(node, In)) > LISTED_MAX:
-        raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
-    return _reduced(where, columns, negated=False, field="where")
-
-
-def listed_codes(predicate: Predicate) -> int:
-    """How many codes the lists of a predicate have, all of them together."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(map(listed_codes, parts))
-        case Among(_, codes):
-            return len(codes)
-        case _:
-            return 0
 
 
 def _nodes(where: Condition) -> list[Condition]:

@@ -1,15 +1,9 @@
-"""The common form of the parts of a query as JSON: they are closed, and most are told by their one key.
+"""Values and conditions of the query language, version 1, as the JSON on the wire reads them.
 
-A tag of a union is that key in parentheses, so that in pydantic's error locations it is not taken for a key.
-
-Values of a row: columns, literals and what is calculated from them, as the JSON on the wire reads them.
-
-Every value is total: where a column has none the result has none, and no operation can fail on any data, because all
-bounds follow from the declared ones.
-
-Which rows: the conditions of version 1 of the query language, as the JSON on the wire reads them.
-
-`service.query.conditions` gives a condition its meaning in a table.
+A part of a query is closed, and most are told by their one key. A tag of a union is that key in parentheses, so that in
+pydantic's error locations it is not taken for a key. Every value is total: where a column has none the result has none,
+and no operation can fail on any data, because all bounds follow from the declared ones. `service.query.conditions`
+gives a condition its meaning in a table.
 """
 
 from typing import Annotated, ClassVar, Literal, TypeVar
@@ -21,7 +15,9 @@ from pydantic_core import PydanticCustomError
 from service.query.schema import doc, optional
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
-
+EDGES_MAX = 10_001
+PARTS_MAX = 4096  # of a conjunction or disjunction
+LISTED_MAX = 2**15  # literals of `in`
 Part = TypeVar("Part")
 Name = Annotated[str, Field(min_length=1, max_length=63)]
 
@@ -49,8 +45,6 @@ def only_key(node: object) -> str | None:
         return f"({next(iter(node))})" if len(node) == 1 else None
     return f"({getattr(node, 'KIND', None)})"
 
-
-EDGES_MAX = 10_001
 
 Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
 Value = bool | Number | Annotated[str, Field(max_length=1000)]
@@ -128,6 +122,7 @@ Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(litera
 """The same, or a literal."""
 Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 
+
 # Parts of a column, to group by
 
 
@@ -190,11 +185,6 @@ GroupKey = Annotated[
         custom_error_message="must be the name of a column, or an object with exactly one of the keys bin, bucket",
     ),
 ]
-
-
-PARTS_MAX = 4096  # of a conjunction or disjunction
-LISTED_MAX = 2**15  # literals of `in`
-
 Pair = Annotated[
     tuple[Row, Operand], Strict(strict=False), doc("The value of the row, and a literal or another value.")
 ]

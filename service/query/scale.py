@@ -3,8 +3,6 @@
 All of it is a function of the query, the declared bounds and the dataset's capacity, and so may be shown to anyone and
 may refuse a query. The clip is kept in integers and exact fractions, because the clip that the engine enforces and the
 worst case that the analyst is told must be the same number.
-
-The noise that a query asks for, in each of the four ways to say so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +11,22 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor, inf, ldexp, nextafter, sqrt
 
-from service.core.charge import worst_case_units
-from service.core.interval import half_width_steps, sigma_steps_within
-from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
-from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
+import numpy as np
+
+from service.core.arrays import Integers
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, half_width_steps, sigma_steps_within
 from service.query.columns import rounded
 from service.query.language import HalfWidth, Noise, Rho, Share, Sigma
 from service.query.problems import QueryProblem
-from service.query.vectors import Vectors
+
+BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
+SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
+TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
+NORM_SQUARED_MAX = 2**61
+STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
+ENTRY_BITS_MAX = 54
+_ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,44 +88,27 @@ class WorstCase:
 Precision = FixedSigma | FixedHalfWidth | WorstCase
 
 
-def precision_of(noise: Noise, *, budget_units: int) -> Precision:
-    """The precision of `noise` on a dataset with this budget.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vectors:
+    """Some vectors (v of them, at least one) of at least one entry each, all of less than 2^54 in size."""
 
-    Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
-    """
-    match noise:
-        case Sigma():
-            return FixedSigma(field="noise.sigma", sigma=noise.sigma)
-        case Rho():
-            units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
-            return WorstCase(field="noise.rho", units=units)
-        case Share():
-            units = floor(Fraction(noise.share) * budget_units)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
-            return WorstCase(field="noise.share", units=units)
-        case HalfWidth():
-            if 1 - noise.confidence == 1:
-                raise QueryProblem.of("noise.confidence", "is too small for an interval")
-            return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
+    starts: Integers  # (v,) where the entries of each begin
+    entries: Integers  # (n,) one vector's after another's
 
+    def largest_squared(self, shift: int) -> int:
+        """The squared norm of the longest vector, exactly, with entries times 2^shift, rounded half up if that is less.
 
-def half_width_95(*, sigma: float, grid_log2: int) -> float:
-    """The least multiple of the grid within which the noise is with a probability of at least 0.95.
-
-    In query units, like sigma. It is the probability of holding what was counted: the sum over the active individuals,
-    clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
-    """
-    return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)
-
-
-BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
-SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
-TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
-NORM_SQUARED_MAX = 2**61
-STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
+        Doubles choose the few vectors that may be the longest, and integers decide.
+        """
+        if shift > 0:
+            return self.largest_squared(0) << (2 * shift)
+        entries = shifted(self.entries, shift)
+        about = np.add.reduceat(np.square(entries.astype(np.float64)), self.starts)
+        stops = np.append(self.starts[1:], entries.size)
+        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
+        different = {tuple(entries[self.starts[each] : stops[each]].tolist()) for each in longest}
+        largest: int = max(sum(entry * entry for entry in vector) for vector in different)
+        return largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +189,48 @@ def scale_of(request: ScaleRequest) -> Scale:
     """
     has_vectors = any(extent.vectors is not None for extent in request.extents)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
+
+
+def precision_of(noise: Noise, *, budget_units: int) -> Precision:
+    """The precision of `noise` on a dataset with this budget.
+
+    Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
+    """
+    match noise:
+        case Sigma():
+            return FixedSigma(field="noise.sigma", sigma=noise.sigma)
+        case Rho():
+            units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
+            return WorstCase(field="noise.rho", units=units)
+        case Share():
+            units = floor(Fraction(noise.share) * budget_units)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
+            return WorstCase(field="noise.share", units=units)
+        case HalfWidth():
+            if 1 - noise.confidence == 1:
+                raise QueryProblem.of("noise.confidence", "is too small for an interval")
+            return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
+
+
+def half_width_95(*, sigma: float, grid_log2: int) -> float:
+    """The least multiple of the grid within which the noise is with a probability of at least 0.95.
+
+    In query units, like sigma. It is the probability of holding what was counted: the sum over the active individuals,
+    clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
+    """
+    return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)
+
+
+def shifted(steps: Integers, shift: int) -> Integers:
+    """`steps * 2**shift` of numbers of less than 2^54, rounded half up. To the left the caller knows that they fit."""
+    if shift >= 0:
+        return np.left_shift(steps, shift)
+    if shift < -ENTRY_BITS_MAX - 1:
+        return np.zeros_like(steps)
+    return np.right_shift(steps + (1 << (-shift - 1)), -shift)
 
 
 @lru_cache(maxsize=4096)

@@ -1,9 +1,14 @@
-"""The public schema of a dataset: which tables, columns and domains there are.
+"""The public schema of a dataset: which tables, columns and domains there are, and how they may be extended.
 
 Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made
 from them tells nothing about any individual. The wire form is the `tables` object of a registration.
+
+An extension may add categories, columns and tables and raise capacities; nothing else may change. An earlier schema's
+values keep their meaning: a category keeps its place, and with it its code and its label's place in a vector. Rows that
+were there before have NULL in a new column.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -11,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_vali
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
+from service.query.problems import FieldError
 
 __all__ = [
     "BooleanColumn",
@@ -26,6 +32,7 @@ __all__ = [
     "Schema",
     "Table",
     "doc",
+    "extension_errors",
     "optional",
 ]
 
@@ -305,3 +312,56 @@ def _check_names(key: str, columns: dict[str, Column] | dict[str, DataColumn]) -
         raise ValueError("the key is not a column: it names the individual and no query can mention it")
     if RESERVED_NAME in columns:
         raise ValueError(f"{RESERVED_NAME!r} cannot be a column: labels use the word")
+
+
+def extension_errors(old: Schema, new: Schema, *, capacity_old: int, capacity_new: int) -> list[FieldError]:
+    """The fields in which `new`, for at most `capacity_new` individuals, is no extension of `old`."""
+    errors = []
+    if capacity_new < capacity_old:
+        errors.append(FieldError(field="capacity", message=f"cannot be lowered; it is {capacity_old}"))
+    for name, table in old.tables.items():
+        place = f"tables.{name}"
+        extended = new.tables.get(name)
+        if extended is None:
+            errors.append(FieldError(field=place, message="cannot be removed"))
+        else:
+            errors += _table_errors(place, table, extended)
+            is_smaller = extended.rows_max(capacity_new) < table.rows_max(capacity_old)
+            if is_smaller and isinstance(table, EventsTable):
+                errors.append(FieldError(field=f"{place}.rows_capacity", message="cannot be lowered"))
+    return errors
+
+
+def _table_errors(place: str, old: Table, new: Table) -> Iterator[FieldError]:
+    fixed = ["kind", "key"]
+    if isinstance(old, EventsTable):
+        fixed += ["unknown_individuals", "rows_per_individual"]
+    for name in fixed:
+        if getattr(old, name) != getattr(new, name, None):
+            yield FieldError(field=f"{place}.{name}", message=f"cannot be changed; it is {getattr(old, name)}")
+    for name, column in old.columns.items():
+        where = f"{place}.columns.{name}"
+        extended = new.columns.get(name)
+        if extended is None:
+            yield FieldError(field=where, message="cannot be removed")
+        elif not _extends(column, extended):
+            yield FieldError(field=where, message=_message(column))
+    for name, column in new.columns.items():
+        if name not in old.columns and isinstance(column, BudgetColumn):
+            yield FieldError(field=f"{place}.columns.{name}", message="a column of type budget cannot be added")
+
+
+def _extends(old: Column | DataColumn, new: Column | DataColumn) -> bool:
+    if not (isinstance(old, CategoryColumn) and isinstance(new, CategoryColumn)):
+        return old == new
+    if old.categories is None or new.categories is None:
+        return old.categories is new.categories and (new.size or 0) >= (old.size or 0)
+    return new.categories[: len(old.categories)] == old.categories
+
+
+def _message(column: Column | DataColumn) -> str:
+    if not isinstance(column, CategoryColumn):
+        return "cannot be changed"
+    if column.categories is None:
+        return f"only its size can change, and not below {column.size}"
+    return "categories can only be added behind those that are there, which keep their order"

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import Integers
 from service.query.columns import REAL_BITS
-from service.query.scale import STEPS_MIN, Extent
-from service.query.vectors import Vectors
+from service.query.scale import STEPS_MIN, Extent, Vectors
 
 __all__ = ["SparseMatrix", "Triples", "is_whole", "matrix_of", "step_log2_of"]
 

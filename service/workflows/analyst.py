@@ -9,9 +9,9 @@ from uuid import UUID
 
 import orjson
 
-from service.accounting.coverage import coverage_certified, largest_countable_norm
+from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.budget import epsilon_of_units
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from service.query.language import Query
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission

@@ -12,7 +12,7 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.core.budget import budget_units, mu_of_units
-from service.core.units import rho_of_units, units_down
+from service.core.charge import rho_of_units, units_down
 from service.query.schema import Schema, doc
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, Unavailable
 from service.workflows.model.ledger_entry import genesis

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from service.core.units import units_down
+from service.core.charge import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal, Receipt

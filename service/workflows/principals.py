@@ -13,7 +13,7 @@ from hmac import compare_digest
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
-from service.core.units import rho_of_units, units_down
+from service.core.charge import rho_of_units, units_down
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, PrincipalRecord

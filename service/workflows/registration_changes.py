@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.query.extension import extension_errors
-from service.query.schema import Schema, doc
+from service.query.schema import Schema, doc, extension_errors
 from service.workflows.datasets import CAPACITY_MAX
 from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
 from service.workflows.model.rows import DatasetRecord, registration_digest

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.accounting.odometer import epsilon_time_uniform
-from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.accounting.statements import epsilon_time_uniform
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 BUDGETS = st.integers(1, LIMIT_UNITS_MAX)
 DELTAS = st.sampled_from([Decimal(text) for text in ("1e-400", "1e-12", "1e-6", "0.01", "0.5", "0.99")])

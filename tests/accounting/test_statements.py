@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.accounting.statements import AccountStatement, promise_of_limit, statement_of_account
 from service.core.budget import budget_units
-from service.core.units import UNITS_PER_RHO
+from service.core.charge import UNITS_PER_RHO
 
 
 # The replace-one epsilons of the theory note, for budgets of these epsilons at delta 1e-5.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.core.budget import budget_units, epsilon_of_units, mu_of_units
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from tests.api.documented import DOCS, Reader, blocks
 from tests.api.world import World
 

@@ -121,7 +121,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.foreign_packages_at_home, "service/store/postgres.py", "from starlette.requests import Request"),
         (rules.pure, "service/core/noise.py", "import os"),
         (rules.pure, "service/query/parse.py", "import logging"),
-        (rules.pure, "service/accounting/coverage.py", "async def f(): ..."),
+        (rules.pure, "service/accounting/statements.py", "async def f(): ..."),
         (rules.pure, "service/core/noise.py", "import numpy as np\nnp.random.default_rng()"),
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
 from service.workflows.ports.store import HeadMoved, Store

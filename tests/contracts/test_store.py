@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX
 from service.query.columns import coding_of
 from service.query.schema import Schema
 from service.workflows.model.errors import NameTaken

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from service.core.arrays import first, uniform
+from service.core.arrays import Touched, first, uniform
 from service.core.release import Contributions
-from service.core.touched import Touched
 
 
 def refuse_unsound(block: Contributions) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core import charge
-from service.core.charge import charge_units, wide_rounds, worst_case_units
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX, charge_units, wide_rounds, worst_case_units
 
 SIGMAS_OF_SMALL_DENOMINATOR = [0.25, 0.75, 1.0, 3.0, 20.0, 100.0, 1000.0, 25 * 2.0**27, 2.0**32, 23726565 * 2.0**-15]
 # Neighbours of powers of two put every charge within a float's error of an integer.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.core.interval import half_width_steps, sigma_steps_within
-from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, half_width_steps, sigma_steps_within
 
 REALS = mpmath.MPContext()
 REALS.dps = 60

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.core.arrays import Touched
+from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import Contributions, Release, answer, exact_sum
 from service.core.renyi_filter import Accounts
-from service.core.touched import Touched
-from service.core.units import UNITS_PER_RHO
 from tests.core.contributions import as_stretch, refuse_unsound
 from tests.core.injected import seeded
 from tests.core.releases import charged_in, charges_in, left_out_in, norms_squared_in, touched_in

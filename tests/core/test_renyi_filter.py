@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.core.arrays import Touched
+from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
 from service.core.renyi_filter import Accounts, FilterViolation
-from service.core.touched import Touched
-from service.core.units import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
 
 UNITS = st.one_of(st.integers(0, 5), st.integers(0, LIMIT_UNITS_MAX))
 CHARGES = st.one_of(st.integers(0, 5), st.integers(0, CHARGE_UNITS_MAX))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.units import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, UNITS_PER_RHO, rho_of_units, units_down
+from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, UNITS_PER_RHO, rho_of_units, units_down
 
 
 @given(st.fractions(min_value=0, max_value=2**21))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.core.units import LIMIT_UNITS_MAX
+from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
 from tests.engine.worlds import ROWS_MAX, SCHEMA
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import FEW
-from service.core.touched import Touched
+from service.core.arrays import FEW, Touched
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS, Counters, pages_of
 from tests.engine.worlds import SCHEMA

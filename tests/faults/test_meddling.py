@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness

@@ -13,8 +13,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Contributions
-from service.core.units import LIMIT_UNITS_MAX
 from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.model.analyst_views import StoredAnswer

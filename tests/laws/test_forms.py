@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from service.core.arrays import Touched
 from service.core.release import Contributions, Release, answer
 from service.core.renyi_filter import Accounts
-from service.core.touched import Touched
 from service.engine.evaluate import contributions
 from service.engine.pages import Counters
 from service.workflows.model.pieces import joined, pieces_digest, pieces_of

@@ -19,8 +19,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.core.arrays import Touched
 from service.core.release import Contributions, Release, answer
-from service.core.touched import Touched
 from service.engine import evaluate as engine
 from service.engine import tallies
 from service.engine.evaluate import contributions

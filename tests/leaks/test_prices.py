@@ -43,8 +43,7 @@ from loadtests.worst_data import (
     striped,
 )
 from loadtests.writer_work import work
-from service.core.charge import charge_units
-from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, charge_units
 from service.engine.memory import DatasetMemory
 from service.query.cost import Speed, cost_of
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX
 from service.query.schema import Schema
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord

@@ -206,7 +206,7 @@ MUTANTS = [
     Mutant(
         name="budget rounded up",
         incident="A limit of rho becomes a limit slightly above rho.",
-        file="service/core/units.py",
+        file="service/core/charge.py",
         find="units = rho.numerator * UNITS_PER_RHO // rho.denominator",
         put="units = -(-rho.numerator * UNITS_PER_RHO // rho.denominator)",
         killed_by="tests/core/test_units.py::test_units_down_is_the_largest_number_of_units_within_rho",
@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant(
         name="coverage certified a unit too far",
         incident="An answer says that everybody is in it, and somebody is not.",
-        file="service/accounting/coverage.py",
+        file="service/accounting/statements.py",
         find="return sum(prices) <= limit_floor_units",
         put="return sum(prices) <= limit_floor_units + 1",
         killed_by="tests/accounting/test_coverage.py::test_the_floor_itself_is_covered_and_a_unit_more_is_not",
@@ -337,7 +337,7 @@ MUTANTS = [
     Mutant(
         name="a half width without the grid",
         incident="The normal quantile is stated as 95 per cent: at sigma 1/2 it holds 68 of 100 answers, at 1 87.",
-        file="service/core/interval.py",
+        file="service/core/noise.py",
         find="max(0, ceil(_quantile(confidence) * sigma_steps - 0.5))",
         put="int(_quantile(confidence) * sigma_steps)",
         killed_by="tests/statistics/test_intervals.py::test_the_stated_half_width_covers_what_was_counted",
@@ -386,7 +386,7 @@ MUTANTS = [
     Mutant(
         name="a matrix costs its largest weight",
         incident="A row that adds to sixty-four functionals is charged at worst for one: an eighth of its vector.",
-        file="service/query/vectors.py",
+        file="service/query/scale.py",
         find="        largest: int = max(sum(entry * entry for entry in vector) for vector in different)\n",
         put="        largest: int = max(max(entry * entry for entry in vector) for vector in different)\n",
         killed_by="tests/query/test_functionals.py::test_the_bound_is_the_longest_column_times_the_rows",

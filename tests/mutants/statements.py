@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="the naive odometer",
         incident="The bound of one fixed time is shown at all times: two in a hundred exceed it where one may.",
-        file="service/accounting/odometer.py",
+        file="service/accounting/statements.py",
         find="return min(_bound(budget_units, level, delta) for level in range(finest + 1))",
         put="return _bound(spent_units, 0, delta)",
         killed_by="tests/accounting/test_odometer.py::test_it_is_the_least_bound_of_the_levels_that_hold_what_is_spent",
@@ -23,7 +23,7 @@ MUTANTS = [
     Mutant(
         name="a whole delta for every level",
         incident="The levels of the odometer fail one by one with delta, and together with many times that.",
-        file="service/accounting/odometer.py",
+        file="service/accounting/statements.py",
         find="2 * math.log(level + 1)",
         put="0 * math.log(level + 1)",
         killed_by="tests/accounting/test_odometer.py::test_the_levels_share_delta",

@@ -30,6 +30,6 @@ def test_names_are_distinct_and_many() -> None:
 
 def test_a_source_that_has_moved_on_is_noticed() -> None:
     """A bug that can no longer be made must not count as killed."""
-    gone = Mutant(name="gone", incident="x.", file="service/core/units.py", find="no such text", put="", killed_by="")
+    gone = Mutant(name="gone", incident="x.", file="service/core/charge.py", find="no such text", put="", killed_by="")
     with pytest.raises(DoesNotApply):
         gone.applied(ROOT)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
 from service.query.columns import coding_of

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.query.extension import extension_errors
-from service.query.schema import Schema
+from service.query.schema import Schema, extension_errors
 
 TABLES: dict[str, Any] = {
     "people": {

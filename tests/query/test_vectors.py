@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.problems import QueryProblem
-from service.query.scale import STEPS_MIN, Extent, FixedSigma, ScaleRequest, scale_of
-from service.query.vectors import Vectors, shifted
+from service.query.scale import STEPS_MIN, Extent, FixedSigma, ScaleRequest, Vectors, scale_of, shifted
 
 SIZES = st.integers(-(2**53) + 1, 2**53 - 1) | st.integers(-9, 9) | st.sampled_from([2**53 - 1, -(2**53) + 1, 0])
 LISTS = st.lists(st.lists(SIZES, min_size=1, max_size=5), min_size=1, max_size=6)

@@ -19,14 +19,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.accounting.odometer import epsilon_time_uniform
-from service.accounting.statements import AccountStatement, statement_of_account
-from service.core.arrays import Integers
+from service.accounting.statements import AccountStatement, epsilon_time_uniform, statement_of_account
+from service.core.arrays import Integers, Touched
 from service.core.budget import budget_units, epsilon_of_units
+from service.core.charge import UNITS_PER_RHO
 from service.core.release import Contributions, answer
 from service.core.renyi_filter import Accounts
-from service.core.touched import Touched
-from service.core.units import UNITS_PER_RHO
 from tests.core.injected import seeded
 
 PEOPLE: Final = 20_000

@@ -1,15 +1,15 @@
 """From a column's values to its public integer codes (service.query.columns): a batch at a time, no loop over rows.
 
 Bounds clip, lists of categories make NULL of what they do not hold, and only what cannot be a value of the column at
-all is reported.
-
-Dates and times of an upload, as whole days and seconds since 1970-01-01 in UTC.
-
-Values of an upload that are wrong or missing, as the readers of columns name them.
+all is reported. Dates and times become whole days and seconds since 1970-01-01 in UTC. The budget column becomes whole
+units, rounded down, so that no limit is above what was written.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -18,62 +18,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Mask
+from service.core.charge import rho_of_units, units_down
 from service.query.calendar import DAY_S, days_of, seconds_of
 from service.query.columns import Coding, coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
 
 Report = Callable[[Mask, str], None]
 """Takes which rows (n,) are wrong, and how."""
-
-
-class WrongType(TypeError):
-    """The column's own type can hold no value of the declared column."""
-
-
-def nulls_of(array: pa.Array) -> Mask:
-    """Which values (n,) are missing."""
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-_UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
-def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
-    """Days or seconds (n,), rounded down, 0 where missing or wrong; and which are missing. Raises WrongType.
-
-    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC; without one it is in UTC.
-    """
-    kind = array.type
-    if is_text or pa.types.is_string(kind):
-        return _of_text(array, report, is_date=is_date)
-    nulls = nulls_of(array)
-    if pa.types.is_date(kind):
-        days = array.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return days if is_date else days * DAY_S, nulls
-    if pa.types.is_timestamp(kind):
-        counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        return counts // (_UNITS_A_SECOND[kind.unit] * (DAY_S if is_date else 1)), nulls
-    raise WrongType(f"the column holds {kind}, not {'dates' if is_date else 'times'}")
-
-
-def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[np.int64], Mask]:
-    """Each different text is read once: a column of a million days holds a few thousand of them."""
-    read: Callable[[str], int | None] = days_of if is_date else seconds_of
-    encoded = pc.dictionary_encode(text)
-    values = [read(each) for each in encoded.dictionary.to_pylist()]
-    numbers = pa.array(values, type=pa.int64()).take(encoded.indices)
-    nulls = nulls_of(text)
-    wrong = nulls_of(numbers) & ~nulls
-    report(wrong, f"not a {'date: write it as 2026-03-31' if is_date else 'time: write it as 2026-03-31T23:59:59Z'}")
-    return numbers.fill_null(0).to_numpy(zero_copy_only=False), nulls
-
-
 CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn
-
+DATASET_BUDGET = -1
+"""Stands for the dataset's own budget, where an individual brings no limit."""
+_UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INT64_DIGITS_MAX = 19
 _BOOLEANS = ("false", "true", "0", "1")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_CHARACTERS_MAX = 100
+
+
+class WrongType(TypeError):
+    """The column's own type can hold no value of the declared column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,6 +76,53 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
             return _code_reals(column, coding, array, report, is_text=is_text)
 
 
+class LimitReader:
+    """Reads limits; each text is worked out once, as most individuals share theirs."""
+
+    def __init__(self, budget_units: int) -> None:
+        self._budget_units = budget_units
+        self._known: dict[str, int] = {}
+
+    def units(self, array: pa.Array, report: Report) -> NDArray[np.int64]:
+        """Units (n,) of a batch of text or numbers, DATASET_BUDGET where missing. Raises WrongType."""
+        encoded = _written(array).dictionary_encode()
+        places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        units, wrong = [], {}
+        for place, text in enumerate(encoded.dictionary.to_pylist()):
+            try:
+                units.append(self._of(text))
+            except _WrongLimit as reason:
+                wrong[place] = str(reason)
+                units.append(DATASET_BUDGET)
+        for place, message in wrong.items():
+            report(places == place, message)
+        units_at = np.array([*units, DATASET_BUDGET], dtype=np.int64)
+        return units_at[np.asarray(places, dtype=np.int64)]
+
+    def _of(self, text: str) -> int:
+        if text not in self._known:
+            self._known[text] = _units(text, self._budget_units)
+        return self._known[text]
+
+
+def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
+    """Days or seconds (n,), rounded down, 0 where missing or wrong; and which are missing. Raises WrongType.
+
+    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC; without one it is in UTC.
+    """
+    kind = array.type
+    if is_text or pa.types.is_string(kind):
+        return _of_text(array, report, is_date=is_date)
+    nulls = nulls_of(array)
+    if pa.types.is_date(kind):
+        days = array.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return days if is_date else days * DAY_S, nulls
+    if pa.types.is_timestamp(kind):
+        counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return counts // (_UNITS_A_SECOND[kind.unit] * (DAY_S if is_date else 1)), nulls
+    raise WrongType(f"the column holds {kind}, not {'dates' if is_date else 'times'}")
+
+
 def integers_of_doubles(array: pa.Array, report: Report) -> pa.Array:
     """Doubles as the integers that they are, NaN as missing; another array as it is.
 
@@ -135,6 +147,23 @@ def text_of(array: pa.Array) -> pa.Array:
     if not pa.types.is_string(array.type):
         raise WrongType(f"the column holds {array.type}, not text")
     return array
+
+
+def nulls_of(array: pa.Array) -> Mask:
+    """Which values (n,) are missing."""
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[np.int64], Mask]:
+    """Each different text is read once: a column of a million days holds a few thousand of them."""
+    read: Callable[[str], int | None] = days_of if is_date else seconds_of
+    encoded = pc.dictionary_encode(text)
+    values = [read(each) for each in encoded.dictionary.to_pylist()]
+    numbers = pa.array(values, type=pa.int64()).take(encoded.indices)
+    nulls = nulls_of(text)
+    wrong = nulls_of(numbers) & ~nulls
+    report(wrong, f"not a {'date: write it as 2026-03-31' if is_date else 'time: write it as 2026-03-31T23:59:59Z'}")
+    return numbers.fill_null(0).to_numpy(zero_copy_only=False), nulls
 
 
 def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
@@ -250,3 +279,29 @@ def _matching(text: pa.Array, pattern: str, message: str, report: Report) -> pa.
         return text
     report(wrong, message)
     return pc.if_else(right, text, None)
+
+
+class _WrongLimit(ValueError):
+    """The text is no limit; the message says why."""
+
+
+def _units(text: str, budget_units: int) -> int:
+    """Whole units of a decimal. Huge exponents are compared, never expanded."""
+    try:
+        rho = Decimal(text) if len(text) <= _CHARACTERS_MAX and _DECIMAL.fullmatch(text) else None
+    except InvalidOperation:
+        rho = None
+    if rho is None:
+        raise _WrongLimit("not a decimal number of rho")
+    if rho < 0:
+        raise _WrongLimit("a limit must not be negative")
+    if rho >= rho_of_units(budget_units + 1):
+        raise _WrongLimit("the limit is above the dataset's budget")
+    return 0 if rho < rho_of_units(1) else units_down(Fraction(rho))
+
+
+def _written(array: pa.Array) -> pa.Array:
+    """Numbers as the shortest decimal that reads back as the same number, which is what was written."""
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+        return array.cast(pa.string())
+    return text_of(array)

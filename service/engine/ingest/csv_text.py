@@ -1,10 +1,8 @@
-"""CSV after RFC 4180: a header line, fields of bytes. What they mean the declared columns say; nothing is guessed.
+"""Batches of an upload's columns: from CSV after RFC 4180, whose fields are bytes, and from Parquet and Arrow streams.
 
-The names of an upload's columns against the declared ones: the same set, in any order.
-
-Parquet files and Arrow streams: columns that carry types of their own.
-
-Both are foreign memory layouts, so every array is validated in full before anything reads it.
+In CSV the declared columns say what a field means, and nothing is guessed. Parquet and Arrow carry types of their own;
+both are foreign memory layouts, so every array is validated in full before anything reads it. The names of the columns
+are the declared ones, in any order.
 """
 
 import csv
@@ -21,25 +19,13 @@ import pyarrow.parquet as pq
 
 from service.engine.ingest.problems import Problems, RowsProblem
 
-
-def check_header(found: Sequence[str], declared: Collection[str]) -> None:
-    """Raises RowsProblem naming every duplicate, unknown and missing column."""
-    problems = Problems()
-    for name, count in Counter(found).items():
-        if count > 1:
-            problems.add("the column appears more than once", column=name)
-        if name not in declared:
-            problems.add("the column is not declared", column=name)
-    for name in declared:
-        if name not in found:
-            problems.add("the column is missing", column=name)
-    problems.raise_if_any()
-
-
 ROW_BYTES_MAX = 2**23  # the parser needs a whole row in one block
 DELIMITERS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 """The marks that may stand between fields, as messages show them."""
 _QUOTE = b'"'
+BATCH_ROWS = 2**16
+_INDEX = re.compile(r"__index_level_[0-9]+__")
+_UTF8_PROBLEM = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
 
 
 def csv_batches(
@@ -86,6 +72,42 @@ def lines_of_rows(source: BinaryIO, rows: Collection[int], *, delimiter: str = "
         return {}
     finally:
         text.detach()
+
+
+def parquet_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns `names`. Raises RowsProblem when the file, its columns or its text cannot be read."""
+    try:
+        file = pq.ParquetFile(source)
+        found = _without_index(file.schema_arrow.names, names)
+        check_header(found, names)
+        yield from _checked(file.iter_batches(batch_size=BATCH_ROWS, columns=found))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise RowsProblem.of("the body is not a readable Parquet file") from error
+
+
+def arrow_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """The same from an Arrow IPC stream."""
+    try:
+        reader = pa.ipc.open_stream(source)
+        found = _without_index(reader.schema.names, names)
+        check_header(found, names)
+        yield from _checked(batch.select(found) for batch in reader)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise RowsProblem.of("the body is not a readable Arrow stream") from error
+
+
+def check_header(found: Sequence[str], declared: Collection[str]) -> None:
+    """Raises RowsProblem naming every duplicate, unknown and missing column."""
+    problems = Problems()
+    for name, count in Counter(found).items():
+        if count > 1:
+            problems.add("the column appears more than once", column=name)
+        if name not in declared:
+            problems.add("the column is not declared", column=name)
+    for name in declared:
+        if name not in found:
+            problems.add("the column is missing", column=name)
+    problems.raise_if_any()
 
 
 def _starts(text: TextIOWrapper, rows: Collection[int], delimiter: str) -> Iterator[tuple[int, int]]:
@@ -161,33 +183,6 @@ def _reason(error: pa.ArrowInvalid, watched: _Watched) -> str:
     if "straddling" in str(error):
         return f"a row is longer than {ROW_BYTES_MAX} bytes"
     return "the file cannot be read as CSV (RFC 4180)"
-
-
-BATCH_ROWS = 2**16
-_INDEX = re.compile(r"__index_level_[0-9]+__")
-_UTF8_PROBLEM = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
-
-
-def parquet_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns `names`. Raises RowsProblem when the file, its columns or its text cannot be read."""
-    try:
-        file = pq.ParquetFile(source)
-        found = _without_index(file.schema_arrow.names, names)
-        check_header(found, names)
-        yield from _checked(file.iter_batches(batch_size=BATCH_ROWS, columns=found))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise RowsProblem.of("the body is not a readable Parquet file") from error
-
-
-def arrow_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """The same from an Arrow IPC stream."""
-    try:
-        reader = pa.ipc.open_stream(source)
-        found = _without_index(reader.schema.names, names)
-        check_header(found, names)
-        yield from _checked(batch.select(found) for batch in reader)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise RowsProblem.of("the body is not a readable Arrow stream") from error
 
 
 def _without_index(found: Collection[str], declared: Collection[str]) -> list[str]:

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from service.core.arrays import Codes, Mask
-from service.engine.ingest.columns import Report, WrongType, code_column, nulls_of, text_of
+from service.engine.ingest.columns import LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import arrow_batches, csv_batches, lines_of_rows, parquet_batches
-from service.engine.ingest.limits import LimitReader
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.rows import Keys, Rows
@@ -28,8 +27,35 @@ from service.query.schema import (
     Table,
 )
 
+CSV = "text/csv"
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
+ROWS_MAX = 2**26
+KEY_CHARACTERS_MAX = 256
 KEYS_AT_ONCE: Final = 2**12
 """So many become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
+_KEY_TYPES: JsonTypes = frozenset({str, int})
+
+
+def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int, delimiter: str = ",") -> Rows:
+    """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
+
+    `delimiter` is the mark between fields, of CSV alone.
+    Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
+    """
+    problems = Problems()
+    upload = _Upload(table, budget_units, problems)
+    is_text = content_type in {CSV, NDJSON}
+    for batch in _batches(source, content_type, table, problems, delimiter):
+        upload.add(batch, is_text=is_text)
+    upload.check_keys()
+    if content_type == CSV:
+        rows = {error.row for error in problems.first() if error.row is not None}
+        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=delimiter))
+    problems.raise_if_any()
+    return upload.rows()
 
 
 class ArrowKeys(Keys):
@@ -68,34 +94,6 @@ class ArrowKeys(Keys):
         """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
         encoded = self._keys.combine_chunks().dictionary_encode()
         return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)
-
-
-CSV = "text/csv"
-NDJSON = "application/x-ndjson"
-PARQUET = "application/vnd.apache.parquet"
-ARROW = "application/vnd.apache.arrow.stream"
-CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
-ROWS_MAX = 2**26
-KEY_CHARACTERS_MAX = 256
-
-
-def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int, delimiter: str = ",") -> Rows:
-    """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
-
-    `delimiter` is the mark between fields, of CSV alone.
-    Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
-    """
-    problems = Problems()
-    upload = _Upload(table, budget_units, problems)
-    is_text = content_type in {CSV, NDJSON}
-    for batch in _batches(source, content_type, table, problems, delimiter):
-        upload.add(batch, is_text=is_text)
-    upload.check_keys()
-    if content_type == CSV:
-        rows = {error.row for error in problems.first() if error.row is not None}
-        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=delimiter))
-    problems.raise_if_any()
-    return upload.rows()
 
 
 def _batches(
@@ -241,9 +239,6 @@ def _decoded(value: bytes) -> str | None:
         return value.decode()
     except UnicodeDecodeError:
         return None
-
-
-_KEY_TYPES: JsonTypes = frozenset({str, int})
 
 
 def _json_types(column: Column) -> JsonTypes:

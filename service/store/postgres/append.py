@@ -16,7 +16,7 @@ from struct import Struct, pack
 from typing import Any, Final
 from uuid import UUID
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,

@@ -17,9 +17,9 @@ from uuid import UUID
 import numpy as np
 import orjson
 
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.noise import ERROR, SIGMA_STEPS_MAX, Entropy, rounded_gaussian
 from service.core.release import answer
-from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.cost import Speed

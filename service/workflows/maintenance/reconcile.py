@@ -17,8 +17,8 @@ from uuid import UUID, uuid4
 import numpy as np
 import rfc8785
 
+from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, rho_of_units
 from service.core.release import exact_sum
-from service.core.units import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, rho_of_units
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of

@@ -20,10 +20,9 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, compress, first, kept, narrowest, uniform
+from service.core.arrays import Integers, Touched, compress, first, kept, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.release import Participants
-from service.core.touched import Touched
 
 __all__ = [
     "CONTENT_BYTES_MAX",

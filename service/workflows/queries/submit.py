@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from service.accounting.coverage import largest_countable_norm
+from service.accounting.statements import largest_countable_norm
 from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost

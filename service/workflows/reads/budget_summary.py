@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from service.engine.pages import PAGE_SLOTS
 from service.query.words import in_words
 from service.workflows.model.errors import Unavailable

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import kept
-from service.core.charge import charge_units
-from service.core.units import rho_of_units
+from service.core.charge import charge_units, rho_of_units
 from service.query.plan import Plan
 from service.query.schema import doc
 from service.workflows.model.views import LedgerSequence, NoiseSigma, QueryWords, WorstCaseRho

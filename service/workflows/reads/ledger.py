@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from service.accounting.statements import statement_of_account
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.ledger_entry import EntryRecord, public_facts

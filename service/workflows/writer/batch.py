@@ -16,10 +16,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.accounting.coverage import coverage_certified, largest_countable_norm
+from service.accounting.statements import coverage_certified, largest_countable_norm
+from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.noise import Entropy
 from service.core.release import Contributions, Release, answer
-from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.failpoints import reach
 from service.query.plan import Plan
 from service.query.scale import half_width_95

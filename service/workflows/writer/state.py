@@ -11,9 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers
+from service.core.arrays import Codes, Integers, Touched
 from service.core.release import Contributions, Participants, Release
-from service.core.touched import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.core.units import rho_of_units
+from service.core.charge import rho_of_units
 from tests.api.world import World
 
 SPENT = str(rho_of_units(-(-(2**40) // 800)))  # one count at sigma 20: 1 / (2 * 20^2), rounded up to a unit

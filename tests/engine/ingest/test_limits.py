@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.units import rho_of_units, units_down
+from service.core.charge import rho_of_units, units_down
 from tests.engine.ingest.uploads import ARROW, BUDGET, CSV, NDJSON, PARQUET, arrow, csv, ndjson, parquet, problems, read
 from tests.engine.ingest.uploads import with_limits as table
 

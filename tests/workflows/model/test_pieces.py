@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.arrays import uniform
+from service.core.arrays import Touched, uniform
 from service.core.release import Participants
-from service.core.touched import Touched
 from service.workflows.model.pieces import (
     CONTENT_BYTES_MAX,
     STRETCH_SLOTS,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.accounting.odometer import epsilon_time_uniform
-from service.core.units import units_down
+from service.accounting.statements import epsilon_time_uniform
+from service.core.charge import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal

@@ -10,7 +10,7 @@ import orjson
 import psycopg
 import pytest
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.charge import CHARGE_UNITS_MAX
 from service.query.parse import parse_query
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.views import Principal

@@ -16,8 +16,8 @@ from uuid import UUID
 import numpy as np
 
 from service.core.arrays import Integers
+from service.core.charge import CHARGE_UNITS_MAX
 from service.core.release import exact_sum
-from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
 from service.workflows.maintenance.verify.journal import JournalState

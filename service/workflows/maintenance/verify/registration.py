@@ -15,7 +15,7 @@ from typing import Final
 import rfc8785
 
 from service.core.budget import budget_units
-from service.core.units import UNITS_PER_RHO
+from service.core.charge import UNITS_PER_RHO
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory, registration_digest

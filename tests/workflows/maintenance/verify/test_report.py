@@ -10,8 +10,8 @@ import orjson
 import psycopg
 import pytest
 
+from service.core.arrays import Touched
 from service.core.renyi_filter import Accounts
-from service.core.touched import Touched
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
 from service.workflows.individual import lowering, pausing

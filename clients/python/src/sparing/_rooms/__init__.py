@@ -5,10 +5,9 @@ renamed to `sparing._rooms` (hatch_build.py). Only `sparing.testing` imports the
 """
 
 from service.core.budget import budget_units, epsilon_of_units, mu_of_units
-from service.core.charge import worst_case_units
+from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
-from service.core.units import UNITS_PER_RHO, rho_of_units, units_down
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.calendar import days_of, seconds_of
