@@ -7,10 +7,11 @@ import pytest
 from tests.faults.falling import lose_database
 from tests.faults.machine import machine
 from tests.faults.replicas import Nursery
+from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 
-KILLS = 5
+KILLS = times(3, 5)
 
 
 def test_a_database_that_is_killed_goes_on_where_it_was(
