@@ -59,8 +59,8 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 	@.venv/bin/python -m loadtests.peers.install
 	@.venv/bin/python -m loadtests.bench_peers
 
-soak: .venv/.dev-ok ## The slow tests with all repetitions, then faults for an hour, or ARGS="--minutes N"; see tests/records
-	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto -m "slow and not browser"
+soak: .venv/.dev-ok ## All tests with all repetitions, then faults for an hour, or ARGS="--minutes N"; see tests/records
+	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto -m "not browser"
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in

@@ -103,6 +103,7 @@ class TestValid:
         assert document["openapi"].startswith("3.1")
         schemathesis.openapi.from_dict(document).validate()
 
+    @pytest.mark.slow
     def test_the_validator_bites(self, document: Document) -> None:
         """A response without its description is not valid."""
         del document["paths"]["/livez"]["get"]["responses"]["200"]["description"]
@@ -323,6 +324,7 @@ def test_every_query_compiles() -> None:
     assert {key for body in asked for key in body["noise"]} == {"sigma", "rho", "share", "half_width", "confidence"}
 
 
+@pytest.mark.slow
 async def test_the_service_answers_as_the_examples_say() -> None:
     """Sent one after the other to an empty service, each gets the shown response but for ids, times and noise."""
     world = empty_world()

@@ -81,6 +81,7 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
         assert conjunction(sieve.condition for sieve in sieves) == plan.predicate
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(records=people(), query=queries("people"))
 def test_a_record_counts_as_its_values_say(records: dict[int, Row], query: dict[str, Any]) -> None:
@@ -93,6 +94,7 @@ def test_a_record_counts_as_its_values_say(records: dict[int, Row], query: dict[
     check(vectors(plan, memory_of(records)), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_an_individual_is_the_sum_of_their_events(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.release import Contributions
@@ -18,6 +18,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from tests.core.contributions import as_list, refuse_unsound
+from tests.rotation import times
 
 SCHEMA = Schema.model_validate(
     {
@@ -88,6 +89,7 @@ def add(memory: DatasetMemory, added: Rows) -> None:
 
 @pytest.mark.parametrize("rows_max", [1, 3, tallies.TALLY_ROWS])
 @pytest.mark.parametrize("name", QUERIES)
+@settings(max_examples=times(34, 100))
 @given(st.data())
 def test_a_tally_gives_the_vectors_of_all_rows(name: str, rows_max: int, data: st.DataObject) -> None:
     """As the same query with a condition that every row meets, before and after rows come and go."""

@@ -89,12 +89,7 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
             f"--junitxml={report}",
         ]
         command = [sys.executable, "-m", "pytest", *options, *nodes]
-        environment = os.environ | {
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "CI": "1",
-            "SPARING_TEST_TURN": "0",
-            "PYTHONPATH": str(copy),
-        }
+        environment = os.environ | SAME_EVERY_TIME | {"PYTHONPATH": str(copy)}
         try:
             run = subprocess.run(
                 command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False

@@ -102,6 +102,7 @@ print(*map(int, answer.values))
 """
 
 
+@pytest.mark.slow
 def test_the_fake_of_a_wheel_answers_without_the_server(client_wheel: Path, tmp_path: Path) -> None:
     """Its copy of the rooms is whole, and brings neither `service` nor pyarrow; `import sparing` loads none of it."""
     command = [sys.executable, "-I", "-S", "-W", "error", "-c", FAKE, str(client_wheel), sysconfig.get_path("purelib")]

@@ -69,6 +69,7 @@ def test_a_longer_list_of_values_is_another_shape() -> None:
     assert costs.of(padded).working_bytes < costs.of(long[1]).working_bytes
 
 
+@pytest.mark.slow
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
     """Of whatever query."""
@@ -214,6 +215,7 @@ def test_every_kind_of_work_raises_the_cost(less: dict[str, Any], more: dict[str
     assert cheap.time_ns < dear.time_ns
 
 
+@pytest.mark.slow
 @given(asked=queries(), sigma=st.sampled_from([11.0, 99.0]))
 def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any], sigma: float) -> None:
     """How the JSON is spaced and ordered."""
@@ -306,6 +308,7 @@ def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
     assert {each.__module__ for each in hints["table"].__args__} == {"service.query.schema"}
 
 
+@pytest.mark.slow
 @given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
 def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:
     """In whatever it is slower."""

@@ -166,6 +166,7 @@ def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
         assert compiled.dimension == 2**20
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(queries())
 def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:

@@ -70,6 +70,7 @@ def printed(how: str) -> list[str]:
     return ran.stdout.split()
 
 
+@pytest.mark.slow
 def test_large_blocks_are_not_given_back_to_the_kernel() -> None:
     """Twenty blocks of eight megabytes bring hardly any page anew, and tens of thousands otherwise."""
     accepted, faults = printed("kept")

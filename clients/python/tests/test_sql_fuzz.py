@@ -159,6 +159,7 @@ def examples() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_outcome_occurs() -> None:
     """Neither is all refused nor all translated."""
     found = Counter(map(outcome_of, examples()))

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.arrays import Touched, uniform
@@ -23,6 +23,7 @@ from service.workflows.model.pieces import (
     pieces_digest,
     pieces_of,
 )
+from tests.rotation import times
 
 SALT = bytes(range(32))
 SLOTS = 3 * STRETCH_SLOTS - 5
@@ -64,6 +65,7 @@ def pieces_for(people: dict[int, Person], measure: Measure = Measure.NORMS, *, l
 
 
 @pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
 def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
     """For few people and for many, in one piece or several."""
@@ -116,6 +118,8 @@ def test_an_amount_takes_the_bytes_that_the_largest_needs(largest: int, width: i
     assert joined(pieces).amounts.tolist() == [1] * SLOTS
 
 
+@pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 900, 5000, SLOTS - 17]), measure=st.sampled_from(Measure))
 def test_bytes_do_not_depend_on_the_form_of_blocks(people: dict[int, Person], crowd: int, measure: Measure) -> None:
     """One list, lists cut anywhere, stretches of a piece and of a page."""
