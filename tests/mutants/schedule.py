@@ -41,7 +41,7 @@ MUTANTS = [
         name="no turns without slots",
         incident="With slots off, one analyst's crowd is answered before anybody else's only query.",
         file="service/workflows/writer/queue.py",
-        find="self._turns.put(item.analyst_id, item.cost.time_ns, item)",
+        find="self._turns.put(item.turn, item.cost.time_ns, item)",
         put="self._turns.put(None, item.cost.time_ns, item)",
         killed_by="tests/workflows/test_turns.py::test_many_queries_of_one_analyst_do_not_delay_another_analyst[200]",
     ),

@@ -12,7 +12,6 @@ from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Final, TypeVar
-from uuid import UUID
 
 from service.core.noise import Entropy
 from service.workflows.admission.schedule import FairQueue, Reservation
@@ -76,7 +75,7 @@ class WriterQueue:
         self, record: DatasetRecord, entropy: Entropy, telemetry: Telemetry, exchange: ReplicaExchange
     ) -> None:
         self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
-        self._waiting: dict[UUID, int] = {}  # submissions, by analyst
+        self._waiting: dict[int, int] = {}  # submissions, by analyst
         self.tail = Tail()
         self._is_copy_waiting = False
         self._steps_half = 0  # begun and ended steps: odd while one works on the state
@@ -177,7 +176,7 @@ class WriterQueue:
         self._steps_half += 1
         for item in items:
             if isinstance(item, Submission):
-                self._turns.put(item.analyst_id, item.cost.time_ns, item)
+                self._turns.put(item.turn, item.cost.time_ns, item)
                 continue
             if self._turns.heap:
                 self._answer_waiting()
@@ -232,12 +231,13 @@ class WriterQueue:
             if not self.is_open:
                 raise Unavailable
             # As many of one analyst as are left for others, so that none is kept out.
-            own = self._waiting.get(item.analyst_id, 0) if isinstance(item, Submission) else 0
+            turn = item.turn if isinstance(item, Submission) else None
+            own = 0 if turn is None else self._waiting.get(turn, 0)
             if self.length + own >= QUEUE_MAX:
                 raise Busy
             self._queue.put(item)
-            if isinstance(item, Submission):
-                self._waiting[item.analyst_id] = own + 1
+            if turn is not None:
+                self._waiting[turn] = own + 1
 
     def _job(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
@@ -271,14 +271,14 @@ class WriterQueue:
             return
         with self._lock:
             for submission in batch:
-                self._forget(submission.analyst_id)
+                self._forget(submission.turn)
         self._answer(batch)
 
-    def _forget(self, analyst_id: UUID) -> None:
+    def _forget(self, turn: int) -> None:
         """One submission of an analyst waits no more; of analysts without any, nothing is kept."""
-        left = self._waiting.pop(analyst_id) - 1
+        left = self._waiting.pop(turn) - 1
         if left > 0:
-            self._waiting[analyst_id] = left
+            self._waiting[turn] = left
 
     def _answer(self, submissions: Sequence[Submission]) -> None:
         """Settle every promise of the submissions whose clients have not gone."""

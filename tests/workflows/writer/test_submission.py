@@ -66,7 +66,7 @@ def admitted(admission: Admission, writer: Behind) -> Submission:
     plan = compile_query(query, schema, capacity=100, budget_units=2**40)
     request = QueryRequest(analyst=analyst, key="k", request_hash=b"", plan=plan, accepted_at=CLOCK)
     submission = Submission([request], COST, writer)
-    submission.ticket = admission.admit(submission.analyst_id, COST, submission, writer)
+    submission.ticket = admission.admit(submission.turn, COST, submission, writer)
     return submission
 
 
