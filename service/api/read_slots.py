@@ -5,8 +5,9 @@ duration of a read how long a query is worked on. A read in a free slot moves no
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -19,6 +20,8 @@ from service.workflows.admission.schedule import Reservation, ScheduleFull
 from service.workflows.model.errors import Busy
 from service.workflows.model.views import Principal
 
+T = TypeVar("T")
+
 READ_BYTES: Final = 2**16
 ITEM_BYTES: Final = 2**10
 """The public cost of a read: so many bytes, and so many more for each item of the `limit` that it asks for."""
@@ -30,10 +33,10 @@ async def turn_of(request: Request, caller: Principal, admission: Admission) -> 
     """Wait for the caller's turn, once the request is whole. Raises Busy, InvalidRequest, ClientDisconnect."""
     await request.body()  # kept for the route that wants it; a wait that ends in the middle of it would lose a part
     cost = admission.read_cost(READ_BYTES + ITEM_BYTES * _items(request))
-    turn = _Turn(asyncio.get_running_loop())
+    turn = _Turn()
     ticket = admission.admit(caller.id, cost, turn)
     declare_public_work(request.scope, ticket)
-    if admission.scheduler is not None and not await turn.has_come(request):
+    if admission.scheduler is not None and await turn.begun_ns(request) is None:
         ticket.cancel()
         raise ClientDisconnect
 
@@ -43,7 +46,7 @@ async def free_turn_of(request: Request, caller: Principal, admission: Admission
 
     Raises Busy, ClientDisconnect.
     """
-    scheduler, turn = admission.scheduler, _Turn(asyncio.get_running_loop())
+    scheduler, turn = admission.scheduler, _Turn()
     if scheduler is None:
         return
     begin = turn.begin_free
@@ -51,19 +54,19 @@ async def free_turn_of(request: Request, caller: Principal, admission: Admission
         scheduler.when_free(begin, caller.id)
     except ScheduleFull as full:
         raise Busy(full.retry_after_s) from None
-    if not await turn.has_come(request):
+    begun_ns = await turn.begun_ns(request)
+    if begun_ns is None:
         scheduler.forget(begin)
         raise ClientDisconnect
-    declare_begun(request.scope, turn.begins_ns)
+    declare_begun(request.scope, begun_ns)
 
 
 class _Turn:
     """A job of the schedule that wakes a coroutine."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._come: asyncio.Future[None] = loop.create_future()
-        self.begins_ns = 0
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._begins_ns: asyncio.Future[int] = self._loop.create_future()
 
     def begin(self, reservation: Reservation) -> None:
         """Wake it in its reservation."""
@@ -71,37 +74,25 @@ class _Turn:
 
     def begin_free(self, begins_ns: int) -> None:
         """Wake it in a free slot."""
-        self.begins_ns = begins_ns
-        self._tell(None)
+        self._settle(self._begins_ns.set_result, begins_ns)
 
     def refuse(self) -> None:
         """Wake it with Busy."""
-        self._tell(Busy())
+        self._settle(self._begins_ns.set_exception, Busy())
 
-    async def has_come(self, request: Request) -> bool:
-        """Wait; False when the client has gone before. Raises Busy."""
+    async def begun_ns(self, request: Request) -> int | None:
+        """Wait for its beginning; None when the client has gone before. Raises Busy."""
         gone = asyncio.ensure_future(disconnected(request.receive))
-        either: list[asyncio.Future[None]] = [self._come, gone]
+        either: list[asyncio.Future[Any]] = [self._begins_ns, gone]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not self._come.done():
-                return False
-            await self._come
-            return True
+            return await self._begins_ns if self._begins_ns.done() else None
         finally:
             gone.cancel()
 
-    def _tell(self, refusal: Busy | None) -> None:
+    def _settle(self, settle: Callable[[T], None], outcome: T) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._settle, refusal)
-
-    def _settle(self, refusal: Busy | None) -> None:
-        if self._come.done():
-            return
-        if refusal is None:
-            self._come.set_result(None)
-        else:
-            self._come.set_exception(refusal)
+            self._loop.call_soon_threadsafe(lambda: None if self._begins_ns.done() else settle(outcome))
 
 
 def _items(request: Request) -> int:
