@@ -1,6 +1,6 @@
 """The baseline: all tables of version 0.2.0. The steps before it, 0001 to 0019, were never released.
 
-It is frozen: later changes are migrations of their own, and `service/store/postgres/tables.py` is compared with what
+It is frozen: later changes are migrations of their own, and `migrations/tables.py` is compared with what
 all of them make together. There is no way back from here, because nothing came before.
 
 Revision ID: 0020

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
 import service
@@ -200,8 +199,3 @@ def _upgrade(database_url: str, folder: Path) -> None:
     config.attributes["url"] = database_url
     with contextlib.redirect_stdout(io.StringIO()):
         command.upgrade(config, "head")
-
-
-def libpq_parts(database_url: str) -> dict[str, str]:
-    """A libpq connection string, of either form, by its parts."""
-    return {name: str(value) for name, value in conninfo_to_dict(database_url).items() if value is not None}

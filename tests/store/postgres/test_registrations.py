@@ -1,13 +1,15 @@
 """Migrations make what the tables in SQLAlchemy say, once; a database of no released version is refused in one line."""
 
+from functools import partial
+
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, pool
 
+from migrations.tables import METADATA
 from service.store.postgres.registrations import UNRELEASED_COMMIT, UnknownSchema, migrate
-from service.store.postgres.tables import METADATA, sqlalchemy_url
 from tests.store.postgres.emptying import emptied
 
 pytestmark = pytest.mark.slow
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.slow
 
 def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
     """The tables of the metadata are those that the migrations made."""
-    engine = create_engine(sqlalchemy_url(database_url), poolclass=pool.NullPool)
+    engine = create_engine(
+        "postgresql+psycopg://", creator=partial(psycopg.connect, database_url), poolclass=pool.NullPool
+    )
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
     assert differences == []

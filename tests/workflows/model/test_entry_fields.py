@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from sqlalchemy.dialects import postgresql
 
-from service.store.postgres.tables import LEDGER
+from migrations.tables import LEDGER
 from service.workflows.model.entry_fields import (
     ENTRY_FIELDS,
     LISTED_FIELDS,

@@ -1,9 +1,11 @@
-"""The schema as SQLAlchemy metadata: what the migrations are compared with. Queries are plain SQL in their adapters."""
+"""The schema as SQLAlchemy metadata, with which the suite compares what the migrations come to.
+
+Queries are plain SQL in their adapters.
+"""
 
 from typing import Any, Final
 
 from sqlalchemy import (
-    URL,
     BigInteger,
     Boolean,
     Column,
@@ -27,8 +29,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
-
-from service.store.postgres.registrations import libpq_parts
 
 METADATA: Final = MetaData()
 
@@ -282,10 +282,3 @@ DATASET_OWNERS: Final = Table(
     _required("url", Text()),
     Column("expires_at", DateTime(timezone=True), nullable=False),
 )
-
-
-def sqlalchemy_url(database_url: str) -> URL:
-    """SQLAlchemy's form of any libpq connection string; a unix socket's folder travels as the parameter `host`."""
-    parts = libpq_parts(database_url)
-    login, password, database = (parts.pop(name, None) for name in ("user", "password", "dbname"))
-    return URL.create("postgresql+psycopg", username=login, password=password, database=database, query=parts)
