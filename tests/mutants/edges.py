@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         name="another's release by its id",
         incident="Whoever learns a query id reads the answer.",
-        file="service/store/postgres/releases.py",
+        file="service/store/postgres/listings.py",
         find="WHERE a.principal_id = %s AND",
         put="WHERE (a.principal_id = %s OR true) AND",
         killed_by=f"{CONTRACT}::test_own_answers_are_found_newest_first_and_by_query",
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         name="an erasure says whose it was",
         incident="Whoever was erased and has come back is shown to have been away.",
-        file="service/store/postgres/ledger_listings.py",
+        file="service/store/postgres/listings.py",
         find=" AND act <> 'erase') AS page",
         put=") AS page",
         killed_by=f"{LISTINGS}::test_acts_are_listed_newest_first_with_their_individuals[postgres]",

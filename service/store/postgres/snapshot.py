@@ -24,7 +24,7 @@ from service.store.postgres.accounts import (
     keys_asked,
 )
 from service.store.postgres.data_tables import RecordsTable, chosen, in_pieces, runs_in, unpacked
-from service.store.postgres.ledger_listings import (
+from service.store.postgres.listings import (
     ACCOUNT,
     ACTS_LISTED,
     ENTRIES_AFTER,

@@ -17,6 +17,7 @@ from psycopg.errors import UniqueViolation
 from service.store.postgres.append import LAYOUTS, LedgerAppend
 from service.store.postgres.curator_tables import PostgresPrincipals, PostgresSignIns, PostgresSummaries, check_pepper
 from service.store.postgres.data_tables import records_tables
+from service.store.postgres.listings import BEYOND_ALL, OWN_FIRST, OWN_LATER, RELEASES, own_answer, release_of
 from service.store.postgres.registrations import (
     DATASET_COLUMNS,
     READ_HEAD,
@@ -26,7 +27,6 @@ from service.store.postgres.registrations import (
     json_of,
     stored_tables,
 )
-from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import LedgerSeal, page_row
 from service.store.postgres.sessions import Session, SessionPool, refuse_commit, translated
 from service.store.postgres.transaction import PostgresTransaction
@@ -255,15 +255,15 @@ class PostgresStore:
     # An analyst's own replies
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
-        rows = self._pool.rows(SHOWN_FIRST, [principal_id, principal_id, query_id])
-        rows = rows or self._pool.rows(SHOWN_LATER, [principal_id, query_id])
+        rows = self._pool.rows(OWN_FIRST, [principal_id, principal_id, query_id])
+        rows = rows or self._pool.rows(OWN_LATER, [principal_id, query_id])
         return own_answer(rows[0]) if rows else None
 
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
     ) -> list[ReleaseRecord]:
-        rows = self._pool.rows(LISTED, listed_values(principal_id, before, limit, bytes_max))
-        return [release_of(row) for row in rows]
+        values = [principal_id, *(before or BEYOND_ALL), limit, bytes_max]
+        return [release_of(row) for row in self._pool.rows(RELEASES, values)]
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         rows = self._pool.rows(

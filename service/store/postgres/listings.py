@@ -1,13 +1,25 @@
-"""The ledger as curators, auditors and individuals list it, a few bytes of each entry; and as it is replayed."""
+"""The ledger as it is listed and replayed, a few bytes of each entry; and an analyst's own answers and releases.
+
+No statement on behalf of analysts reads a private column.
+"""
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from math import ldexp
 from typing import Any, Final
 
-from service.store.postgres.rows import ENTRY_COLUMNS, LISTED_COLUMNS, SEAL_BYTES, LedgerSeal
-from service.workflows.model.listing_rows import ActRecord, OwnCharge
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    ANSWER_COUNT,
+    ENTRY_COLUMNS,
+    LISTED_COLUMNS,
+    SEAL_BYTES,
+    LedgerSeal,
+    answer_of,
+)
+from service.workflows.model.listing_rows import ActRecord, OwnCharge, ReleasePlace, ReleaseRecord
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
+from service.workflows.model.rows import OwnAnswer
 
 
 def _page(columns: str, condition: str = "") -> str:
@@ -130,3 +142,61 @@ def own_price(row: Sequence[Any], slot: int, seal: LedgerSeal) -> tuple[Outcome,
         return "untouched", 0
     quantities = seal.open(bytes(salt), number, bytes(sealed[:length])).quantities()
     return quantities.own(slot, ldexp(sigma, -grid_log2))
+
+
+# Of one analyst
+
+_ANSWER: Final = ", ".join(f"a.{column.strip()}" for column in ANSWER_COLUMNS.split(","))
+# The index of a principal's answers, in its order: no other index has that. Keys compare by their bytes, as in Python.
+_OWN: Final = "principal_id, at, dataset_id, seq"
+_PLACE: Final = 'at, dataset_id, seq, idempotency_key COLLATE "C"'
+_NEWEST_FIRST: Final = 'at DESC, dataset_id DESC, seq DESC, idempotency_key COLLATE "C" DESC'
+BEYOND_ALL: Final = ReleasePlace(datetime(9999, 1, 1, tzinfo=UTC), 0, 0, "")
+
+# The answer to the query that was charged is of the entry's own instant: it is found by the whole index.
+OWN_FIRST: Final = (
+    f"SELECT d.name, {_ANSWER} FROM ledger l"
+    f" CROSS JOIN LATERAL (SELECT dataset_id, {ANSWER_COLUMNS} FROM answers"
+    f" WHERE ({_OWN}) >= (%s, l.asked_at, l.dataset_id, l.seq)"
+    f" AND ({_OWN}) <= (%s, l.asked_at, l.dataset_id, l.seq)"
+    f' ORDER BY {_OWN}, idempotency_key COLLATE "C" LIMIT 1) AS a'
+    " JOIN datasets d ON d.id = a.dataset_id WHERE l.query_id = %s"
+)
+OWN_LATER: Final = (
+    f"SELECT d.name, {_ANSWER} FROM answers a"
+    " JOIN datasets d ON d.id = a.dataset_id"
+    ' WHERE a.principal_id = %s AND a.query_id = %s ORDER BY a.at, a.idempotency_key COLLATE "C" LIMIT 1'
+)
+"""An answer that was given another's entry, at some later instant."""
+
+_RELEASED: Final = "query_id, epoch, canonical, sigma, dimension, worst_case_units"
+# The canonical form may lie outside of its row; its length stands in the row, so that only what is listed is fetched.
+RELEASES: Final = (
+    f"SELECT name, at, dataset_id, seq, idempotency_key, {_RELEASED}"
+    f" FROM (SELECT at, dataset_id, seq, idempotency_key, {_RELEASED},"
+    f" sum(length(canonical)) OVER (ORDER BY {_NEWEST_FIRST}) - length(canonical) AS bytes_before"
+    " FROM (SELECT at, dataset_id, seq, idempotency_key FROM answers"
+    f" WHERE principal_id = %s AND ({_PLACE}) < (%s, %s, %s, %s) ORDER BY {_NEWEST_FIRST} LIMIT %s) AS own"
+    f" CROSS JOIN LATERAL (SELECT {_RELEASED} FROM ledger"
+    " WHERE ledger.dataset_id = own.dataset_id AND ledger.seq = own.seq LIMIT 1) AS shown) AS page"
+    f" JOIN datasets ON id = dataset_id WHERE bytes_before < %s ORDER BY {_NEWEST_FIRST}"
+)
+
+
+def own_answer(row: Sequence[Any]) -> OwnAnswer:
+    """A row of OWN_FIRST or OWN_LATER."""
+    return OwnAnswer(dataset=row[0], answer=answer_of(row[1 : 1 + ANSWER_COUNT]))
+
+
+def release_of(row: Sequence[Any]) -> ReleaseRecord:
+    """A row of RELEASES."""
+    return ReleaseRecord(
+        dataset=row[0],
+        place=ReleasePlace(at=row[1].astimezone(UTC), dataset_id=row[2], seq=row[3], key=row[4]),
+        query_id=row[5],
+        epoch=row[6],
+        canonical=bytes(row[7]),
+        sigma=row[8],
+        dimension=row[9],
+        worst_case_units=row[10],
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from psycopg import sql
 
-from service.store.postgres.ledger_listings import OWN_SINCE, PADDING
+from service.store.postgres.listings import OWN_SINCE, PADDING
 from service.store.postgres.transaction import PostgresTransaction
 from tests.contracts.stores import answer, dataset, open_store, priced_entry
 
