@@ -1,9 +1,7 @@
-"""Accounts read from Postgres: most have the dataset's own limit, and only the exceptions are listed.
+"""Individuals in Postgres: their accounts as they are read, new ones as COPY takes them, and keys to be looked up.
 
-Putting together the bytes of every individual's account took Postgres twice as long as reading the accounts, at every
-start.
-
-New individuals written to Postgres: the bytes of a binary COPY, and keys to be looked up.
+Most accounts have the dataset's own limit, so that only the exceptions are listed: the bytes of every account took
+Postgres twice as long to put together as the accounts to read, at every start.
 """
 
 from collections.abc import Iterator, Sequence

@@ -154,7 +154,7 @@ LAYOUTS: Final = {
 
 # The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
 # which Postgres looks again once it has the row's lock. A key that is taken cannot be taken twice: that the table of
-# replies refuses. Behind its SELECT the array's length is hidden from the planner, which would otherwise plan anew for
+# answers refuses. Behind its SELECT the array's length is hidden from the planner, which would otherwise plan anew for
 # every batch of one.
 _MOVED: Final = (
     "moved AS (UPDATE heads h SET seq = $1, hash = $2, worst_case_units = $3"
@@ -168,7 +168,7 @@ _ENTRIES: Final = (
     f" SELECT moved.dataset_id, {ENTRY_COLUMNS} FROM moved, unnest($11::ledger[]) AS sent)"
 )
 _ANSWERS: Final = (
-    f"replies AS (INSERT INTO answers (dataset_id, {ANSWER_COLUMNS})"
+    f"answered AS (INSERT INTO answers (dataset_id, {ANSWER_COLUMNS})"
     f" SELECT moved.dataset_id, {ANSWER_COLUMNS} FROM moved, unnest($12::answers[]) AS sent)"
 )
 # The total saturates by comparison: a sum of two that may each be CHARGE_UNITS_MAX does not fit a bigint.

@@ -1,13 +1,7 @@
-"""The table of principals on Postgres.
+"""Tables beside the ledgers, on Postgres: principals, sign-ins, budget summaries and alarms, the proof of the pepper.
 
-The table of sign-ins on Postgres.
-
-Points of the budget summary and alarms on Postgres.
-
-The pepper of a database: a start under another one is refused, before anything is read or written under it.
-
-Under another pepper no key opens, no erased individual is recognised, so that a returning person would have a budget
-anew, and no piece of the ledger can be read, which looks like damage. The database keeps a salted proof of the first.
+A start under another pepper is refused before anything is read or written under it: no key would open, no piece of a
+ledger, and no erased individual be recognised, so that one who returns would have a budget anew.
 """
 
 import secrets

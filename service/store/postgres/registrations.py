@@ -1,8 +1,6 @@
-"""Registrations in Postgres: as they stand, what extensions have replaced, and the deletion of an unused dataset.
+"""A dataset's registration and its head in Postgres, and the schema of the database itself.
 
-The head of a dataset in Postgres: its row is the lock, the fence and the order of everything.
-
-Bring a database to the newest schema.
+The head's row is the lock, the fence and the order of everything.
 """
 
 import contextlib
@@ -36,19 +34,7 @@ READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 
 def head_of(row: Sequence[Any]) -> Head:
     """A head from its columns."""
-    return Head(
-        seq=row[0],
-        hash=bytes(row[1]),
-        epoch=row[2],
-        fence=row[3],
-        data_version=row[4],
-        slots=row[5],
-        worst_case_units=row[6],
-        checkpoint_seq=row[7],
-        joining_units=row[8],
-        journal_hash=bytes(row[9]),
-        pruned_seq=row[10],
-    )
+    return Head(**dict(zip(HEAD_COLUMNS.split(", "), row, strict=True)))
 
 
 def head_in(rows: Sequence[Sequence[Any]]) -> Head:
@@ -58,10 +44,10 @@ def head_in(rows: Sequence[Sequence[Any]]) -> Head:
     return head_of(rows[0])
 
 
-DATASET_COLUMNS: Final = (
-    "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance,"
-    " archived_at IS NOT NULL"
+REGISTERED_COLUMNS: Final = (
+    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance"
 )
+DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
 REGISTRATION: Final = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = %s"
 EARLIER: Final = "SELECT version, until_seq, capacity, schema FROM registrations WHERE dataset_id = %s ORDER BY version"
 KEEP_EARLIER: Final = (
@@ -76,20 +62,17 @@ SET_REGISTRATION: Final = (
 
 def dataset_of(row: Sequence[Any]) -> DatasetRecord:
     """A registration from DATASET_COLUMNS."""
-    return DatasetRecord(
-        id=row[0],
-        name=row[1],
-        guarantee=Guarantee(epsilon=row[2], delta=row[3]),
-        budget_units=row[4],
-        limit_floor_units=row[5],
-        capacity=row[6],
-        rule=row[7],
-        schema=Schema.model_validate(row[8]),
-        genesis=bytes(row[9]),
-        version=row[10],
-        instance=row[11],
-        is_archived=row[12],
-    )
+    number, *registered, is_archived = row
+    values = dict(zip(REGISTERED_COLUMNS.split(", "), registered, strict=True))
+    guarantee = Guarantee(epsilon=values.pop("epsilon"), delta=values.pop("delta"))
+    schema = Schema.model_validate(values.pop("schema"))
+    return DatasetRecord(id=number, guarantee=guarantee, schema=schema, is_archived=is_archived, **values)
+
+
+def registered_row(record: DatasetRecord) -> list[object]:
+    """The values of REGISTERED_COLUMNS."""
+    values = {"epsilon": record.guarantee.epsilon, "delta": record.guarantee.delta, "schema": json_of(record.schema)}
+    return [values[name] if name in values else getattr(record, name) for name in REGISTERED_COLUMNS.split(", ")]
 
 
 def earlier_of(row: Sequence[Any]) -> EarlierRegistration:

@@ -1,13 +1,8 @@
-"""Ledger entries, replies and pages as rows: which columns, in which order, and back.
+"""Ledger entries, answers and pages as rows: which columns, in which order, and back.
 
 Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of each of
-PRIVATE_COLUMNS depends on charges.
-
-Pieces of ledger entries sealed at rest: a reader of the database or its backups reads no norms.
-
-AES-256-GCM under a key for each entry, which is derived from the ledger's key and the entry's random salt: no two
-entries share a key, also after a restore. The nonce is the piece's revision, which grows when it is written anew, and
-its number.
+PRIVATE_COLUMNS depends on charges. The pieces of an entry are sealed: a reader of the database or its backups reads no
+norms.
 """
 
 import hashlib
@@ -43,7 +38,7 @@ _REVISION: Final = Struct("!I")
 _NONCE: Final = Struct("!Iq")
 _TAG_BYTES: Final = 16
 SEAL_BYTES: Final = _REVISION.size + _TAG_BYTES
-"""By so much a sealed piece is longer than its content."""
+"""A sealed piece is longer than its content by this."""
 
 
 class Unreadable(ValueError):
@@ -51,7 +46,11 @@ class Unreadable(ValueError):
 
 
 class LedgerSeal:
-    """Seals pieces and opens them, under one key."""
+    """Seals pieces with AES-256-GCM and opens them, under a key for each entry.
+
+    That is derived from the ledger's key and the entry's random salt: no two entries share a key, also after a restore.
+    The nonce is the piece's revision, drawn anew when it is rewritten, and its number.
+    """
 
     def __init__(self, key: bytes) -> None:
         """`key` is 32 secret bytes, never in the database."""
@@ -164,23 +163,16 @@ def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any])
     return [value if read is None else read(value) for read, value in zip(read_as, row, strict=True)]
 
 
-answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(
-    "principal_id", "key", "request_hash", "seq", "query_id", "body", "at"
-)
+_ANSWER_NAMES: Final = ("principal_id", "key", "request_hash", "seq", "query_id", "body", "at")
+answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(*_ANSWER_NAMES)
 """The values of ANSWER_COLUMNS."""
 
 
 def answer_of(row: Sequence[Any]) -> AnswerRecord:
-    """A reply from the values of ANSWER_COLUMNS."""
-    return AnswerRecord(
-        principal_id=row[0],
-        key=row[1],
-        request_hash=bytes(row[2]),
-        seq=row[3],
-        query_id=row[4],
-        body=bytes(row[5]),
-        at=row[6].astimezone(UTC),
-    )
+    """An answer from the values of ANSWER_COLUMNS."""
+    values = dict(zip(_ANSWER_NAMES, row, strict=True))
+    values["at"] = values["at"].astimezone(UTC)
+    return AnswerRecord(**values)
 
 
 def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes]:

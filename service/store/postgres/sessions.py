@@ -1,11 +1,7 @@
-"""A session with Postgres: a connection that extends ledgers by a statement of its own, prepared once.
+"""The sessions of one process with its database, and the only place where psycopg's exceptions become the port's.
 
 The statements of every commit go straight through libpq, which waits for the reply without the GIL: a cursor of
 psycopg's costs four times what the statement does.
-
-The sessions of one process with its database: a pool of them, and what all have in common.
-
-The only place where psycopg's exceptions become the port's.
 """
 
 import select
@@ -162,7 +158,7 @@ def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
 
 
 LONG_MAX: Final = 2
-"""Long acts of one process at a time; they have so many connections more than all else together."""
+"""Long acts of one process at a time; they have as many connections more than all else together."""
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
 _BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
 _BACKEND_WAIT_S: Final = 2.0
@@ -232,7 +228,7 @@ class SessionPool:
 
     @contextmanager
     def long(self) -> Iterator[Session]:
-        """A session for a long act, of which there are so few at a time that all others still find one.
+        """A session for a long act; of these LONG_MAX run at a time, so that all others still find one.
 
         After an error the session is closed: what it took for prepared may have been undone.
         """

@@ -1,7 +1,4 @@
-"""Everything durable, on Postgres: datasets, principals, answers, and each dataset's transactions.
-
-The conditional append on Postgres: one statement that commits by itself, for a batch of any size.
-"""
+"""The port's Store on Postgres: datasets, principals, answers, each dataset's transactions and conditional appends."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +18,11 @@ from service.store.postgres.listings import BEYOND_ALL, OWN_FIRST, OWN_LATER, RE
 from service.store.postgres.registrations import (
     DATASET_COLUMNS,
     READ_HEAD,
+    REGISTERED_COLUMNS,
     dataset_of,
     delete_dataset,
     head_in,
-    json_of,
+    registered_row,
     stored_tables,
 )
 from service.store.postgres.rows import LedgerSeal, page_row
@@ -90,9 +88,6 @@ class PostgresConditionalAppend:
             raise HeadMoved
 
 
-_REGISTERED: Final = (
-    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance"
-)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out)"
     " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea FROM ledger"
@@ -131,7 +126,7 @@ class PostgresStore:
         self.principals, self.sign_ins = PostgresPrincipals(self._pool), PostgresSignIns(self._pool)
         self.summaries = PostgresSummaries(self._pool)
         self._seal = LedgerSeal(ledger_key)
-        self._act_doors: dict[int, threading.Lock] = {}
+        self._long_acts: dict[int, threading.Lock] = {}
 
     def close(self) -> None:
         """Close every session."""
@@ -163,8 +158,8 @@ class PostgresStore:
 
     @contextmanager
     def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
-        """An act's transaction. Those of one process wait here, where they hold no connection."""
-        with self._act_doors.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
+        """A long act's transaction. Those of one process wait here, where they hold no connection."""
+        with self._long_acts.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
             yield PostgresTransaction(session, dataset_id, self._seal, lock=False, hasten=self._flush)
             with translated():
                 session.rollback()
@@ -184,22 +179,10 @@ class PostgresStore:
     # Datasets
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
-        values = (
-            record.name,
-            record.guarantee.epsilon,
-            record.guarantee.delta,
-            record.budget_units,
-            record.limit_floor_units,
-            record.capacity,
-            record.rule,
-            json_of(record.schema),
-            record.genesis,
-            record.version,
-            record.instance,
-        )
+        values = registered_row(record)
         with self._pool.one() as session:
             rows = session.execute(
-                f"INSERT INTO datasets ({_REGISTERED})"
+                f"INSERT INTO datasets ({REGISTERED_COLUMNS})"
                 f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
                 values,
             ).fetchall()
@@ -252,7 +235,7 @@ class PostgresStore:
             rows = {name: int(session.execute(table.count()).fetchall()[0][0]) for name, table in tables.items()}
         return int(people[0][0]), rows
 
-    # An analyst's own replies
+    # An analyst's own answers
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
         rows = self._pool.rows(OWN_FIRST, [principal_id, principal_id, query_id])

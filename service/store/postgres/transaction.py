@@ -36,9 +36,9 @@ from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
-# Key by key: a plan that was made while there were few replies would go through all of them for ever.
+# Key by key: a plan that was made while there were few answers would go through all of them for ever.
 # A range of the primary key's own order, which no other index has: for a table of which Postgres knows little, it may
-# take the index of a principal's replies to be as good, and read all of them.
+# take the index of a principal's answers to be as good, and read all of them.
 _KEY: Final = "(dataset_id, principal_id, idempotency_key)"
 _ASKED: Final = "(of_dataset, asker, key)"
 KNOWN_ANSWERS: Final = (
@@ -239,7 +239,7 @@ class PostgresTransaction(RewrittenEntries):
     # Within
 
     def _lookups(self, asked: Sequence[Asked]) -> Iterator[tuple[str, Sequence[object]]]:
-        """Replies, reusable entries and worst cases of the queries, each in one statement."""
+        """Answers, reusable entries and worst cases of the queries, each in one statement."""
         if not asked:
             return
         principals = [each.address[0] for each in asked]

@@ -1,12 +1,7 @@
-"""A key-value store in Redis or Valkey: when the server is away, one short timeout, and then none for a while.
+"""A key-value store in Redis or Valkey, on connections with one deadline for a whole reply.
 
-Nothing here raises: a server that is dead, slow, full, of another kind or hostile is a key-value store with nothing on
-it.
-
-Connections with one deadline for a whole reply, not for each part of it.
-
-A socket's own time-out is one of silence: a server that sends a byte now and then would hold up its reader for ever.
-Connections over TLS keep the time-out of silence.
+When the server is away there is one short time-out, and then none for a while. Nothing of the store raises: a server
+that is dead, slow, full, of another kind or hostile is one with nothing in it.
 """
 
 import socket
@@ -26,7 +21,11 @@ from service.store.redis.sealed import STAMP_BYTES, Item, Swap
 
 
 class DeadlineSocket(socket.socket):
-    """Everything that is received must come within `timeout_s` of what was sent last."""
+    """Everything that is received must come within `timeout_s` of what was sent last.
+
+    A socket's own time-out is one of silence: a server that sends a byte now and then would hold up its reader for
+    ever. Connections over TLS keep that time-out.
+    """
 
     timeout_s = 0.0
     _due = 0.0

@@ -1,11 +1,4 @@
-"""The cache's port over any key-value store: opaque names, and values that only the pepper can read or make.
-
-Values sealed for an untrusted key-value store: unreadable, unforgeable, and bound to their names.
-
-AES-256-GCM, under a key of its own for every value: it is derived from the cache's key and 32 random bytes, so that
-no number of values can make a nonce repeat. A value is padded to a power of two, because its length would tell how many
-people a query concerned.
-"""
+"""The cache's port over any key-value store, which is not trusted: opaque names, and values sealed under the pepper."""
 
 import hashlib
 import hmac
@@ -31,7 +24,11 @@ _FORMAT: Final = b"sparing cache 1\0"
 
 
 class Seal:
-    """Seals and opens, under one key."""
+    """Makes values unreadable, unforgeable and bound to their labels, with AES-256-GCM.
+
+    Each has a key of its own, derived from the cache's and 32 random bytes, so that no number of values can make a
+    nonce repeat. A value is padded to a power of two: its length would tell how many individuals a query concerned.
+    """
 
     def __init__(self, key: bytes) -> None:
         """`key` is 32 secret bytes."""
@@ -73,7 +70,7 @@ VALUE_BYTES_MAX: Final = 1 << 20
 
 _NEWS: Final = b"news"
 _SEEN_AT_ONCE: Final = 16
-"""So many slices are looked at together before newer ones are laid down: half a megabyte."""
+"""Slices that are looked at together before newer ones are laid down: half a megabyte."""
 
 Value = TypeVar("Value")
 Item = tuple[str, bytes]

@@ -1,15 +1,7 @@
-"""The port of the store, and the errors that a store may raise.
+"""The ports of everything durable: the store, its tables beside the ledgers, leases, and the errors that they raise.
 
 The values that go in and out are in `service.workflows.model.rows`. Adapters live in `service.store`; each has an
 in-memory twin that passes the same contract suite (tests/contracts).
-
-The port of the table of principals, and of what analysts' queries may have cost.
-
-The port of the table of sign-ins: browsers that hold a cookie instead of an API key.
-
-The port of what is kept beside a ledger for its curators: points in time of the budget summary, and the alarm.
-
-The port of leases, by which one process at a time owns a dataset.
 """
 
 from collections.abc import Collection, Sequence
@@ -74,7 +66,7 @@ class SignIn:
 
 
 class SignInTable(Protocol):
-    """The sign-ins, durable."""
+    """The sign-ins, durable: browsers that hold a cookie instead of an API key."""
 
     def add(self, sign_in: SignIn, *, now: datetime) -> None:
         """Keep a new sign-in, and drop those that have expired by `now`."""
@@ -230,7 +222,7 @@ class Store(Protocol):
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
     ) -> list[ReleaseRecord]:
-        """An analyst's own replies, the greatest place first; neither charges, nor values, nor replies are read.
+        """An analyst's own releases, the greatest place first; neither charges, nor values, nor answers are read.
 
         At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
         """

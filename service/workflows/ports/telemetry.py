@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
 
 Commit = Literal["questions", "act", "checkpoint"]
+"""What a commit holds, by the label of its count; `questions` are queries."""
 
 
 class Telemetry(Protocol):
@@ -24,7 +25,7 @@ class Telemetry(Protocol):
         """A response was not ready at its instant and leaves at a later one."""
 
     def batched(self, requests: int) -> None:
-        """So many queries shared one transaction."""
+        """The number of queries that shared one transaction."""
 
     def committed(self, kind: Commit) -> None:
         """A transaction is durable."""

@@ -132,7 +132,7 @@ class Transaction(Protocol):
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
-        """Append entries and replies, add `worst_cases` units per analyst, and move the head (fenced).
+        """Append entries and answers, add `worst_cases` units per analyst, and move the head (fenced).
 
         A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
         """
@@ -219,7 +219,7 @@ class ConditionalAppend(Protocol):
 
     Committed in one round trip, and only if the head's sequence, hash, fence, epoch and data version are still those,
     no key that was asked is taken, and no query that may be reused was answered in this epoch. A store may refuse to
-    leave a key that was asked without a reply.
+    leave a key that was asked without an answer.
     """
 
     @property
