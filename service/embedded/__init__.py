@@ -3,9 +3,10 @@
 They run as children of the process that starts them, in its main thread, and end with it, however it ends.
 """
 
-from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.lock import HomeInUseError
 from service.embedded.postgres import EmbeddedPostgres
 from service.embedded.postgres import attach as attach_postgres
+from service.embedded.process import EmbeddedServerError
 from service.embedded.servers import Servers, attach_servers, start_servers
 from service.embedded.valkey import EmbeddedValkey
 from service.embedded.valkey import attach as attach_valkey

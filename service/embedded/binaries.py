@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import PRIVATE_ROOT, reachable
-from service.embedded.process import OsAccount, run_program
+from service.embedded.process import EmbeddedServerError, OsAccount, run_program
 
 POSTGRES_MAJOR_MIN = 15
 SYSTEM_POSTGRES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")  # Debian's and Red Hat's places, below /

@@ -16,8 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.embedded.errors import EmbeddedServerError
-from service.embedded.process import OsAccount
+from service.embedded.process import EmbeddedServerError, OsAccount
 
 PRIVATE_ROOT = Path("/var/lib/sparing")
 POINTER = "embedded-state"  # file in the home: the directory that holds its servers' files

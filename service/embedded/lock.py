@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.process import EmbeddedServerError
 
 _held: set[int] = set()
 
@@ -25,6 +25,18 @@ def _forget_in_forked_child() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_in_forked_child)
+
+
+class HomeInUseError(EmbeddedServerError):
+    """Another process already runs this server; attach to it, or stop it first."""
+
+    def __init__(self, state: Path, server: str, holder_pid: int | None) -> None:
+        """Name the server, the directory that is taken and, when known, the process that holds it."""
+        holder = "another process" if holder_pid is None else f"process {holder_pid}"
+        super().__init__(f"{holder} already runs the embedded {server} of {state}; stop it first or attach to it")
+        self.state = state
+        self.server = server
+        self.holder_pid = holder_pid
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

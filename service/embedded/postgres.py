@@ -17,7 +17,6 @@ import psycopg
 from psycopg import pq, sql
 
 from service.embedded.binaries import PostgresPrograms, choose_postgres, postgres_candidates
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import (
     PRIVATE_ROOT,
     Home,
@@ -26,9 +25,8 @@ from service.embedded.home import (
     sync_directory,
     write_private,
 )
-from service.embedded.process import arguments_of, run_program
-from service.embedded.server import EmbeddedServer, find_running
-from service.embedded.supervision import end_orphans
+from service.embedded.process import EmbeddedServerError, arguments_of, run_program
+from service.embedded.server import EmbeddedServer, end_orphans, find_running
 
 SERVER = "postgres"
 DATABASE = "sparing"

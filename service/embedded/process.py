@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.embedded.errors import EmbeddedServerError
-
 LAUNCHER = Path(__file__).with_name("launch.py")
 # A server needs no more than this from our environment; the rest may hold secrets or redirect it (PGPORT, PGDATA).
 VARIABLES_KEPT = ("LD_LIBRARY_PATH", "PATH")
+
+
+class EmbeddedServerError(RuntimeError):
+    """An embedded server cannot be found, started, reached or stopped; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

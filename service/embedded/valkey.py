@@ -14,10 +14,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.embedded.binaries import choose_valkey, valkey_candidates
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import PRIVATE_ROOT, VALKEY, Home, make_server_directory, write_private
-from service.embedded.server import EmbeddedServer, find_running
-from service.embedded.supervision import end_orphans
+from service.embedded.process import EmbeddedServerError
+from service.embedded.server import EmbeddedServer, end_orphans, find_running
 
 SERVER = "valkey"
 PASSWORD_FILE = "valkey.password"  # noqa: S105 -- the file's name

@@ -349,7 +349,7 @@ COVERS = {
     "tests/api/test_auth.py": "api/routes/session",
     "tests/faults/test_killing.py": "api/middleware/chaos",  # the places where an answer is cut
     "tests/statistics/test_entropy.py": "store/entropy",
-    "tests/embedded/test_postgres.py": "embedded/errors embedded/launch embedded/server",  # common to both servers
+    "tests/embedded/test_postgres.py": "embedded/launch",  # common to both servers
 }
 
 

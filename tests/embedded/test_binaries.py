@@ -14,8 +14,7 @@ from service.embedded.binaries import (
     valkey_candidates,
 )
 from service.embedded.binaries import place as place_programs
-from service.embedded.errors import EmbeddedServerError
-from service.embedded.process import OsAccount, run_program
+from service.embedded.process import EmbeddedServerError, OsAccount, run_program
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import (
     LOG_BYTES_MAX,
     POINTER,
@@ -22,7 +21,7 @@ from service.embedded.home import (
     remove_runtime,
     write_private,
 )
-from service.embedded.process import OsAccount
+from service.embedded.process import EmbeddedServerError, OsAccount
 
 STRANGER = OsAccount(uid=64_000, gid=64_000)
 

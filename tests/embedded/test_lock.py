@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.embedded.errors import EmbeddedServerError, HomeInUseError
-from service.embedded.lock import HomeLock, Note, read_note
+from service.embedded.lock import HomeInUseError, HomeLock, Note, read_note
+from service.embedded.process import EmbeddedServerError
 
 HOLDER = """
 import json, os, sys, time

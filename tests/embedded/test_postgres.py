@@ -10,9 +10,8 @@ import psycopg
 import pytest
 
 from service.embedded.binaries import postgres_candidates
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.postgres import attach
-from service.embedded.process import OsAccount
+from service.embedded.process import EmbeddedServerError, OsAccount
 
 pytestmark = pytest.mark.slow
 

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from service.embedded.binaries import choose_postgres, postgres_candidates
-from service.embedded.errors import EmbeddedServerError, HomeInUseError
 from service.embedded.home import make_runtime, reachable, remove_runtime
-from service.embedded.lock import HomeLock
+from service.embedded.lock import HomeInUseError, HomeLock
 from service.embedded.postgres import _mark, attach
-from service.embedded.process import LAUNCHER, OsAccount, arguments_of, start_child, stop_child
+from service.embedded.process import LAUNCHER, EmbeddedServerError, OsAccount, arguments_of, start_child, stop_child
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +44,7 @@ from pathlib import Path
 import psycopg
 from service.embedded import process
 from service.embedded.binaries import postgres_candidates
-from service.embedded.errors import EmbeddedServerError
+from service.embedded.process import EmbeddedServerError
 from service.embedded.postgres import EmbeddedPostgres
 home, private_root, launcher, interpreter, account = sys.argv[1:]
 programs = None

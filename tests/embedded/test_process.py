@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.process import (
     LAUNCHER,
+    EmbeddedServerError,
     OsAccount,
     arguments_of,
     processes_where,

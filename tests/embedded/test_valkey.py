@@ -11,10 +11,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from service.embedded.errors import EmbeddedServerError, HomeInUseError
 from service.embedded.home import find_home
-from service.embedded.lock import HomeLock, read_note
-from service.embedded.process import processes_where
+from service.embedded.lock import HomeInUseError, HomeLock, read_note
+from service.embedded.process import EmbeddedServerError, processes_where
 from service.embedded.valkey import EmbeddedValkey, attach
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import Home
-from service.embedded.process import start_child, stop_child
-from service.embedded.supervision import Supervision, end_orphans
+from service.embedded.process import EmbeddedServerError, start_child, stop_child
+from service.embedded.server import Supervision, end_orphans
 
 pytestmark = pytest.mark.slow
 
