@@ -13,8 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.store.postgres.column_types import COPY_HEADER, COPY_TRAILER, ROWS_AT_ONCE
-from service.store.postgres.data_tables import unpacked
+from service.store.postgres.data_tables import COPIED_AT_ONCE, COPY_HEADER, COPY_TRAILER, unpacked
 from service.workflows.model.rows import SlotsInUse
 
 EXTENT: Final = """
@@ -130,8 +129,8 @@ def copy_individuals(
 ) -> Iterator[bytes]:
     """The data that COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
     yield COPY_HEADER
-    for start in range(0, slots.size, ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, slots.size, COPIED_AT_ONCE):
+        part = slice(start, start + COPIED_AT_ONCE)
         encoded = [key.encode() for key in keys[part]]
         rows = zip(slots[part].tolist(), encoded, limits[part].tolist(), is_new[part].tolist(), strict=True)
         yield b"".join(
