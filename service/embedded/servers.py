@@ -63,7 +63,7 @@ def attach_servers(home: Path, database_url: str | None, redis_url: str | None) 
     redis_url = valkey.attach(home) if redis_url is None else redis_url
     if database_url is None or redis_url is None:
         return None
-    return Servers(database_url=database_url, redis_url=redis_url, _stop=_leave_running)
+    return Servers(database_url=database_url, redis_url=redis_url, _stop=lambda: None)
 
 
 def _under_way(url: str | None, server: EmbeddedServer, started: ExitStack) -> Callable[[], str]:
@@ -73,7 +73,3 @@ def _under_way(url: str | None, server: EmbeddedServer, started: ExitStack) -> C
     server.launch()
     started.callback(server.stop)
     return server.ready
-
-
-def _leave_running() -> None:
-    """Stop nothing: the servers are another process'."""

@@ -96,10 +96,8 @@ def row_array(row_type: int, types: Sequence[Column], rows: Iterable[Sequence[An
     for row in rows:
         data = [_COUNT(len(types))]
         for (oid, encode), value in zip(types, row, strict=True):
-            if value is None:
-                data.append(_HEAD(oid, _NULL))
-            elif encode is None:
-                data += _HEAD(oid, len(value)), value
+            if encode is None:
+                data += (_HEAD(oid, _NULL),) if value is None else (_HEAD(oid, len(value)), value)
             elif oid == 0:
                 data.append(encode(value))
             else:
@@ -124,14 +122,6 @@ def text_array(values: Sequence[str]) -> bytes:
 RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""
 
-_ENTRY_TYPES: Final = f"int4 {ENTRY_TYPES}"
-_ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
-_WORST_CASE_TYPES: Final = "int4 uuid int8"
-_PIECE_TYPES: Final = "int4 int8 int4 bytea bytea"
-_ENTRY: Final = columns(_ENTRY_TYPES)
-_ANSWER: Final = columns(_ANSWER_TYPES)
-_WORST_CASE: Final = columns(_WORST_CASE_TYPES)
-_PIECE: Final = columns(_PIECE_TYPES)
 PIECES_BYTES_MAX: Final = 2**19
 """The bytes of pieces that go with an extension, and with each statement that follows in its transaction.
 
@@ -139,18 +129,18 @@ Postgres copies an array of rows several times: what fits in a cache is stored i
 """
 
 
-def _layout(columns: str, types: str) -> list[tuple[str, str]]:
-    names = ["dataset_id", *columns.replace('"', "").split(", ")]
-    return list(zip(names, types.split(), strict=True))
+def _layout(names: str, types: str) -> list[tuple[str, str]]:
+    return list(zip(["dataset_id", *names.replace('"', "").split(", ")], ["int4", *types.split()], strict=True))
 
 
 LAYOUTS: Final = {
-    "ledger": _layout(ENTRY_COLUMNS, _ENTRY_TYPES),
-    "answers": _layout(ANSWER_COLUMNS, _ANSWER_TYPES),
-    "worst_cases": _layout("principal_id, units", _WORST_CASE_TYPES),
-    "pieces": _layout(PIECE_COLUMNS, _PIECE_TYPES),
+    "ledger": _layout(ENTRY_COLUMNS, ENTRY_TYPES),
+    "answers": _layout(ANSWER_COLUMNS, "uuid text bytea int8 uuid bytea timestamptz"),
+    "worst_cases": _layout("principal_id, units", "uuid int8"),
+    "pieces": _layout(PIECE_COLUMNS, "int8 int4 bytea bytea"),
 }
 """The tables whose rows an extension holds: names and types of their columns, in the order in which a row has them."""
+_FIELDS: Final = {table: columns(" ".join(kind for _, kind in layout)) for table, layout in LAYOUTS.items()}
 
 # The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
 # which Postgres looks again once it has the row's lock. A key that is taken cannot be taken twice: that the table of
@@ -233,10 +223,10 @@ class LedgerAppend:
             _INT4(was.epoch),
             _INT8(was.data_version),
             text_array(self.new_hashes),
-            row_array(row_types["ledger"], _ENTRY, entries),
-            row_array(row_types["answers"], _ANSWER, answers),
-            row_array(row_types["worst_cases"], _WORST_CASE, costs),
-            row_array(row_types["pieces"], _PIECE, ()) if pieces is None else pieces,
+            row_array(row_types["ledger"], _FIELDS["ledger"], entries),
+            row_array(row_types["answers"], _FIELDS["answers"], answers),
+            row_array(row_types["worst_cases"], _FIELDS["worst_cases"], costs),
+            row_array(row_types["pieces"], _FIELDS["pieces"], ()) if pieces is None else pieces,
         ]
 
     def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
@@ -251,10 +241,10 @@ class LedgerAppend:
                 if piece.number == WHOLE:
                     continue
                 if size >= bytes_max:
-                    yield row_array(row_types["pieces"], _PIECE, rows)
+                    yield row_array(row_types["pieces"], _FIELDS["pieces"], rows)
                     rows, size = [], 0
                 sealed = self.seal.close(entry.salt, piece)
                 rows.append((self.dataset_id, entry.seq, piece.number, piece.digest, sealed))
                 size += len(sealed)
         if rows:
-            yield row_array(row_types["pieces"], _PIECE, rows)
+            yield row_array(row_types["pieces"], _FIELDS["pieces"], rows)

@@ -219,12 +219,18 @@ class SessionPool:
     @contextmanager
     def one(self, *, for_writing: bool = False) -> Iterator[Session]:
         """A session; what is not committed when an error leaves this is undone."""
-        with self._turn(for_writing=for_writing), translated(), self._pool.connection() as session:
-            try:
-                yield session
-            except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
-                session.abandon()
-                raise
+        if not (for_writing or self._readers.acquire(timeout=_WAIT_S)):
+            raise StoreUnavailable("too many read")
+        try:
+            with translated(), self._pool.connection() as session:
+                try:
+                    yield session
+                except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
+                    session.abandon()
+                    raise
+        finally:
+            if not for_writing:
+                self._readers.release()
 
     @contextmanager
     def long(self) -> Iterator[Session]:
@@ -238,18 +244,6 @@ class SessionPool:
             except BaseException:
                 session.close()
                 raise
-
-    @contextmanager
-    def _turn(self, *, for_writing: bool) -> Iterator[None]:
-        if for_writing:
-            yield
-        elif not self._readers.acquire(timeout=_WAIT_S):
-            raise StoreUnavailable("too many read")
-        else:
-            try:
-                yield
-            finally:
-                self._readers.release()
 
     def take(self) -> Session:
         """A session for what commits by itself, to be given to `put_back`."""

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 from uuid import UUID
@@ -159,18 +160,15 @@ class PostgresStore:
     @contextmanager
     def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
         """A long act's transaction. Those of one process wait here, where they hold no connection."""
+        flush = partial(self.probe_commit, b"")  # a commit of nothing has the log on the disk as far as it is written
         with self._long_acts.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
-            yield PostgresTransaction(session, dataset_id, self._seal, lock=False, hasten=self._flush)
+            yield PostgresTransaction(session, dataset_id, self._seal, lock=False, hasten=flush)
             with translated():
                 session.rollback()
 
     def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> PostgresConditionalAppend:
         """An append in one statement. Whether an unclear one lasts is settled when its block is left."""
         return PostgresConditionalAppend(self._pool, dataset_id, head, self._seal, asked=asked)
-
-    def _flush(self) -> None:
-        """Have the write-ahead log on the disk as far as it is written: a commit of nothing brings all before it."""
-        self.probe_commit(b"")
 
     def probe_commit(self, payload: bytes) -> None:
         """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""

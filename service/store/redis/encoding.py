@@ -60,7 +60,7 @@ def entry_of(data: bytes) -> LedgerEntry:
 def slice_bytes(slice_: AccountSlice) -> bytes:
     """Accounts at their place."""
     place = slice_.place
-    facts = {"fence": place.fence, "seq": place.seq, "data_version": place.data_version, "number": slice_.number}
+    facts = {**_facts(place), "number": slice_.number}
     units = (each.astype(">i8").tobytes() for each in (slice_.limits, slice_.spent))
     counters = (each.astype(">u4").tobytes() for each in (slice_.charged, slice_.left_out))
     return _pack(facts, [place.genesis, place.hash, *units, slice_.paused.tobytes(), *counters])
@@ -84,8 +84,7 @@ def slice_of(data: bytes) -> AccountSlice:
 def summary_bytes(summary: SharedSummary) -> bytes:
     """A summary at its place."""
     place = summary.place
-    facts = {"fence": place.fence, "seq": place.seq, "data_version": place.data_version}
-    return _pack(facts, [place.genesis, place.hash, summary.body])
+    return _pack(_facts(place), [place.genesis, place.hash, summary.body])
 
 
 def summary_of(data: bytes) -> SharedSummary:
@@ -97,14 +96,17 @@ def summary_of(data: bytes) -> SharedSummary:
 
 def notice_bytes(notice: CommitNotice) -> bytes:
     """News."""
-    facts = {"fence": notice.fence, "seq": notice.seq, "data_version": notice.data_version}
-    return _pack(facts, [notice.genesis])
+    return _pack(_facts(notice), [notice.genesis])
 
 
 def notice_of(data: bytes) -> CommitNotice:
     """And back."""
     facts, (genesis,) = _unpack(data)
     return CommitNotice(genesis=genesis, **facts)
+
+
+def _facts(place: LedgerPosition | CommitNotice) -> dict[str, Any]:
+    return {"fence": place.fence, "seq": place.seq, "data_version": place.data_version}
 
 
 def _pack(facts: dict[str, Any], blobs: Sequence[bytes]) -> bytes:

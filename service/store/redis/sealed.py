@@ -119,7 +119,10 @@ class SealedCache:
                 label = _slice_label(value.place.genesis, value.number)
                 newest[label] = max(newest.get(label, value), value, key=_position)
                 continue
-            label, data = _shelved(value)
+            if isinstance(value, SharedEntry):
+                label, data = _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
+            else:
+                label, data = _summary_label(value.place.genesis), encoding.summary_bytes(value)
             if len(data) <= VALUE_BYTES_MAX:
                 items.append((self._name(label), self._seal.close(label, data)))
         messages = [self._seal.close(_NEWS, encoding.notice_bytes(each)) for each in notice]
@@ -176,15 +179,6 @@ class SealedCache:
 
 def _position(value: AccountSlice) -> tuple[int, int, int]:
     return value.place.position
-
-
-def _shelved(value: SharedEntry | SharedSummary) -> tuple[bytes, bytes]:
-    """(label, bytes)."""
-    match value:
-        case SharedEntry():
-            return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
-        case SharedSummary():
-            return _summary_label(value.place.genesis), encoding.summary_bytes(value)
 
 
 def _entry_label(genesis: bytes, seq: int) -> bytes:
