@@ -9,27 +9,37 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import SessionPool
 from service.workflows.model.rows import PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, SignIn, SummaryPoint
 
 __all__ = ["PepperMismatch", "PostgresPrincipals", "PostgresSignIns", "PostgresSummaries", "check_pepper"]
 
-_PRINCIPAL_NAMES: Final = tuple(each.name for each in fields(PrincipalRecord))
-_PRINCIPAL_COLUMNS: Final = ", ".join(_PRINCIPAL_NAMES)
-_INSERT_PRINCIPAL: Final = (
-    f"INSERT INTO principals ({_PRINCIPAL_COLUMNS}) VALUES ({', '.join(['%s'] * len(_PRINCIPAL_NAMES))})"
-)
+
+def _columns(kind: type[PrincipalRecord | SignIn]) -> str:
+    return ", ".join(each.name for each in fields(kind))
+
+
+def _insert(table: str, columns: str) -> str:
+    return f"INSERT INTO {table} ({columns}) VALUES ({', '.join(['%s'] * (columns.count(',') + 1))})"
+
+
+_PRINCIPAL_COLUMNS: Final = _columns(PrincipalRecord)
+_SIGN_IN_COLUMNS: Final = _columns(SignIn)
+_INSERT_PRINCIPAL: Final = _insert("principals", _PRINCIPAL_COLUMNS)
+_INSERT_SIGN_IN: Final = _insert("sign_ins", _SIGN_IN_COLUMNS)
 _MAY_CHANGE: Final = ("name", "allowance_units", "key_hash", "organisation", "purpose", "expires_at")
 _UPDATE: Final = (
     f"UPDATE principals SET {', '.join(f'{name} = %s' for name in _MAY_CHANGE)} WHERE id = %s AND revoked_at IS NULL"
 )
-_values: Final = attrgetter(*_PRINCIPAL_NAMES)
+_values: Final = attrgetter(*_PRINCIPAL_COLUMNS.split(", "))
+_sign_in_values: Final = attrgetter(*_SIGN_IN_COLUMNS.split(", "))
 _changed_values: Final = attrgetter(*_MAY_CHANGE, "id")
 
 
@@ -67,15 +77,7 @@ class PostgresPrincipals:
 
     def _read(self, condition: str, values: Sequence[object]) -> list[PrincipalRecord]:
         rows = self._pool.rows(f"SELECT {_PRINCIPAL_COLUMNS} FROM principals WHERE {condition}", values)
-        return [_record_of(row) for row in rows]
-
-
-def _record_of(row: Sequence[Any]) -> PrincipalRecord:
-    values: list[Any] = [each.astimezone(UTC) if isinstance(each, datetime) else each for each in row]
-    return PrincipalRecord(**dict(zip(_PRINCIPAL_NAMES, values, strict=True)))
-
-
-_SIGN_IN_COLUMNS: Final = "token_hash, principal_id, key_hash, began_at, expires_at"
+        return [PrincipalRecord(**by_name(_PRINCIPAL_COLUMNS, row)) for row in rows]
 
 
 class PostgresSignIns:
@@ -85,21 +87,12 @@ class PostgresSignIns:
         self._pool = pool
 
     def add(self, sign_in: SignIn, *, now: datetime) -> None:
-        values = [sign_in.token_hash, sign_in.principal_id, sign_in.key_hash, sign_in.began_at, sign_in.expires_at]
-        self._pool.commit(f"INSERT INTO sign_ins ({_SIGN_IN_COLUMNS}) VALUES (%s, %s, %s, %s, %s)", values)
+        self._pool.commit(_INSERT_SIGN_IN, _sign_in_values(sign_in))
         self._pool.commit("DELETE FROM sign_ins WHERE expires_at <= %s", [now])
 
     def find(self, token_hash: bytes) -> SignIn | None:
         rows = self._pool.rows(f"SELECT {_SIGN_IN_COLUMNS} FROM sign_ins WHERE token_hash = %s", [token_hash])
-        for found, principal_id, key_hash, began_at, expires_at in rows:
-            return SignIn(
-                token_hash=bytes(found),
-                principal_id=principal_id,
-                key_hash=bytes(key_hash),
-                began_at=began_at.astimezone(UTC),
-                expires_at=expires_at.astimezone(UTC),
-            )
-        return None
+        return SignIn(**by_name(_SIGN_IN_COLUMNS, rows[0])) if rows else None
 
     def extend(self, token_hash: bytes, expires_at: datetime) -> None:
         self._pool.commit("UPDATE sign_ins SET expires_at = %s WHERE token_hash = %s", [expires_at, token_hash])

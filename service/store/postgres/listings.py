@@ -16,8 +16,9 @@ from service.store.postgres.rows import (
     SEAL_BYTES,
     LedgerSeal,
     answer_of,
+    by_name,
 )
-from service.workflows.model.listing_rows import ActRecord, OwnCharge, ReleasePlace, ReleaseRecord
+from service.workflows.model.listing_rows import OwnCharge, ReleasePlace, ReleaseRecord
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
 from service.workflows.model.rows import OwnAnswer
 
@@ -59,6 +60,7 @@ _ADMITTED: Final = (
 ENTRIES_FOUND: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS, _ADMITTED)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
+_CHARGED: Final = "seq, query_id, canonical, asked_at, kind, analyst_id"
 _PRICED: Final = "sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
@@ -70,13 +72,13 @@ PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
 """The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
 OWN_CHARGES: Final = (
-    f"SELECT seq, query_id, canonical, asked_at, kind, analyst_id, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
-    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, analyst_id, {_PRICED}')}"
+    f"SELECT {_CHARGED}, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED} FROM {_page(f'{_CHARGED}, {_PRICED}')}"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
+ACT_LISTED_COLUMNS: Final = "number, at_seq, act, detail, at, key"
 ACTS_LISTED: Final = (
-    "SELECT number, at_seq, act, detail, at, key FROM ("
+    f"SELECT {ACT_LISTED_COLUMNS} FROM ("
     "SELECT newest.*, key, sum(coalesce(octet_length(key), 0)) OVER (ORDER BY number DESC)"
     " - coalesce(octet_length(key), 0) AS bytes_before"
     " FROM (SELECT dataset_id, number, at_seq, act, detail - %s::text[] AS detail, at FROM journal"
@@ -107,12 +109,6 @@ def escaped(word: str) -> str:
     return word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
-def act_record_of(row: Sequence[Any]) -> ActRecord:
-    """A row of ACTS_LISTED."""
-    number, at_seq, act, detail, at, key = row
-    return ActRecord(number=number, at_seq=at_seq, act=act, detail=detail, at=at.astimezone(UTC), key=key)
-
-
 def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:
     """A row of OWN_CHARGES. Raises Unreadable."""
     outcome: Outcome | None
@@ -120,16 +116,7 @@ def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq
     outcome, units = own_price(row[6:], slot, seal)
     if row[0] <= pruned_seq:
         outcome = units = None
-    return OwnCharge(
-        seq=row[0],
-        query_id=row[1],
-        analyst_id=row[5],
-        canonical=bytes(row[2]),
-        asked_at=row[3].astimezone(UTC),
-        kind=row[4],
-        outcome=outcome,
-        units=units,
-    )
+    return OwnCharge(**by_name(_CHARGED, row[:6]), outcome=outcome, units=units)
 
 
 def own_price(row: Sequence[Any], slot: int, seal: LedgerSeal) -> tuple[Outcome, int]:
@@ -190,13 +177,6 @@ def own_answer(row: Sequence[Any]) -> OwnAnswer:
 
 def release_of(row: Sequence[Any]) -> ReleaseRecord:
     """A row of RELEASES."""
-    return ReleaseRecord(
-        dataset=row[0],
-        place=ReleasePlace(at=row[1].astimezone(UTC), dataset_id=row[2], seq=row[3], key=row[4]),
-        query_id=row[5],
-        epoch=row[6],
-        canonical=bytes(row[7]),
-        sigma=row[8],
-        dimension=row[9],
-        worst_case_units=row[10],
-    )
+    dataset, at, dataset_id, seq, key, *released = row
+    place = ReleasePlace(at=at.astimezone(UTC), dataset_id=dataset_id, seq=seq, key=key)
+    return ReleaseRecord(dataset=dataset, place=place, **by_name(_RELEASED, released))

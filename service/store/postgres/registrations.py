@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 import service
 from service.query.schema import Schema
 from service.store.postgres.data_tables import RecordsTable, records_tables
+from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import Session, committing, translated
 from service.workflows.model.rows import DatasetRecord, EarlierRegistration, Head
 from service.workflows.model.views import Guarantee
@@ -34,7 +35,7 @@ READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 
 def head_of(row: Sequence[Any]) -> Head:
     """A head from its columns."""
-    return Head(**dict(zip(HEAD_COLUMNS.split(", "), row, strict=True)))
+    return Head(**by_name(HEAD_COLUMNS, row))
 
 
 def head_in(rows: Sequence[Sequence[Any]]) -> Head:
@@ -63,7 +64,7 @@ SET_REGISTRATION: Final = (
 def dataset_of(row: Sequence[Any]) -> DatasetRecord:
     """A registration from DATASET_COLUMNS."""
     number, *registered, is_archived = row
-    values = dict(zip(REGISTERED_COLUMNS.split(", "), registered, strict=True))
+    values = by_name(REGISTERED_COLUMNS, registered)
     guarantee = Guarantee(epsilon=values.pop("epsilon"), delta=values.pop("delta"))
     schema = Schema.model_validate(values.pop("schema"))
     return DatasetRecord(id=number, guarantee=guarantee, schema=schema, is_archived=is_archived, **values)

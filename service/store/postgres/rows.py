@@ -102,6 +102,14 @@ ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query
 ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 
 
+def by_name(columns: str, row: Sequence[Any]) -> dict[str, Any]:
+    """A row's values by the names of its columns; instants in UTC."""
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in zip(columns.split(", "), row, strict=True)
+    }
+
+
 def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
     """The values of ENTRY_COLUMNS."""
     only = entry.pieces[0] if entry.pieces else None
@@ -153,7 +161,6 @@ def _utc(value: datetime) -> datetime:
 _READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, "numeric": int, "timestamptz": _utc}
 """The conversion of a column's value, where the driver gives something else."""
 
-
 _ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]
 _PUBLIC_READ_AS: Final = [_READ_AS.get(each.type) for each in PUBLIC_FIELDS]
 _LISTED_READ_AS: Final = [_READ_AS.get(each.type) for each in LISTED_FIELDS]
@@ -163,16 +170,16 @@ def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any])
     return [value if read is None else read(value) for read, value in zip(read_as, row, strict=True)]
 
 
-_ANSWER_NAMES: Final = ("principal_id", "key", "request_hash", "seq", "query_id", "body", "at")
-answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(*_ANSWER_NAMES)
+answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(
+    *ANSWER_COLUMNS.replace("idempotency_key", "key").split(", ")
+)
 """The values of ANSWER_COLUMNS."""
 
 
 def answer_of(row: Sequence[Any]) -> AnswerRecord:
     """An answer from the values of ANSWER_COLUMNS."""
-    values = dict(zip(_ANSWER_NAMES, row, strict=True))
-    values["at"] = values["at"].astimezone(UTC)
-    return AnswerRecord(**values)
+    values = by_name(ANSWER_COLUMNS, row)
+    return AnswerRecord(key=values.pop("idempotency_key"), **values)
 
 
 def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes]:

@@ -26,6 +26,7 @@ from service.store.postgres.accounts import (
 from service.store.postgres.data_tables import RecordsTable, chosen, in_pieces, runs_in, unpacked
 from service.store.postgres.listings import (
     ACCOUNT,
+    ACT_LISTED_COLUMNS,
     ACTS_LISTED,
     ENTRIES_AFTER,
     ENTRIES_FOUND,
@@ -35,7 +36,6 @@ from service.store.postgres.listings import (
     OWN_SINCE,
     PADDING,
     PIECES_OF,
-    act_record_of,
     escaped,
     own_charge_of,
     own_price,
@@ -48,6 +48,7 @@ from service.store.postgres.rows import (
     LedgerSeal,
     SealedPiece,
     answer_of,
+    by_name,
     entry_of,
     entry_record_of,
     page_of,
@@ -87,6 +88,7 @@ UPLOAD_AT: Final = (
     "SELECT digest, report FROM keyed_uploads WHERE dataset_id = %s AND principal_id = %s AND idempotency_key = %s"
 )
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
+_ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
 
 
 class PostgresSnapshot:
@@ -198,20 +200,14 @@ class PostgresSnapshot:
 
     def _acts(self, condition: LiteralString, *values: object) -> list[JournalAct]:
         rows = self._rows(
-            "SELECT number, at_seq, act, detail, previous_hash, hash FROM journal"
-            f" WHERE dataset_id = %s AND {condition} ORDER BY number",
+            f"SELECT {_ACT_COLUMNS} FROM journal WHERE dataset_id = %s AND {condition} ORDER BY number",
             [self._dataset_id, *values],
         )
-        return [
-            JournalAct(
-                number=number, at_seq=at_seq, act=act, detail=detail, previous_hash=bytes(previous), hash=bytes(digest)
-            )
-            for number, at_seq, act, detail, previous, digest in rows
-        ]
+        return [JournalAct(**by_name(_ACT_COLUMNS, row)) for row in rows]
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         rows = self._rows(ACTS_LISTED, [list(TOUCHED), self._dataset_id, before, limit, bytes_max])
-        return [act_record_of(row) for row in rows]
+        return [ActRecord(**by_name(ACT_LISTED_COLUMNS, row)) for row in rows]
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         if of is not None:
