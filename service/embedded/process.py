@@ -48,16 +48,8 @@ def start_child(
     """
     require_main_thread()
     uid, gid = (-1, -1) if account is None else (account.uid, account.gid)
-    launcher: list[str | Path] = [
-        sys.executable,
-        "-I",
-        "-S",
-        LAUNCHER,
-        str(os.getpid()),
-        str(int(death_signal)),
-        str(uid),
-        str(gid),
-    ]
+    facts = map(str, (os.getpid(), int(death_signal), uid, gid))
+    launcher: list[str | Path] = [sys.executable, "-I", "-S", LAUNCHER, *facts]
     environment = {name: os.environ[name] for name in VARIABLES_KEPT if name in os.environ}
     try:
         return subprocess.Popen(

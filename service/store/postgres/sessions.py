@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from service.failpoints import watch
@@ -66,15 +67,11 @@ class Session(Connection):
         """
         parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
         formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]
-        result = self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats)
-        if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
+        _done(self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats))
 
     def define(self, definition: sql.Composed) -> None:
         """Run DROP or ALTER in the open transaction; what is prepared stays so (`rollback`). Raises psycopg.Error."""
-        result = self.pgconn.exec_(definition.as_bytes(self))
-        if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
+        _done(self.pgconn.exec_(definition.as_bytes(self)))
 
     def abandon(self) -> None:
         """Cancel a statement that was sent and not waited for, so that the session can be rolled back in silence."""
@@ -98,28 +95,27 @@ class Session(Connection):
                 self._row_types = None
             super().rollback()
             return
-        result = self.pgconn.exec_(b"ROLLBACK")
-        if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
+        _done(self.pgconn.exec_(b"ROLLBACK"))
 
     def _moved(self, parameters: Sequence[bytes]) -> bool:
-        done = self.pgconn.exec_prepared(self._extend_name, parameters, [Format.BINARY] * len(parameters))
-        if done.status != ExecStatus.TUPLES_OK:
-            raise error_from_result(done)
-        return done.get_value(0, 0) == b"1"
+        sent = self.pgconn.exec_prepared(self._extend_name, parameters, [Format.BINARY] * len(parameters))
+        return _done(sent, ExecStatus.TUPLES_OK).get_value(0, 0) == b"1"
 
     def _prepare_extend(self) -> RowTypes:
         """Learn the types of this database's rows, and prepare EXTEND."""
-        found = self.pgconn.exec_(_ROW_TYPES.encode())
-        if found.status != ExecStatus.TUPLES_OK:
-            raise error_from_result(found)
+        found = _done(self.pgconn.exec_(_ROW_TYPES.encode()), ExecStatus.TUPLES_OK)
         name = f"extend-{next(_NAMES)}".encode()
-        result = self.pgconn.prepare(name, EXTEND.encode())
-        if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
+        _done(self.pgconn.prepare(name, EXTEND.encode()))
         self._extend_name = name
         self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
         return self._row_types
+
+
+def _done(result: PGresult, status: ExecStatus = ExecStatus.COMMAND_OK) -> PGresult:
+    """The result, which has this status. Raises psycopg.Error."""
+    if result.status != status:
+        raise error_from_result(result)
+    return result
 
 
 _REPEATING: Final = ("22", "23")

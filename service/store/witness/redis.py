@@ -127,7 +127,8 @@ class RedisWitness:
         while isinstance(reply, list):
             if time.monotonic() > end:
                 raise TimeoutError
-            seen = self._looked(dataset, reply)
+            held = reply[0] if reply else None  # what the script has found instead; it may be anything
+            seen = _Seen(stamp=Seal.stamp(held), farthest=self._record(dataset, held))
             before = seen.farthest
             farther = record if before is None or before.position < record.position else before
             swap = self._swap(dataset, farther, seen)
@@ -138,11 +139,6 @@ class RedisWitness:
             reply = _reply(connection, swap)
         self._seen[dataset] = _Seen(stamp=swap.sealed[:STAMP_BYTES], farthest=swap.record)
         return before
-
-    def _looked(self, dataset: str, reply: list[object]) -> _Seen:
-        """The value that the script has found there instead; it may be anything."""
-        held = reply[0] if reply else None
-        return _Seen(stamp=Seal.stamp(held), farthest=self._record(dataset, held))
 
     def _record(self, dataset: str, held: object) -> WitnessRecord | None:
         """The record in a value, if it is ours."""
