@@ -1,1 +1,1 @@
-"""Adapters for the ports: Postgres, Redis, their in-memory twins, the operating system's entropy."""
+"""Adapters for the ports: Postgres, Redis, the witness, the operating system's entropy."""

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 FEW: Final = 256
-"""So many words come quicker from the kernel than from a cipher; they cost the same at about 480."""
+"""Up to this many words come quicker from the kernel than from a cipher; they cost the same at about 480."""
 
 _KEY_BYTES: Final = 32
 _BLOCK_BYTES: Final = 16
 _ZEROS: Final = memoryview(bytes(2**19))
-_UNCUT_BYTES: Final = 256  # so many come whole, whatever signal comes meanwhile: getrandom(2)
+_UNCUT_BYTES: Final = 256  # a read of these comes whole, whatever signal comes meanwhile: getrandom(2)
 _kernel: Final[Callable[[int], bytes]] = getattr(os, "getrandom", os.urandom)
 
 

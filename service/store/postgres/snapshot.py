@@ -74,10 +74,10 @@ _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000
 RUN_SLOTS: Final = 50
 SOUGHT_SLOTS: Final = 8
-"""Finding a run of slots by the index takes as long as reading so many slots' rows in order; one slot of it so many."""
+"""Finding a run of slots by the index takes as long as reading RUN_SLOTS slots' rows in order, one slot of it these."""
 _ENTRIES_AT_ONCE: Final = 256
 ENTRIES_BYTES: Final = 2**24
-"""So many bytes of charges and values are fetched at once, and the entry that reaches them."""
+"""The bytes of charges and values that are fetched at once, with the entry that reaches them."""
 # No index has this order, and no reader but a verification needs it. A body may have many megabytes.
 DECLARE_ANSWERS: Final = (
     f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS} FROM answers WHERE dataset_id = %s"

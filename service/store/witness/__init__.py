@@ -1,1 +1,1 @@
-"""Adapters of the port Witness: a file, a Redis beside it, their combination, and a twin in memory."""
+"""Adapters of the port Witness: a file, a Redis beside it, and their combination."""
