@@ -18,8 +18,7 @@ from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
 from service.workflows.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
 from service.workflows.model.errors import NotFound
-from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
 from service.workflows.model.views import Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled

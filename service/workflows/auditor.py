@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from service.workflows.model.listing_rows import EntryFilter
+from service.workflows.model.rows import EntryFilter
 from service.workflows.model.views import LedgerRow, Page
 from service.workflows.reads.ledger import ledger
 from service.workflows.writer.registry import DatasetRegistry

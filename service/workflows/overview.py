@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Final, Literal
@@ -155,11 +155,11 @@ class Overview:
             report = verify_dataset(self._store, record, self._registry.witness)
         except Exception as error:  # noqa: BLE001 - the curator hears that it failed
             report_incident(error, f"verification of {record.name}")
-            ended = Verification(state="failed", began_at=begun.began_at, ended_at=self._clock())
+            ended = replace(begun, state="failed", ended_at=self._clock())
         else:
-            ended = Verification(
+            ended = replace(
+                begun,
                 state="damaged" if report.findings else "clean",
-                began_at=begun.began_at,
                 ended_at=self._clock(),
                 entries=report.entries,
                 answers=report.answers,

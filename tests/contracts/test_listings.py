@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
-from service.workflows.model.listing_rows import OwnCharge
-from service.workflows.model.rows import Checkpoint, DatasetRecord
+from service.workflows.model.rows import Checkpoint, DatasetRecord, OwnCharge
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
 

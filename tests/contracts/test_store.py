@@ -18,8 +18,16 @@ from service.query.schema import Schema
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, DatasetRecord, OwnAnswer, PrincipalRecord
+from service.workflows.model.rows import (
+    ERASED_NAME,
+    AnswerRecord,
+    Asked,
+    DatasetRecord,
+    OwnAnswer,
+    PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+)
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, AT, answer, burn, dataset, entry
 

@@ -12,17 +12,20 @@ from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
+    EVERY_ENTRY,
+    ActRecord,
     Address,
     AnswerRecord,
     Asked,
     Codes,
     DatasetRecord,
     EarlierRegistration,
+    EntryFilter,
     Head,
     Known,
     OwnAccount,
+    OwnCharge,
     SlotsInUse,
     StoredPage,
 )

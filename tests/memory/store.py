@@ -12,7 +12,6 @@ from uuid import UUID
 
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
-from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import (
     AnswerRecord,
     Asked,
@@ -22,6 +21,8 @@ from service.workflows.model.rows import (
     Known,
     OwnAnswer,
     PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
 )
 from service.workflows.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
 from tests.memory.tables import Dataset, Kept, first_of

@@ -19,9 +19,9 @@ from service.query.schema import Column, Schema
 from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ActRecord
 from service.workflows.model.rows import (
     ERASED_NAME,
+    ActRecord,
     Address,
     AnswerRecord,
     Checkpoint,

@@ -18,9 +18,8 @@ from service.store.postgres.rows import (
     answer_of,
     by_name,
 )
-from service.workflows.model.listing_rows import OwnCharge, ReleasePlace, ReleaseRecord
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
-from service.workflows.model.rows import OwnAnswer
+from service.workflows.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 
 
 def _page(columns: str, condition: str = "") -> str:

@@ -56,16 +56,19 @@ from service.store.postgres.rows import (
 from service.store.postgres.sessions import Session, translated
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.pieces import number_for
 from service.workflows.model.rows import (
+    EVERY_ENTRY,
+    ActRecord,
     Address,
     AnswerRecord,
     Codes,
     DatasetRecord,
     EarlierRegistration,
+    EntryFilter,
     Head,
     OwnAccount,
+    OwnCharge,
     SlotsInUse,
     StoredPage,
 )

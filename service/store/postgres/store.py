@@ -31,8 +31,17 @@ from service.store.postgres.sessions import Session, SessionPool, refuse_commit,
 from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, OwnAnswer
+from service.workflows.model.rows import (
+    AnswerRecord,
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    Known,
+    OwnAnswer,
+    ReleasePlace,
+    ReleaseRecord,
+)
 from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 
 

@@ -15,13 +15,7 @@ from service.incidents import report_incident
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
-from service.workflows.reads.budget_summary import (
-    all_accounts,
-    cannot_afford,
-    ledger_facts,
-    quantiles_of,
-    remaining_share,
-)
+from service.workflows.reads.budget_summary import all_accounts, ledger_facts, quantiles_of
 from service.workflows.reads.ledger import snapshot
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.threads import WriterThread
@@ -96,11 +90,11 @@ class SummaryPoints(Background):
         point = SummaryPoint(
             seq=taken.seq,
             at=self._clock(),
-            individuals=int(taken.present.sum()),
-            exhausted=int((taken.present & (taken.spent >= taken.limit)).sum()),
-            paused=int((taken.paused & taken.present).sum()),
-            cannot_afford=None if last is None else cannot_afford(taken, last.worst_case_units),
-            quantiles=tuple(quantiles_of(remaining_share(taken))),
+            individuals=taken.individuals,
+            exhausted=taken.exhausted,
+            paused=taken.pauses,
+            cannot_afford=None if last is None else taken.cannot_afford(last.worst_case_units),
+            quantiles=tuple(quantiles_of(taken.shares())),
         )
         self._store.summaries.add_point(record.id, point)
         self._made[record.id] = point.seq, point.at

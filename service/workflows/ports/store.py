@@ -12,7 +12,6 @@ from typing import Annotated, Protocol
 from uuid import UUID
 
 from service.query.schema import doc
-from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import (
     Asked,
     Checkpoint,
@@ -21,6 +20,8 @@ from service.workflows.model.rows import (
     Lease,
     OwnAnswer,
     PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
     ReplicaAddress,
 )
 from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction

@@ -11,16 +11,19 @@ from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
-from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, OwnCharge
 from service.workflows.model.rows import (
+    EVERY_ENTRY,
+    ActRecord,
     Address,
     AnswerRecord,
     Codes,
     DatasetRecord,
     EarlierRegistration,
+    EntryFilter,
     Head,
     Known,
     OwnAccount,
+    OwnCharge,
     SlotsInUse,
     StoredPage,
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from service.core.charge import rho_of_units
-from service.workflows.model.listing_rows import ActRecord
+from service.workflows.model.rows import ActRecord
 from service.workflows.model.views import ActRow, Page
 from service.workflows.reads.ledger import NEWEST, PAGE_BYTES_MAX, is_full, number_of, snapshot
 from service.workflows.rollback.guard import RollbackGuard

@@ -42,10 +42,34 @@ class AllAccounts:
     paused: NDArray[np.bool_]
 
     @property
+    def individuals(self) -> int:
+        """The number of individuals."""
+        return int(np.count_nonzero(self.present))
+
+    @property
+    def exhausted(self) -> int:
+        """The number of individuals that have nothing left."""
+        return int(np.count_nonzero(self.present & (self.spent >= self.limit)))
+
+    @property
+    def pauses(self) -> int:
+        """The number of individuals that have paused."""
+        return int(np.count_nonzero(self.present & self.paused))
+
+    @property
     def remaining(self) -> NDArray[np.int64]:
         """Units left in each slot, (slots,); an individual that came back with a smaller budget has none."""
         remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
         return remaining
+
+    def shares(self) -> NDArray[np.float64]:
+        """The share of the limit that is left, (individuals,)."""
+        limit: NDArray[np.int64] = self.limit[self.present]
+        return self.remaining[self.present] / np.maximum(limit, 1)
+
+    def cannot_afford(self, units: int) -> int:
+        """The number of individuals that have less than `units` left."""
+        return int(np.count_nonzero(self.present & (self.remaining < units)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +93,9 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
         pages.append(page)
         if number + 1 >= pages_used:
             break
-    return AllAccounts(
-        seq=pages[0].seq,
-        present=np.concatenate([page.present for page in pages]),
-        limit=np.concatenate([page.limit for page in pages]),
-        spent=np.concatenate([page.spent for page in pages]),
-        paused=np.concatenate([page.paused for page in pages]),
-    )
+    columns = ("present", "limit", "spent", "paused")
+    copied = {name: np.concatenate([getattr(page, name) for page in pages]) for name in columns}
+    return AllAccounts(seq=pages[0].seq, **copied)
 
 
 def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -> LedgerFacts:
@@ -89,26 +109,20 @@ def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -
 
 def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
     """The remaining shares of the budgets in bins and as quantiles, and the numbers of exhausted and paused."""
-    share = remaining_share(taken)
+    share = taken.shares()
     counts, edges = np.histogram(share, bins=BINS, range=(0.0, 1.0))
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
     quantiles = quantiles_of(share)
     return BudgetSummary(
         sequence=taken.seq,
-        individuals=share.size,
-        exhausted=int(np.count_nonzero(taken.present & (taken.spent >= taken.limit))),
-        paused=int(np.count_nonzero(taken.paused & taken.present)),
+        individuals=taken.individuals,
+        exhausted=taken.exhausted,
+        paused=taken.pauses,
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
         quantiles={str(q): value for q, value in zip(QUANTILES, quantiles, strict=False)},  # none without individuals
         last_query=None if facts.last is None else _last_query(facts.last, taken),
         worst_case_ended_after=facts.worst_case_ended_after,
     )
-
-
-def remaining_share(taken: AllAccounts) -> NDArray[np.float64]:
-    """The share of the limit that is left, (individuals,)."""
-    limit: NDArray[np.int64] = taken.limit[taken.present]
-    return taken.remaining[taken.present] / np.maximum(limit, 1)
 
 
 def quantiles_of(share: NDArray[np.float64]) -> list[float]:
@@ -117,17 +131,12 @@ def quantiles_of(share: NDArray[np.float64]) -> list[float]:
     return found
 
 
-def cannot_afford(taken: AllAccounts, units: int) -> int:
-    """The number of individuals that have less than `units` left."""
-    return int(np.count_nonzero(taken.present & (taken.remaining < units)))
-
-
 def _last_query(entry: EntryRecord, taken: AllAccounts) -> LastQuery:
     return LastQuery(
         sequence=entry.seq,
         words=in_words(orjson.loads(entry.canonical)),
         worst_case_rho=str(rho_of_units(entry.worst_case_units)),
-        cannot_afford=cannot_afford(taken, entry.worst_case_units),
+        cannot_afford=taken.cannot_afford(entry.worst_case_units),
     )
 
 

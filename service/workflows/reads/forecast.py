@@ -8,12 +8,12 @@ between make it less.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ldexp
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import kept
+from service.core.arrays import Integers, kept
 from service.core.charge import charge_units, rho_of_units
 from service.query.plan import Plan
 from service.query.schema import doc
@@ -62,12 +62,11 @@ class Forecast:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Charges:
+class Charges(NamedTuple):
     """The charges of one query on all individuals that it touches: slots (k,), units (k,)."""
 
-    slots: NDArray[np.int64]
-    units: NDArray[np.int64]
+    slots: Integers
+    units: Integers
 
 
 def charges_of(plan: Plan, records: RecordsView) -> Charges:
@@ -84,7 +83,7 @@ def charges_of(plan: Plan, records: RecordsView) -> Charges:
 def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Forecast:
     """The forecast from the charges of one such query and all accounts."""
     is_known = charges.slots < taken.present.size  # an upload between the two copies adds slots
-    slots, units = charges.slots[is_known], charges.units[is_known]
+    slots, units = (each[is_known] for each in charges)
     times = np.where(taken.paused[slots], 0, taken.remaining[slots] // np.maximum(units, 1))
     times = np.sort(np.minimum(times, QUERIES_MAX + 1))
     steps = np.union1d(np.arange(1, _EACH_MAX), np.geomspace(_EACH_MAX, QUERIES_MAX, _POINTS).astype(np.int64))

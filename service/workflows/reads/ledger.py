@@ -20,8 +20,7 @@ from service.core.charge import rho_of_units
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.ledger_entry import EntryRecord, public_facts
-from service.workflows.model.listing_rows import EVERY_ENTRY, EntryFilter, OwnCharge
-from service.workflows.model.rows import DatasetRecord, OwnAccount
+from service.workflows.model.rows import EVERY_ENTRY, DatasetRecord, EntryFilter, OwnAccount, OwnCharge
 from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, PromiseOf, Receipt
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import Transaction
