@@ -39,6 +39,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     mutants = [mutant for mutant in MUTANTS if options.only in mutant.name]
+    if not mutants:
+        parser.error(f"no mutant has {options.only!r} in its name")
     passed, failed, output = _tests(None, sorted({mutant.killed_by for mutant in mutants}))
     if failed or not passed:
         _say(f"the tests do not pass without any mutant:\n{output}")

@@ -5,7 +5,6 @@ from tests.mutants.mutant import Mutant
 WRITER = "tests/workflows/writer/test_queue.py"
 ACTING = "tests/workflows/writer/test_operations.py"
 PAGES = "tests/contracts/test_checkpoints.py"
-CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_later_entries_give_the_ledgers_totals"
 FOLLOWING = "tests/laws/test_acts.py::test_a_memory_that_follows_holds_what_a_start_would_load"
 SIMULATION = "tests/simulation/test_simulation.py::test_no_seed_breaks_a_law"
 
@@ -161,7 +160,7 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="            self._page_seqs[page.number] = page.seq",
         put="            self._page_seqs[page.number] = 0",
-        killed_by=CHECKPOINTS,
+        killed_by="tests/workflows/writer/test_state.py::test_counters_are_those_of_the_ledger",
     ),
     Mutant(
         name="checkpoint of the last copy alone",
