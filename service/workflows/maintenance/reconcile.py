@@ -104,12 +104,10 @@ class ReconcilePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """The outcome of reconciling."""
+    """The outcome of reconciling: the plan, the burn, and how many individuals have nothing left."""
 
     plan: ReconcilePlan
-    seq: int
-    charged_count: int
-    charged_units: int
+    entry: LedgerEntry
     exhausted_count: int
 
 
@@ -170,10 +168,10 @@ def after(done: Reconciled | None) -> list[str]:
     """Lines for the operator: the result."""
     if done is None:
         return ["nothing to reconcile: all that was witnessed is in the ledger"]
-    sum_rho, left = f"{rho_of_units(done.charged_units):f}", done.exhausted_count
+    sum_rho, left = f"{rho_of_units(done.entry.charged_units):f}", done.exhausted_count
     return [
-        f"burned {sum_rho} rho in all, from {done.charged_count} individuals; {left} have nothing left",
-        f"open again at sequence {done.seq}, under fence {done.plan.fence}",
+        f"burned {sum_rho} rho in all, from {done.entry.charged_count} individuals; {left} have nothing left",
+        f"open again at sequence {done.entry.seq}, under fence {done.plan.fence}",
     ]
 
 
@@ -242,11 +240,7 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
     detail = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
     transaction.journal("reconcile", detail | {"fence": plan.fence, "settled": list(plan.settled)})
     return Reconciled(
-        plan=plan,
-        seq=entry.seq,
-        charged_count=entry.charged_count,
-        charged_units=entry.charged_units,
-        exhausted_count=int(np.sum(state.room_of(transaction.individuals().slots) <= 0)),
+        plan=plan, entry=entry, exhausted_count=int(np.sum(state.room_of(transaction.individuals().slots) <= 0))
     )
 
 

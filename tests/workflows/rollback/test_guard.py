@@ -323,9 +323,9 @@ def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
 
     assert done is not None
     assert (done.plan.missing_units, done.plan.joining_units) == (2 * COST, 0)
-    assert (done.charged_count, done.charged_units, done.exhausted_count) == (3, 6 * COST, 0)
+    assert (done.entry.charged_count, done.entry.charged_units, done.exhausted_count) == (3, 6 * COST, 0)
     assert spent(replica) == dict.fromkeys(truth, 3 * COST)
-    assert (done.seq, done.plan.fence) == (2, 2)
+    assert (done.entry.seq, done.plan.fence) == (2, 2)
     assert fresh(replica, who, "d") == 3
     assert mend(store, replica.registry.witness) is None
     assert [report.findings for report in verify_all(store, replica.registry.witness)] == [[]]
@@ -370,7 +370,7 @@ def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, s
         fresh(replica, who, "b")
     done = mend(store, replica.registry.witness)
     assert done is not None
-    assert (done.plan.missing_units, done.charged_count) == (0, 0)
+    assert (done.plan.missing_units, done.entry.charged_count) == (0, 0)
     assert fresh(replica, who, "b") == 3
 
 
@@ -426,7 +426,7 @@ def test_erased_individuals_are_burned_too(replica: Replica, who: Principal, sto
     store.kept = backup
     done = mend(store, replica.registry.witness)
     assert done is not None
-    assert done.charged_count == 3
+    assert done.entry.charged_count == 3
     upload(replica, "people", [THREE_PEOPLE[1]])
     assert spent(replica) == truth == dict.fromkeys(truth, 2 * COST)
 
@@ -536,7 +536,7 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principa
         assert done is not None
         with pytest.raises(Fenced):
             fresh(replica, who, "d")
-        assert fresh(other, who, "d") == done.seq + 1
+        assert fresh(other, who, "d") == done.entry.seq + 1
 
 
 def test_a_clone_that_writes_first_is_detected_at_the_next_write(
