@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from service.core.arrays import Codes, Integers, Mask
 from service.engine.inverted import InvertedPages, Listing
 from service.query.columns import Coding
-from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE_SPAN_MAX
 
 Select = Callable[[Mapping[str, Codes], Mask], None]
@@ -77,13 +77,7 @@ def selects_nulls(predicate: Predicate) -> bool:
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
     """The columns that a predicate reads."""
-    match predicate:
-        case Within(column, _, _) | Among(column, _) | Null(column):
-            return frozenset({column})
-        case Conjunction(parts) | Disjunction(parts):
-            return frozenset[str]().union(*(columns_of(part) for part in parts))
-        case _:
-            return frozenset()
+    return frozenset(leaf.column for leaf in leaves_of(predicate) if not isinstance(leaf, All | Nothing))
 
 
 def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:

@@ -84,7 +84,8 @@ class Disjunction:
     parts: tuple["Predicate", ...]
 
 
-Predicate = Within | Among | Null | All | Nothing | Conjunction | Disjunction
+Leaf = Within | Among | Null | All | Nothing
+Predicate = Leaf | Conjunction | Disjunction
 
 
 def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
@@ -100,15 +101,11 @@ def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
     return _reduced(where, columns, negated=False, field="where")
 
 
-def listed_codes(predicate: Predicate) -> int:
-    """How many codes the lists of a predicate have, all of them together."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(map(listed_codes, parts))
-        case Among(_, codes):
-            return len(codes)
-        case _:
-            return 0
+def leaves_of(predicate: Predicate) -> list[Leaf]:
+    """All that a predicate is made of, in order."""
+    if isinstance(predicate, Conjunction | Disjunction):
+        return [leaf for part in predicate.parts for leaf in leaves_of(part)]
+    return [predicate]
 
 
 def within(column: str, low: int, high: int, *, span: int) -> Predicate:

@@ -15,7 +15,7 @@ from service.core.arrays import narrowest
 from service.core.charge import wide_rounds
 from service.core.noise import ERROR
 from service.query.columns import Intervals, OwnColumn, Placed, Weighted, listed
-from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.layout import (
     CATEGORIES_SHOWN_MAX,
     LABELS_MAX,
@@ -97,9 +97,9 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     rows = table.rows_max(capacity)
     touched = min(rows, capacity)
     entries = rows * plan.entries_of_row
-    time_ns = speed.query + speed.literal * _literals(plan.predicate) + speed.searched_row * _table_steps(plan)
-    time_ns += rows * speed.leaf_row * (1 + _leaves(plan.predicate, plan))
-    time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _sought_steps(plan))
+    time_ns = speed.query + speed.literal * _literals(plan) + speed.searched_row * _table_steps(plan)
+    time_ns += rows * speed.leaf_row * (1 + _leaves(plan))
+    time_ns += rows * speed.searched_row * (_steps(plan) + _sought_steps(plan))
     time_ns += rows * speed.leaf_row * _calculations(plan)
     time_ns += entries * _entry_ns(plan, table, speed) + _made_ready_ns(plan, speed)
     if plan.rows_kept is not None:
@@ -224,17 +224,16 @@ def _shape(predicate: Predicate) -> Hashable:
             return repr(predicate)
 
 
-def _leaves(predicate: Predicate, plan: Plan) -> float:
-    """The conditions of a predicate, in those on a column of one byte; a list of values counts more, by its length."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(_leaves(part, plan) for part in parts)
-        case Among(column, codes):
-            return _width(column, plan) * (min(len(codes), RUNS_MAX) if len(codes) <= RUNS_MAX else _TABLE_LOOKED_UP)
-        case Within(column, _, _) | Null(column):
-            return _width(column, plan)
-        case All() | Nothing():
-            return 0
+def _leaves(plan: Plan) -> float:
+    """The conditions on a row, in those on a column of one byte; a list of values counts more, by its length."""
+    conditions = 0.0
+    for leaf in leaves_of(plan.predicate):
+        if isinstance(leaf, Among):
+            tested = len(leaf.codes) if len(leaf.codes) <= RUNS_MAX else _TABLE_LOOKED_UP
+            conditions += _width(leaf.column, plan) * tested
+        elif isinstance(leaf, Within | Null):
+            conditions += _width(leaf.column, plan)
+    return conditions
 
 
 def _width(column: str, plan: Plan) -> float:
@@ -242,15 +241,10 @@ def _width(column: str, plan: Plan) -> float:
     return (1 + plan.columns[column].coding.dtype.itemsize) / 2
 
 
-def _literals(predicate: Predicate) -> int:
+def _literals(plan: Plan) -> int:
     """The work of making conditions ready before the first row is looked at, in values of a list."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(map(_literals, parts))
-        case Among(_, codes):
-            return _CONDITION + len(codes)
-        case Within() | Null() | All() | Nothing():
-            return _CONDITION
+    leaves = leaves_of(plan.predicate)
+    return _CONDITION * len(leaves) + sum(len(leaf.codes) for leaf in leaves if isinstance(leaf, Among))
 
 
 def _calculations(plan: Plan) -> int:
@@ -281,16 +275,10 @@ def _table_steps(plan: Plan) -> int:
     return steps
 
 
-def _steps(predicate: Predicate, plan: Plan) -> int:
+def _steps(plan: Plan) -> int:
     """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(_steps(part, plan) for part in parts)
-        case Among(column, codes):
-            is_wide = plan.columns[column].coding.span > TABLE_SPAN_MAX
-            return len(codes).bit_length() if is_wide and len(codes) > RUNS_MAX else 0
-        case Within() | Null() | All() | Nothing():
-            return 0
+    lists = [leaf for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
+    return sum(len(leaf.codes).bit_length() for leaf in lists if plan.columns[leaf.column].coding.span > TABLE_SPAN_MAX)
 
 
 def _labels_bytes(layout: Layout) -> int:

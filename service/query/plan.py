@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from service.query.canonical import canonical_bytes
 from service.query.columns import Placed, QueryColumn, Weighted
-from service.query.conditions import Predicate, conjunction, listed_codes, predicate_of
+from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
 from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import (
@@ -179,8 +179,8 @@ class KeptPlans(Generic[Registration]):
             return kept[2]
         plan = self._compiled(query, registration)
         has_matrix = any(isinstance(item, Functionals) for item in plan.items)
-        is_long = len(plan.canonical) > KEPT_CANONICAL_BYTES_MAX or listed_codes(plan.predicate) > KEPT_CODES_MAX
-        if not has_matrix and not is_long:
+        listed = sum(len(leaf.codes) for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among))
+        if not has_matrix and len(plan.canonical) <= KEPT_CANONICAL_BYTES_MAX and listed <= KEPT_CODES_MAX:
             if len(self._kept) >= KEPT_MAX:
                 self._kept.clear()
             self._kept[id(query)] = query, registration, plan

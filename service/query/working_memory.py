@@ -9,7 +9,7 @@ from typing import Final
 
 from service.core.arrays import narrowest
 from service.query.columns import Intervals, Placed, QueryColumn, Weighted, listed
-from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.layout import BLOCK_ROWS, Count, CountIndividuals, Functionals, rows_in_run
 from service.query.plan import Plan
 from service.query.schema import EventsTable, IndividualsTable
@@ -79,7 +79,7 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
     return (
         _FIXED
         + len(plan.items) * _ITEM
-        + _values_bytes(plan.predicate, plan)
+        + _values_bytes(plan)
         + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
         + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
         + max(
@@ -161,13 +161,8 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 
-def _values_bytes(predicate: Predicate, plan: Plan) -> int:
+def _values_bytes(plan: Plan) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
-    match predicate:
-        case Conjunction(parts) | Disjunction(parts):
-            return sum(_values_bytes(part, plan) for part in parts)
-        case Among(column, codes):
-            span = plan.columns[column].coding.span
-            return len(codes) * _VALUE + (span + 2 if span <= TABLE_SPAN_MAX else 0)
-        case _:
-            return 0
+    lists = [leaf for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among)]
+    spans = [plan.columns[leaf.column].coding.span for leaf in lists]
+    return _VALUE * sum(len(leaf.codes) for leaf in lists) + sum(span + 2 for span in spans if span <= TABLE_SPAN_MAX)
