@@ -132,7 +132,7 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
 
 
 def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
-    """The same draws pair by pair: whatever floats decide is certain, so it does not matter which floats they are."""
+    """The draws pair by pair: whatever floats decide is certain, so it does not matter which floats they are."""
     pairs = (count + 1) // 2
     words = _words(2 * pairs, entropy).tolist()
     drawn = [_pair(words[pair], words[pairs + pair], sigma_steps, entropy) for pair in range(pairs)]

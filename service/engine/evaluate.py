@@ -235,7 +235,7 @@ def _together(query: PreparedPlan, entries: Entries) -> Contributions:
 
 
 def _moved(places: Integers, by: int) -> Integers:
-    """The same `by` further on, in place: the array is the caller's own, and large."""
+    """`places + by`, in place: the array is the caller's own, and large."""
     if by != 0:
         np.add(places, by, out=places)
     return places

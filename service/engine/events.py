@@ -187,16 +187,6 @@ class EventTable:
                 held[part] = self._pages[number].rows_of(_within_page(distinct[part]))
         return (held + added)[places]
 
-    def add(self, slots: Integers, columns: Mapping[str, Codes]) -> None:
-        """Add rows: `slots` (n,) in any order, a column (n,) for each declared one. Raises as `changed`."""
-        self.put(self.changed(np.empty(0, dtype=np.int64), slots, columns))
-
-    def erase(self, slot: int) -> None:
-        """Drop one individual's rows."""
-        none = np.empty(0, dtype=np.int64)
-        columns = {name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings.items()}
-        self.put(self.changed(np.array([slot]), none, columns))
-
     def changed(self, gone: Integers, slots: Integers, columns: Mapping[str, Codes]) -> dict[int, EventPage]:
         """The pages that are other ones without the rows of `gone` (increasing) and with further rows.
 

@@ -27,11 +27,11 @@ Columns = Mapping[str, NDArray[np.unsignedinteger]]
 PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
 """The codes of a column on one page."""
 VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
-PAIRS_MAX: Final = 2**14  # so many values of two columns together: their edges take as much room as the lists
+PAIRS_MAX: Final = 2**14  # of values of two columns together: their edges take as much room as the lists
 PAIRED_MAX: Final = 8
-"""So many pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
+"""The most pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
 INSERTED_MAX: Final = 16
-"""So many new individuals of a page are inserted into its lists; for more, sorting the page is as quick."""
+"""The most new individuals of a page that are inserted into its lists; for more, sorting the page is as quick."""
 
 
 def is_indexed(column: Column) -> bool:

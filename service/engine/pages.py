@@ -53,7 +53,7 @@ class PageTotals:
 
     @classmethod
     def zero(cls) -> Self:
-        """Of a page that no entry has touched."""
+        """The totals of a page that no entry has touched."""
         charged, left_out = np.zeros((2, PAGE_SLOTS), dtype=np.uint32)
         return cls(spent=np.zeros(PAGE_SLOTS, dtype=np.int64), charged=charged, left_out=left_out)
 
@@ -113,11 +113,11 @@ class Counters:
         return self.left_out_of(slice(0, self._size))
 
     def charged_of(self, slots: Slots | slice) -> Counts:
-        """Of some slots (k,), (k,): a copy."""
+        """By some slots (k,), (k,): a copy."""
         return self._totals[_CHARGED, slots] + self._recent[_CHARGED, slots]
 
     def left_out_of(self, slots: Slots | slice) -> Counts:
-        """Of some slots (k,), (k,): a copy."""
+        """By some slots (k,), (k,): a copy."""
         return self._totals[_LEFT_OUT, slots] + self._recent[_LEFT_OUT, slots]
 
     def set(self, slots: slice, charged: Counts | int, left_out: Counts | int) -> None:

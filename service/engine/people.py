@@ -24,7 +24,7 @@ Placed = tuple[Integers, Mapping[str, Codes]]
 """Slots (n,) and the codes of each column (n,)."""
 
 WRITTEN_MAX: Final = 1024
-"""So many records are written into the columns in place, which takes below 10 us a column; more are exchanged whole."""
+"""The most records that are written into the columns in place, in below 10 us a column; else these are exchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

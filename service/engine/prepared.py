@@ -146,7 +146,7 @@ class PreparedPlan:
         return rows
 
     def first_rows(self, table: TableRows, rows: Integers) -> Integers:
-        """Of chosen rows of events (k,) those that count: the first of each individual by the codes of its columns.
+        """Those of the chosen rows of events (k,) that count: the first of each individual by the codes of its columns.
 
         The order in which rows were uploaded does not matter: rows of one content are alike. All of them are sorted
         whether or not an individual has too many, so that no individual shows in how long this takes.

@@ -18,11 +18,8 @@ from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import Groups, Unit
 from service.query.columns import Coding
 
-__all__ = ["TALLY_ROWS", "Tally", "blocks_of", "tally_of"]
-
-
 TALLY_ROWS: Final = 2**19
-"""So many rows are added up at a time, or one individual's if these are more."""
+"""Rows that are added up at a time, or one individual's if these are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,8 +9,6 @@ from typing import Literal
 
 from service.query.columns import Calculated, Coding, Kind, QueryColumn, Term, rounded
 
-__all__ = ["Amount", "clipped", "difference", "product", "total", "without_sign"]
-
 BITS_MAX = 60
 FACTOR_BITS_MAX = 30
 

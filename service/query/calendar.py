@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, overload
 
-__all__ = ["Labels", "date_text", "days_of", "seconds_of", "time_text"]
-
 DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()

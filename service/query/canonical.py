@@ -18,8 +18,6 @@ import rfc8785
 
 from service.query.language import Query
 
-__all__ = ["canonical_bytes", "canonical_json", "request_hash"]
-
 _AS_IT_IS: Final = frozenset({str, bool, int, type(None)})
 _OPTION: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # beyond 53 bits there is no canonical form
 

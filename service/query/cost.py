@@ -32,8 +32,6 @@ from service.query.plan import Plan
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import CODE_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
-__all__ = ["Costs", "PublicCost", "Speed", "cost_of", "total_cost"]
-
 _LABEL_BYTES = 40  # the braces, quotes and names of one label, without its values
 _AXIS_BYTES = 256  # one axis of a reply, without its values
 _NUMBER_BYTES = 24  # the longest number in JSON, with its comma

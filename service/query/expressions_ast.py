@@ -119,7 +119,7 @@ def _operand_kind(node: object) -> str:
 
 
 Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(literal)")], Discriminator(_operand_kind)]
-"""The same, or a literal."""
+"""A value that depends on the row, or a literal."""
 Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 
 

@@ -22,8 +22,6 @@ from service.query.row_columns import RowColumns, position_of
 from service.query.schema import CategoryColumn
 from service.query.sparse_matrix import Triples, is_whole, matrix_of, step_log2_of
 
-__all__ = ["functionals_of", "listed_histogram", "weighed"]
-
 
 def functionals_of(asked: Linear, columns: RowColumns, place: int) -> list[PlanItem]:
     """The items of a select item: a sum for each functional, or the matrix. Raises QueryProblem naming the field."""
@@ -132,7 +130,7 @@ def _codes(literals: Sequence[Value], of: QueryColumn, field: str) -> list[int]:
 
 
 def _codes_of_integers(literals: Sequence[Value], of: QueryColumn) -> list[int] | None:
-    """The same at once, where all are whole numbers that the column has."""
+    """The codes at once, where all literals are whole numbers that the column has; else None."""
     is_sized = isinstance(of.declared, CategoryColumn) and of.declared.categories is None
     if not (is_sized or of.kind == "integer") or any(type(literal) is not int for literal in literals):
         return None

@@ -13,8 +13,6 @@ from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of
 from service.query.schema import RealColumn
 
-__all__ = ["Group", "countable", "group_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:

@@ -24,22 +24,6 @@ from service.query.expressions_ast import (
 )
 from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX, doc, optional
 
-__all__ = [
-    "CountIndividualsItem",
-    "CountItem",
-    "HalfWidth",
-    "HistogramItem",
-    "Item",
-    "LinearItem",
-    "Noise",
-    "PerIndividual",
-    "Query",
-    "Rho",
-    "Share",
-    "Sigma",
-    "SumItem",
-]
-
 SELECT_MAX = 64
 GROUP_BY_MAX = 32
 WEIGHTS_MAX = 2**15

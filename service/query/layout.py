@@ -15,27 +15,6 @@ from service.query.parts import Parts
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
 from service.query.sparse_matrix import SparseMatrix
 
-__all__ = [
-    "BLOCK_ROWS",
-    "LABELS_MAX",
-    "RUN_ENTRIES",
-    "Axis",
-    "Count",
-    "CountIndividuals",
-    "Countable",
-    "Domain",
-    "Functionals",
-    "Histogram",
-    "Label",
-    "Layout",
-    "ListedValues",
-    "PlanItem",
-    "Sum",
-    "domain_of",
-    "entries_of_row",
-    "rows_in_run",
-]
-
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
 BLOCK_ROWS = 2**16

@@ -21,8 +21,6 @@ from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
 from service.query.problems import FieldError, QueryProblem, quoted
 
-__all__ = ["BODY_BYTES_MAX", "DEPTH_MAX", "KEPT_MAX", "document_of", "kept_query", "parse_query", "query_of"]
-
 BODY_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 16  # of objects and lists within each other
 ERRORS_MAX = 20

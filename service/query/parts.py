@@ -13,8 +13,6 @@ from service.query.columns import Coding, Cyclic, Formula, Intervals, QueryColum
 from service.query.expressions_ast import Unit
 from service.query.problems import QueryProblem
 
-__all__ = ["LABEL_BYTES", "PARTS_MAX", "Parts", "bucketed", "in_intervals", "interval_labels"]
-
 PARTS_MAX: Final = 2**16
 LABEL_BYTES: Final = 64
 _EPOCH: Final = date(1970, 1, 1)

@@ -6,8 +6,6 @@ public schema alone: an analyst reads it.
 
 from dataclasses import dataclass
 
-__all__ = ["FieldError", "QueryProblem", "quoted"]
-
 _QUOTED_MAX = 60  # characters; a message names what was sent, it does not send it all back
 
 

@@ -10,8 +10,6 @@ from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, Mul, Operan
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import BudgetColumn, CategoryColumn, Column, EventsTable, IndividualsTable, Schema
 
-__all__ = ["DataTable", "RowColumns", "position_of"]
-
 DataTable = IndividualsTable | EventsTable
 EXACT_SPAN: Final = 2**32
 """A calculated real of fewer steps is compared exactly: it is made of whole numbers and short fractions alone."""
@@ -96,7 +94,7 @@ class RowColumns:
         return Amount.of_column(column)
 
     def _difference(self, left: Operand, right: Operand, field: str) -> QueryColumn:
-        """Of two numbers, or of two dates in days, or of two times in seconds."""
+        """The difference of two numbers, of two dates in days, or of two times in seconds."""
         name = _between(left, "-", right)
         first, second = self._column(left, f"{field}[0]"), self._column(right, f"{field}[1]")
         if (

@@ -36,13 +36,11 @@ class FixedSigma:
     field: str
     sigma: float
 
-    def estimate(self, _clip_squared_steps: int, grid_log2: int) -> float:
-        """Sigma in steps of a grid, to choose the grid by."""
-        return ldexp(self.sigma, -grid_log2)
-
     def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
         """Sigma in steps of a grid, exactly: a grid is a power of two."""
         return ldexp(self.sigma, -grid_log2)
+
+    estimate = sigma_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +51,11 @@ class FixedHalfWidth:
     half_width: float
     confidence: float
 
-    def estimate(self, clip_squared_steps: int, grid_log2: int) -> float:
-        """The sigma itself, which no clip changes."""
-        return self.sigma_steps(clip_squared_steps, grid_log2)
-
     def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
         """The largest sigma whose noise is within the half width: between two multiples of the grid there is none."""
         return sigma_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
+
+    estimate = sigma_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

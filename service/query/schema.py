@@ -18,24 +18,6 @@ from pydantic.fields import FieldInfo
 from service.query.calendar import days_of, seconds_of
 from service.query.problems import FieldError
 
-__all__ = [
-    "BooleanColumn",
-    "BudgetColumn",
-    "CategoryColumn",
-    "Column",
-    "DateColumn",
-    "DatetimeColumn",
-    "EventsTable",
-    "IndividualsTable",
-    "IntegerColumn",
-    "RealColumn",
-    "Schema",
-    "Table",
-    "doc",
-    "extension_errors",
-    "optional",
-]
-
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 REAL_MAX = 1e30
 REAL_MIN = 1e-30  # of the larger bound: smaller scales would run into the subnormal doubles

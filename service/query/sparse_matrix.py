@@ -14,8 +14,6 @@ from service.core.arrays import Integers
 from service.query.columns import REAL_BITS
 from service.query.scale import STEPS_MIN, Extent, Vectors
 
-__all__ = ["SparseMatrix", "Triples", "is_whole", "matrix_of", "step_log2_of"]
-
 WHOLE_MAX = 2**53
 
 

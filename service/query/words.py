@@ -6,10 +6,8 @@ It reads the canonical form, so that a query is described in the same words wher
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["in_words"]
-
 PARTS_SHOWN_MAX: Final = 6
-"""So many parts of a list are shown; a longer one says how many more there are."""
+"""The most parts of a list that are shown; a longer one says how many more there are."""
 
 _OPERATORS: Final = {"add": "+", "sub": "-", "mul": "*"}
 _SIGNS: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}

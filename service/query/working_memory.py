@@ -14,17 +14,6 @@ from service.query.layout import BLOCK_ROWS, Count, CountIndividuals, Functional
 from service.query.plan import Plan
 from service.query.schema import EventsTable, IndividualsTable
 
-__all__ = [
-    "CODE_TABLE_SPAN_MAX",
-    "LISTED_MAX",
-    "PAGE_SLOTS",
-    "RUNS_MAX",
-    "SCAN_WORTH",
-    "STRETCH_ROWS",
-    "TABLE_SPAN_MAX",
-    "working_bytes",
-]
-
 STRETCH_ROWS: Final = 2**18
 """Rows of events that are looked at at a time, or one individual's if these are more."""
 LISTED_MAX: Final = 2**20

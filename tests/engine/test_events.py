@@ -19,12 +19,19 @@ UPLOADS = st.lists(st.lists(st.tuples(SLOTS, st.integers(0, 10)), max_size=6), m
 Event = tuple[int, int]
 
 
+def change(events: EventTable, *, added: list[Event] | None = None, erased: int | None = None) -> None:
+    """Add some rows, or erase one individual's."""
+    slots = np.array([slot for slot, _ in added or []], dtype=np.int64)
+    items = np.array([item for _, item in added or []], dtype=np.uint8)
+    gone = np.array([] if erased is None else [erased], dtype=np.int64)
+    events.put(events.changed(gone, slots, {"item": items}))
+
+
 def table(uploads: list[list[Event]]) -> EventTable:
     """A table that got these uploads."""
     events = EventTable(VISITS, CODINGS)
     for upload in uploads:
-        slots = np.array([slot for slot, _ in upload], dtype=np.int64)
-        events.add(slots, {"item": np.array([item for _, item in upload], dtype=np.uint8)})
+        change(events, added=upload)
     return events
 
 
@@ -51,7 +58,7 @@ def test_erasing_leaves_all_other_rows(uploads: list[list[Event]], gone: int) ->
     """Also those in the same page, and also if there was nothing to erase."""
     events = table(uploads)
     before = rows(events)
-    events.erase(gone)
+    change(events, erased=gone)
     assert rows(events) == [event for event in before if event[0] != gone]
 
 
@@ -67,8 +74,8 @@ def test_a_page_that_nothing_happens_to_is_not_rewritten() -> None:
     """An append costs what its pages hold, not what the table holds."""
     events = table([[(1, 1), (65_536, 2)]])
     first = dict(events.pages())
-    events.add(np.array([2]), {"item": np.array([3], dtype=np.uint8)})
-    events.erase(1)
+    change(events, added=[(2, 3)])
+    change(events, erased=1)
     second = dict(events.pages())
     assert second[1] is first[1]
     assert second[0] is not first[0]

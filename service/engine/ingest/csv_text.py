@@ -86,7 +86,7 @@ def parquet_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.Rec
 
 
 def arrow_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """The same from an Arrow IPC stream."""
+    """As `parquet_batches`, from an Arrow IPC stream."""
     try:
         reader = pa.ipc.open_stream(source)
         found = _without_index(reader.schema.names, names)

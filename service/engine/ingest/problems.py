@@ -13,7 +13,7 @@ PROBLEMS_MAX = 20
 GROUPS_MAX = 100
 FIRST_ROWS_MAX = 5  # of a group
 BROKEN_ROWS_MAX = 10_000
-"""So many rows of the wrong length, and the file is taken for no CSV at all."""
+"""With this many rows of the wrong length, the file is taken for no CSV at all."""
 _NAME_CHARACTERS_MAX = 64
 
 

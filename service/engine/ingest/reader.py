@@ -35,7 +35,7 @@ CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
 ROWS_MAX = 2**26
 KEY_CHARACTERS_MAX = 256
 KEYS_AT_ONCE: Final = 2**12
-"""So many become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
+"""Keys that become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
 _KEY_TYPES: JsonTypes = frozenset({str, int})
 
 
