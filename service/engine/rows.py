@@ -133,37 +133,19 @@ def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
 
 def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Coding, codes: Codes) -> Codes:
     """The code (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL, by a search."""
-    match formula:
-        case Intervals():
-            return interval_codes(formula, coding, codes)
-        case Weighted():
-            return weighted_codes(formula, coding, own, codes)
-        case Placed():
-            return placed_codes(formula, coding, codes)
-
-
-def placed_codes(formula: Placed, coding: Coding, codes: Codes) -> Codes:
-    """The place (k,) of each of `codes` (k,) in the list, or NULL."""
-    order = np.argsort(np.array(formula.codes))
-    listed, sought = np.array(formula.codes, dtype=np.int64)[order], codes.astype(np.int64)
-    found = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
-    return _coded(order[found], listed[found] != sought, coding)
-
-
-def weighted_codes(formula: Weighted, coding: Coding, own: Coding, codes: Codes) -> Codes:
-    """The weight (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL."""
-    listed, steps = np.array(formula.codes, dtype=np.int64), np.array(formula.steps, dtype=np.int64)
     sought = codes.astype(np.int64)
+    if isinstance(formula, Intervals):
+        places = np.searchsorted(np.array(formula.thresholds, dtype=np.int64), sought, side="right") - 1
+        return _coded(places, (places < 0) | (places > coding.span), coding)
+    listed = np.array(formula.codes, dtype=np.int64)
+    order = np.argsort(listed) if isinstance(formula, Placed) else np.arange(listed.size)  # weighted codes increase
+    listed = listed[order]
     places = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
-    weights = np.where(listed[places] == sought, steps[places], 0)
+    is_listed = listed[places] == sought
+    if isinstance(formula, Placed):
+        return _coded(order[places], ~is_listed, coding)
+    weights = np.where(is_listed, np.array(formula.steps, dtype=np.int64)[order[places]], 0)
     return _coded(weights - coding.offset, codes == own.null_code, coding)
-
-
-def interval_codes(formula: Intervals, coding: Coding, codes: Codes) -> Codes:
-    """The interval (k,) that each of `codes` (k,) lies in, or NULL."""
-    thresholds = np.array(formula.thresholds, dtype=np.int64)
-    places = np.searchsorted(thresholds, codes.astype(np.int64), side="right") - 1
-    return _coded(places, (places < 0) | (places > coding.span), coding)
 
 
 def _combined(operator: str, left: Integers, right: Integers) -> Integers:

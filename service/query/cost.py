@@ -276,7 +276,8 @@ def _table_steps(plan: Plan) -> int:
 def _steps(plan: Plan) -> int:
     """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
     lists = [leaf for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
-    return sum(len(leaf.codes).bit_length() for leaf in lists if plan.columns[leaf.column].coding.span > TABLE_SPAN_MAX)
+    wide = [leaf for leaf in lists if plan.columns[leaf.column].coding.span > TABLE_SPAN_MAX]
+    return sum(len(leaf.codes).bit_length() for leaf in wide)
 
 
 def _labels_bytes(layout: Layout) -> int:

@@ -3,7 +3,7 @@
 It reads the canonical form, so that a query is described in the same words wherever it is shown.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 PARTS_SHOWN_MAX: Final = 6
@@ -82,23 +82,19 @@ def _value(node: object) -> str:
 
 def _condition(node: _Node) -> str:
     [(kind, body)] = node.items()
-    return _CONDITIONS[kind](kind, body)
-
-
-def _comparison(kind: str, pair: Sequence[Any]) -> str:
-    return f"{_value(pair[0])} {_SIGNS[kind]} {_value(pair[1])}"
-
-
-def _membership(_: str, pair: Sequence[Any]) -> str:
-    return f"{_value(pair[0])} in ({', '.join(_shortened([_literal(each) for each in pair[1]]))})"
-
-
-def _range(_: str, parts: Sequence[Any]) -> str:
-    return f"{_value(parts[0])} from {_literal(parts[1])} to {_literal(parts[2])}"
-
-
-def _missing(_: str, column: _Node) -> str:
-    return f"{_value(column)} is missing"
+    match kind:
+        case "in":
+            return f"{_value(body[0])} in ({', '.join(_shortened([_literal(each) for each in body[1]]))})"
+        case "between":
+            return f"{_value(body[0])} from {_literal(body[1])} to {_literal(body[2])}"
+        case "is_null":
+            return f"{_value(body)} is missing"
+        case "not":
+            return f"not ({_condition(body)})"
+        case "and" | "or":
+            return _junction(kind, body)
+        case _:
+            return f"{_value(body[0])} {_SIGNS[kind]} {_value(body[1])}"
 
 
 def _junction(kind: str, parts: Sequence[_Node]) -> str:
@@ -106,21 +102,6 @@ def _junction(kind: str, parts: Sequence[_Node]) -> str:
         return _condition(parts[0])
     told = [f"({_condition(part)})" if _is_junction(part) else _condition(part) for part in parts]
     return f" {kind} ".join(_shortened(told))
-
-
-def _negation(_: str, part: _Node) -> str:
-    return f"not ({_condition(part)})"
-
-
-_CONDITIONS: Final[Mapping[str, Callable[[str, Any], str]]] = {
-    **dict.fromkeys(_SIGNS, _comparison),
-    "in": _membership,
-    "between": _range,
-    "is_null": _missing,
-    "and": _junction,
-    "or": _junction,
-    "not": _negation,
-}
 
 
 def _is_junction(node: _Node) -> bool:

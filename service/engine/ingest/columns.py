@@ -33,7 +33,7 @@ _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INT64_DIGITS_MAX = 19
 _BOOLEANS = ("false", "true", "0", "1")
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_DECIMAL = re.compile(_NUMBER, re.ASCII)
 _CHARACTERS_MAX = 100
 
 

@@ -164,22 +164,18 @@ class _Upload:
     def rows(self) -> Rows:
         """Everything, once nothing is wrong with it."""
         columns = self._table.columns
+        has_limits = any(isinstance(column, BudgetColumn) for column in columns.values())
         return Rows(
             keys=ArrowKeys(self._all_keys()),
             codes={
                 name: np.concatenate([np.empty(0, coding_of(columns[name]).dtype), *parts])
                 for name, parts in self._codes.items()
             },
-            limits=self._all_limits(),
+            limits=np.concatenate([np.empty(0, np.int64), *self._limits]) if has_limits else None,
             clipped=self._clipped,
             out_of_domain=self._out_of_domain,
             nulls=self._nulls,
         )
-
-    def _all_limits(self) -> NDArray[np.int64] | None:
-        if not any(isinstance(column, BudgetColumn) for column in self._table.columns.values()):
-            return None
-        return np.concatenate([np.empty(0, np.int64), *self._limits])
 
     def _add_column(self, name: str, column: Column, batch: pa.RecordBatch, *, is_text: bool) -> None:
         array, report = self._array(batch, name), self._report(name)
