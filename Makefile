@@ -30,10 +30,10 @@ run: .venv/.ok ## The same, then stay up until Ctrl-C
 	@.venv/bin/sparing demo --home .sparing --stay
 
 test: .venv/.dev-ok ## The whole suite, with the coverage gate on the privacy core
-	@$(PYTEST) -n auto --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+	@$(PYTEST) -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
-	@$(PYTEST) -n auto -m "not slow and not browser" $(ARGS)
+	@$(PYTEST) -n auto --dist worksteal -m "not slow and not browser" $(ARGS)
 
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
 	@.venv/bin/python -m tests.mutants $(ARGS)
@@ -60,7 +60,7 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 	@.venv/bin/python -m loadtests.bench_peers
 
 soak: .venv/.dev-ok ## All tests with all repetitions, then faults for an hour, or ARGS="--minutes N"; see tests/records
-	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto -m "not browser"
+	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto --dist worksteal -m "not browser"
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in
