@@ -28,6 +28,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in LAYOUTS)
 _NAMES: Final = count()
 _CANCEL_S: Final = 5.0
+_CANCEL_EVERY_S: Final = 0.5
 
 
 class Session(Connection):
@@ -80,6 +81,8 @@ class Session(Connection):
             and self.pgconn.pipeline_status == PipelineStatus.OFF
         ):
             self.cancel_safe(timeout=_CANCEL_S)
+            while not _has_said_something(self, within_s=_CANCEL_EVERY_S):  # a cancel before the statement is lost
+                self.cancel_safe(timeout=_CANCEL_S)
             while self.pgconn.get_result() is not None:
                 pass
 
@@ -295,7 +298,12 @@ class SessionPool:
 
 def _check(session: psycopg.Connection[Any]) -> None:
     """Refuse a pooled session that has died, without a round trip: an idle one has nothing to read, a dead one does."""
+    if _has_said_something(session, within_s=0):
+        ConnectionPool.check_connection(session)
+
+
+def _has_said_something(session: psycopg.Connection[Any], *, within_s: float) -> bool:
+    """Whether there is something to read from the server, or its end is closed."""
     poll = select.poll()
     poll.register(session.fileno(), select.POLLIN)
-    if poll.poll(0):
-        ConnectionPool.check_connection(session)
+    return bool(poll.poll(within_s * 1000))
