@@ -22,7 +22,7 @@ MUTANTS = [
         "                    known = transaction.known.answers",
         put="with self._guard.transaction(lock=False, asked=asked) as transaction:\n"
         "                    known = transaction.known.answers",
-        killed_by=f"{CUTTING}[SENT]",
+        killed_by="tests/workflows/writer/test_queue.py::test_an_unclear_commit_is_read_never_redone[late]",
     ),
     Mutant(
         name="released before it is witnessed",

@@ -105,15 +105,18 @@ def test_an_analyst_sees_only_its_dataset(replica: Replica) -> None:
             ask(replica, who, "k", name)
 
 
-@pytest.mark.parametrize("fault", ["lost-reply", "lost-request", "gone"])
+@pytest.mark.parametrize("fault", ["lost-reply", "late", "lost-request", "gone"])
 def test_an_unclear_commit_is_read_never_redone(
     replica: Replica, store: FaultyStore, entropy: SeededEntropy, fault: str
 ) -> None:
-    """If it was durable, its bytes; if not, a 503, and the retry executes once. No second noise in either case."""
+    """If it was durable, its bytes; if not, a 503, and the retry executes once. No second noise in either case.
+
+    One that is still on its way is waited for: the answers are read under the lock.
+    """
     who = analyst(replica)
     store.faults = [fault]
     entropy.drawn.clear()
-    durable = fault == "lost-reply"
+    durable = fault in {"lost-reply", "late"}
     if durable:
         first = ask(replica, who, "k")
     else:
