@@ -1,7 +1,5 @@
 """Alembic's entry point. The URL comes from `service.store.postgres.registrations`, never from a file."""
 
-from functools import partial
-
 import psycopg
 from alembic import context
 from sqlalchemy import create_engine, pool
@@ -9,8 +7,8 @@ from sqlalchemy import create_engine, pool
 
 def run() -> None:
     """Migrate online, in one transaction, giving up quickly rather than queueing behind a long reader."""
-    connect = partial(psycopg.connect, context.config.attributes["url"])
-    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
+    url: str = context.config.attributes["url"]
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=pool.NullPool)
     with engine.connect() as connection:
         context.configure(connection=connection, transaction_per_migration=False)
         with context.begin_transaction():

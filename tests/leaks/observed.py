@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from starlette.types import Scope
+
 from service.api.middleware.release_slots import ReleaseSlots
 from service.run import adapters
 from service.run.serve import serve
@@ -67,7 +69,7 @@ def key_of(request: Any) -> str | None:
     return request.job.requests[0].key if isinstance(request.job, Submission) else None
 
 
-async def leave_as_formerly(self: ReleaseSlots, arrived_ns: int, _due_ns: int) -> None:
+async def hold_as_formerly(self: ReleaseSlots, _scope: Scope, arrived_ns: int, _whole_ns: int) -> None:
     """Plant the former rule: a response leaves a whole number of slots after its arrival, as soon as it is ready."""
     over_ns = (self.clock.now_ns() - arrived_ns) % self.slots.length_ns
     await self.clock.until(self.clock.now_ns() + self.slots.length_ns - over_ns)
@@ -79,7 +81,7 @@ def main(home: str, file: str, plant: str = "") -> None:
     with ExitStack() as patched:
         patched.enter_context(patch.object(adapters, "Scheduler", events.scheduler))
         if plant == FORMER_SLOTS:
-            patched.enter_context(patch.object(ReleaseSlots, "_leave", leave_as_formerly))
+            patched.enter_context(patch.object(ReleaseSlots, "_hold", hold_as_formerly))
         settings = Settings.of(os.environ, home=Path(home))
         serve(settings, host="127.0.0.1", port=0, ready=tell("ready"), measured=tell("metrics"))
     Path(file).write_text(json.dumps(events.events))
