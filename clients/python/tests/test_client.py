@@ -1,6 +1,7 @@
 """The client itself: the sources of address and key, and that the key is never shown."""
 
 import logging
+import pydoc
 from typing import Any
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 
 import sparing
 from sparing import Client
+from sparing._cli import main
 
 
 def test_address_and_key_come_from_the_environment(script: Any) -> None:
@@ -26,6 +28,14 @@ def test_address_and_key_come_from_the_environment(script: Any) -> None:
         "https://arg.test/v1/allowances",
     ]
     assert [request.headers["Authorization"] for request in script.requests] == ["Bearer from-env", "Bearer from-arg"]
+
+
+@pytest.mark.parametrize("shown", [Client, sparing.AsyncClient, main], ids=lambda each: each.__name__)
+def test_help_prints_no_environment_variable(shown: object) -> None:
+    """A key in the environment would stand in each notebook that shows the help."""
+    text = pydoc.render_doc(shown)
+    assert "environ: " in text
+    assert "environ({" not in text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -49,7 +48,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: Callable[[], float] = random.random,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         before_sending: AsyncBeforeSending | None = None,
     ) -> None:
         """Make a client; no request is sent yet.
@@ -62,7 +61,7 @@ class AsyncClient:
             transport: replaces the network in tests.
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
-            environ: the environment variables.
+            environ: the environment variables; default: those of the process.
             before_sending: as `Client` takes it, or a coroutine function. It is called in the thread of the event loop.
 
         Raises:

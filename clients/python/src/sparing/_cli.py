@@ -68,7 +68,7 @@ class _Session:
 def main(
     words: Sequence[str] | None = None,
     *,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     stdin: TextIO | None = None,
     out: TextIO | None = None,
     err: TextIO | None = None,
@@ -85,7 +85,7 @@ def main(
         out.write(script(arguments.shell, sys.executable))
         return 0
     try:
-        with _client(arguments, environ, options) as client:
+        with _client(arguments, os.environ if environ is None else environ, options) as client:
             _COMMANDS[arguments.command](
                 _Session(arguments=arguments, client=client, stdin=stdin or sys.stdin, out=out, err=err)
             )

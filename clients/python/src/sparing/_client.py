@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -47,7 +46,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         rng: Callable[[], float] = random.random,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         before_sending: BeforeSending | None = None,
     ) -> None:
         """Make a client; no request is sent yet.
@@ -60,7 +59,7 @@ class Client:
             transport: replaces the network in tests.
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
-            environ: the environment variables.
+            environ: the environment variables; default: those of the process.
             before_sending: called with the dataset, the idempotency key and the document of each query and upload
                 before its first try, so that the key can be kept; an exception from it ends the call with nothing
                 sent. The document of an upload is all but its rows.

@@ -1,5 +1,6 @@
 """The address and the key of a client, from its arguments or the environment."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,8 +20,9 @@ class Connection:
     headers: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> "Connection":
+    def of(cls, base_url: str | None, api_key: str | None, environ: Mapping[str, str] | None) -> "Connection":
         """Raises ValueError where no address or no key is given, or one that cannot be sent."""
+        environ = os.environ if environ is None else environ  # no default argument: help() would print it, keys and all
         url = httpx.URL(_given("base_url", base_url, environ, ENV_URL))
         key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))
         headers = {"Authorization": f"Bearer {key}", "User-Agent": f"sparing-client/{__version__}"}
