@@ -42,13 +42,14 @@ def known_failures() -> tuple[type[Exception], ...]:
     """
     from service.embedded import EmbeddedServerError  # noqa: PLC0415
     from service.store.postgres.curator_tables import PepperMismatch  # noqa: PLC0415
-    from service.store.postgres.registrations import UnknownSchema  # noqa: PLC0415
+    from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema  # noqa: PLC0415
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
     from service.store.postgres.store import SchemaMismatch  # noqa: PLC0415
     from service.workflows.ports.store import StoreUnavailable  # noqa: PLC0415
 
     return (
         EmbeddedServerError,
+        DatabaseUnusable,
         UnknownSchema,
         DurabilityTooWeak,
         SchemaMismatch,

@@ -143,20 +143,35 @@ class UnknownSchema(Exception):
     """The database's schema is none of this version's: it is of a later one, or of a checkout before version 0.2.0."""
 
 
+class DatabaseUnusable(Exception):
+    """The address is none of a database, or no database answers there. The text has no password."""
+
+
 def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:
     """Run every migration of `folder` that is missing; when several replicas start at once, one of them works.
 
     A migration's file begins with its revision, and revisions sort: that is how a database that misses nothing is
-    recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema.
+    recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema, and
+    DatabaseUnusable.
     """
     known = sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
-    with psycopg.connect(database_url, autocommit=True) as guard:
+    with _connected(database_url) as guard:
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
         found = _revision(guard)
         if found is not None and found not in known:
             raise UnknownSchema(_refusal(found, known))
         if found != known[-1]:
             _upgrade(database_url, folder)
+
+
+def _connected(database_url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    try:
+        return psycopg.connect(database_url, autocommit=True)
+    except psycopg.ProgrammingError:  # its text quotes the address
+        form = "postgresql://name:password@host:port/database"
+        raise DatabaseUnusable(f"DATABASE_URL is not the address of a Postgres database, such as {form}") from None
+    except psycopg.OperationalError as fault:
+        raise DatabaseUnusable(f"the database cannot be reached: {' '.join(str(fault).split())}") from None
 
 
 def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:

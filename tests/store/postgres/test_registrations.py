@@ -1,5 +1,6 @@
 """Migrations make what the tables in SQLAlchemy say, once; a database of no released version is refused in one line."""
 
+import traceback
 from functools import partial
 
 import psycopg
@@ -9,7 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, pool
 
 from migrations.tables import METADATA
-from service.store.postgres.registrations import UNRELEASED_COMMIT, UnknownSchema, migrate
+from service.store.postgres.registrations import UNRELEASED_COMMIT, DatabaseUnusable, UnknownSchema, migrate
 from tests.store.postgres.emptying import emptied
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,23 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
     migrate(database_url)
     assert _columns(database_url) == before
     assert ("heads", "seq") in {(table, column) for table, column, *_ in before}
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgres ql://clerk:s3cret@host/care", "^DATABASE_URL is not the address of a Postgres database"),
+        ("postgresql://clerk:s3cret@[::1/care", "^DATABASE_URL is not the address of a Postgres database"),
+        ("postgresql://clerk:s3cret@127.0.0.1:1/care", "^the database cannot be reached: .*refused"),
+    ],
+    ids=["no scheme", "half a host", "nobody there"],
+)
+def test_an_address_that_cannot_be_used_is_refused_in_one_line(address: str, said: str) -> None:
+    """Without its password, also in the errors that led to it."""
+    with pytest.raises(DatabaseUnusable, match=said) as refused:
+        migrate(address)
+    assert "\n" not in str(refused.value)
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
 @pytest.mark.parametrize("found", ["0001", "0013", "0019"])
