@@ -12,6 +12,7 @@ from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.pieces import WHOLE, number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
     ActRecord,
@@ -137,9 +138,9 @@ class MemorySnapshot:
 
     def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
         for entry in self._draft.entries[after:to]:
-            piece = entry.piece_for(slot)
-            if piece is not None:
-                yield OwnPart(seq=entry.seq, salt=entry.salt, piece=piece)
+            for piece in entry.pieces:
+                if piece.number in {WHOLE, number_for(slot)}:
+                    yield OwnPart(seq=entry.seq, salt=entry.salt, piece=piece)
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         people = self._draft.people

@@ -124,8 +124,9 @@ class Dataset:
         """Put parts of entries in the place of others."""
         entries = list(self.entries)
         for part in parts:
-            place = part.amendment.seq - 1
-            entries[place] = entries[place].with_piece(part.piece)
+            entry, amended = entries[part.amendment.seq - 1], part.piece
+            pieces = tuple(amended if each.number == amended.number else each for each in entry.pieces)
+            entries[part.amendment.seq - 1] = replace(entry, pieces=pieces)
         self.entries = tuple(entries)
         self.amendments += tuple(part.amendment for part in parts)
 

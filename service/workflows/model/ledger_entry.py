@@ -20,16 +20,7 @@ from numpy.typing import NDArray
 from service.core.arrays import kept
 from service.core.release import Participants
 from service.query.canonical import canonical_json
-from service.workflows.model.pieces import (
-    WHOLE,
-    Outcome,
-    Piece,
-    Quantities,
-    joined,
-    number_for,
-    pieces_digest,
-    prices_of,
-)
+from service.workflows.model.pieces import Outcome, Piece, Quantities, joined, pieces_digest, prices_of
 
 __all__ = [
     "FORMAT",
@@ -154,14 +145,6 @@ class LedgerEntry(EntryRecord):
     def pruned(self) -> Self:
         """This entry without its pieces; their digest stays."""
         return replace(self, pieces=(), is_pruned=True)
-
-    def piece_for(self, slot: int) -> Piece | None:
-        """The piece in which a slot can stand."""
-        return next((each for each in self.pieces if each.number in {WHOLE, number_for(slot)}), None)
-
-    def with_piece(self, piece: Piece) -> Self:
-        """This entry with an amended piece."""
-        return replace(self, pieces=tuple(piece if each.number == piece.number else each for each in self.pieces))
 
     @property
     def is_rewritten(self) -> bool:
