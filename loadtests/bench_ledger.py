@@ -20,7 +20,7 @@ import numpy as np
 import psycopg
 
 from loadtests.rig import throw_away_home
-from service.core.arrays import uniform
+from service.arrays import uniform
 from service.embedded import EmbeddedPostgres
 from service.query.schema import Schema
 from service.store.entropy import system_entropy

@@ -27,14 +27,7 @@ def asked(
     contributions(plan, memory)  # asks for its indexes and tallies, which no query makes
     memory.prepare()
     memory.take_prepared()
-    return lambda: answer(
-        contributions(plan, memory),
-        memory.accounts,
-        dimension=plan.dimension,
-        sigma_steps=plan.sigma_steps,
-        norm_squared_max=plan.clip_squared_steps,
-        entropy=drawn,
-    )
+    return lambda: answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=drawn)
 
 
 def medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:

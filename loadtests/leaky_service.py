@@ -17,7 +17,7 @@ from fastapi import Request
 
 from service.api import auth
 from service.cli.app import main
-from service.core.release import Contributions
+from service.core.release import Block
 from service.query.cost import PublicCost
 from service.query.plan import Plan
 from service.workflows.admission.admission import Admission
@@ -29,7 +29,7 @@ LEAK_NS: Final = 10_000_000
 _contributions, _cost_of = DatasetState.contributions, Admission.cost_of
 
 
-def slow_if_paused(self: DatasetState, plan: Plan) -> Iterator[Contributions]:
+def slow_if_paused(self: DatasetState, plan: Plan) -> Iterator[Block]:
     """The contributions of a plan, later by LEAK_NS of work where an individual has paused."""
     if bool(self.memory.accounts.paused.any()):
         until = time.thread_time_ns() + LEAK_NS

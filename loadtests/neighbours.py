@@ -3,7 +3,8 @@
 Every other person has k = 1, one row of events and an age from 1 to 118; the one person is 119. So a query of all ages
 from 1 on is of consecutive slots, unless the one person is missing. Exactly as many others have an even code as an
 inverted index is read for; one more, and all rows are looked at. All queries asked of them cost each person one unit or
-a few, so that only the one person's account is ever near its limit.
+a few, so that only the one person's account is ever near its limit; in two pairs, which are asked under the clip rule,
+all others have nothing left either, in both worlds or in one.
 """
 
 from collections.abc import Callable
@@ -65,10 +66,11 @@ def nothing(_rig: Rig, _dataset: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One dataset: the differing person, None if absent, and the act on it."""
+    """One dataset: the differing person, None if absent, the limit in rho of all others, and the act on it."""
 
     person: Person | None = field(default_factory=Person)
     act: Act = nothing
+    others_limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,12 @@ def exhaust(rig: Rig, dataset: str) -> None:
     rig.analyst.post(f"/v1/datasets/{dataset}/queries", json=query(SUM), headers=headers).raise_for_status()
 
 
+ONE_UNIT = "1e-12"
+"""A limit in rho that pays for one query, and for no second one."""
 _ONE, _NONE = World(), World(person=None)
+_ONE_EXHAUSTED = World(person=Person(limit=ONE_UNIT), act=exhaust)
+_OTHERS_EXHAUSTED = World(others_limit=ONE_UNIT, act=exhaust)
+_ALL_EXHAUSTED = replace(_ONE_EXHAUSTED, others_limit=ONE_UNIT)
 NEIGHBOURS: tuple[Neighbours, ...] = (
     Neighbours(name="other value", worlds=(_ONE, World(person=Person(k=2)))),
     Neighbours(name="blank", worlds=(_ONE, World(person=Person(k=None, age=None)))),
@@ -133,7 +140,7 @@ NEIGHBOURS: tuple[Neighbours, ...] = (
     Neighbours(
         name="highest slot", worlds=(World(person=Person(place="last")), World(person=Person(k=None, place="last")))
     ),
-    Neighbours(name="exhausted", worlds=(World(act=exhaust), World(person=Person(limit="1e-12"), act=exhaust))),
+    Neighbours(name="exhausted", worlds=(World(act=exhaust), _ONE_EXHAUSTED)),
     Neighbours(name="paused", worlds=(_ONE, World(act=pause))),
     Neighbours(name="resumed", worlds=(_ONE, World(act=pause_and_resume))),
     Neighbours(name="erased", worlds=(_ONE, World(act=erase))),
@@ -141,6 +148,13 @@ NEIGHBOURS: tuple[Neighbours, ...] = (
     Neighbours(name="absent", worlds=(_ONE, _NONE)),
     Neighbours(name="listed", worlds=(_ONE, World(person=Person(code=2)))),
 )
+SHORTENED: tuple[Neighbours, ...] = (
+    Neighbours(name="one exhausted", worlds=(World(act=exhaust), _ONE_EXHAUSTED)),
+    Neighbours(name="the last exhausted", worlds=(_OTHERS_EXHAUSTED, _ALL_EXHAUSTED)),
+    Neighbours(name="all exhausted", worlds=(World(act=exhaust), _ALL_EXHAUSTED)),
+)
+"""Asked under the clip rule: one person has nothing left, or nobody else has, or nobody at all."""
+
 EQUAL = Neighbours(name="control: equal", worlds=(_ONE, _ONE))
 PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
 PLANTED_WORK = Neighbours(
@@ -159,7 +173,7 @@ CONTROLS = (EQUAL, PLANTED, PLANTED_WORK, SECOND_CLOCK)
 def make(rig: Rig, dataset: str, world: World, count: int) -> str:
     """Register, upload and act; returns an analyst's key for this dataset alone."""
     rig.curator.post("/v1/datasets", json=registration(dataset, count)).raise_for_status()
-    append(rig, dataset, "people", people(count - 1, world.person))
+    append(rig, dataset, "people", people(count - 1, world.person, limit=world.others_limit))
     rows = world.person.rows if world.person is not None else 0
     append(rig, dataset, "visits", visits(count - 1, rows))
     world.act(rig, dataset)
@@ -192,8 +206,8 @@ def registration(dataset: str, count: int) -> dict[str, Any]:
     }
 
 
-def people(others: int, person: Person | None) -> pa.Table:
-    """So many others, the same every time, and the differing person among them."""
+def people(others: int, person: Person | None, *, limit: str | None = None) -> pa.Table:
+    """So many others, the same every time but for their limit, and the differing person among them."""
     source = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {
         "person_id": [f"p{n}" for n in range(others)],
@@ -201,7 +215,7 @@ def people(others: int, person: Person | None) -> pa.Table:
         "age": source.integers(1, AGE, others).tolist(),
         "country": source.integers(0, 50, others).tolist(),
         "code": codes(others, source).tolist(),
-        "limit_rho": [None] * others,
+        "limit_rho": [limit] * others,
         **{letter: source.integers(0, 2, others).tolist() for letter in LETTERS},
     }
     if person is not None:

@@ -6,7 +6,7 @@ from itertools import product
 from math import sqrt
 from typing import Any
 
-from loadtests.worst_data import FAR_MAX, ITEMS, LISTED, PAIRED, RANKS, SHARE, STRIPES
+from loadtests.worst_data import FAR_MAX, IMAGE, ITEMS, LISTED, PAIRED, RANKS, SHARE, STRIPES
 
 Item = dict[str, Any]
 COUNT: list[Item] = [{"count": {}}]
@@ -88,6 +88,52 @@ _ALL_EIGHT = {"and": [between("far", n, FAR_MAX - 1 - n) for n in range(1, 9)]}
 _ANY_OF_EIGHT = {"or": [between("far", 10 * n, 10 * n + 5) for n in range(1, 9)]}
 _PRODUCT = {"mul": [{"clip": [{"col": "amount"}, -900, 900]}, {"abs": {"col": "c0"}}]}
 _CLIP = {"per_individual": {"l2_clip": 3.0}}
+_CLIPPED_FAR = {"per_individual": {"l2_clip": 0.01}, "noise": {"sigma": 10.0}}
+_EIGHT = [{"of": {"mul": [{"col": f"c{n}"}, 0.01]}} for n in range(8)]
+_PAIRS = [{"of": {"mul": [{"mul": [{"col": f"c{n}"}, {"col": "amount"}]}, 1e-5]}} for n in range(8)]
+_BINS = {"one_hot": {"bin": {"column": "amount", "width": 50}}}
+_IMAGE = {"vector": "image"}
+_SHORTENED = {"rule": "clip", "noise": {"sigma": 1e3}}
+
+
+def moments(*features: Item) -> Item:
+    """Second moments of features."""
+    return {"select": [{"moments": {"features": features}}]}
+
+
+def regression(feature: Item, *, size: int) -> Item:
+    """The gradient of a model of one number by the `size` numbers of a feature."""
+    model = {"loss": "squared", "target": {"col": "second"}, "features": [feature], "residual_clip": 1}
+    return {"select": [{"gradient": model | {"parameters": [0.01] * size}}]}
+
+
+def softmax(*features: Item, size: int | None = None) -> Item:
+    """The gradient of a model of 101 classes; a pair of features for each, or a feature of `size` numbers."""
+    parameters = [[n / 10] * (size or len(features)) for n in range(101)]
+    model = {"loss": "softmax", "target": "c7", "features": features, "parameters": parameters}
+    return {"select": [{"gradient": model}]}
+
+
+def predicted(*features: Item, size: int | None = None) -> Item:
+    """A probability by features, or by a feature of `size` numbers."""
+    parameters = [0.1 * n for n in range(size or len(features))]
+    return {"predict": {"link": "logistic", "features": features, "parameters": parameters}}
+
+
+def own(body: Item) -> Item:
+    """A count or sum of the events of each individual."""
+    return {"own": {"from": "once", "clip": [0, 20]} | body}
+
+
+_OWN_SOME = own({"sum": {"col": "amount"}} | where(least("small", 1)))
+
+
+def by_item(count: int, *, clip: float | None = None, last: float = SIGMA) -> Item:
+    """A sigma for each of so many items, the costliest to divide by, and a clip for each."""
+    sizes = [*[SIGMA] * (count - 1), last]
+    noise: Item = {"noise": {"sigma": [size + n + 0.1 for n, size in enumerate(sizes)]}}
+    return noise if clip is None else noise | {"per_individual": {"l2_clip": [clip] * count}}
+
 
 TOUCHED: Sequence[Priced] = (
     *(
@@ -99,6 +145,7 @@ TOUCHED: Sequence[Priced] = (
             ("every second", where(least("second", 1))),
             ("a random half", where(below(0.5))),
             ("a random 9 in 10", where(below(0.9))),
+            ("all who have a share left", {"select": [{"active": {"share": 1e-6}}]}),
         )
     ),
     *(
@@ -186,7 +233,7 @@ CHOSEN: Sequence[Priced] = tuple(
 """Queries whose work is by the row that is looked at."""
 
 ADDED: Sequence[Priced] = tuple(
-    Priced(constant=constant, data=data, query=query, standings=data == "2 groups")
+    Priced(constant=constant, data=data, query=query, standings=data == "2 groups" or "shortened" in data)
     for constant, data, query in (
         ("scatter_entry", "2 groups", {"group_by": ["second"]}),
         ("scatter_entry", "2,001 coordinates", histograms("amount")),
@@ -200,11 +247,37 @@ ADDED: Sequence[Priced] = tuple(
         ("scatter_entry", "groups of 3 keys", {"group_by": ["c0", "c1", "second"]} | where(least("c0", 1))),
         ("entry", "2 sums", summed("amount", "c0")),
         ("entry", "4 sums", summed("amount", "c0", "c1", "c2")),
+        ("entry", "2 sums, a sigma each", summed("amount", "c0") | by_item(2)),
+        ("entry", "4 sums, a sigma each", summed("amount", "c0", "c1", "c2") | by_item(4)),
         ("entry", "a count and a histogram", {"select": [*COUNT, {"histogram": {"column": "c0"}}]}),
         ("entry", "8 histograms", histograms(*(f"c{n}" for n in range(8)))),
         ("entry", "a matrix of 2 a row", matrix("at", LISTED // 4, 2)),
         ("entry", "a matrix of 16 a row", matrix("c0", 101, 16)),
+        ("shortened_individual", "a sum, shortened", summed("amount") | _SHORTENED),
+        ("shortened_individual", "a count, shortened", _SHORTENED),
+        ("shortened_individual", "2 sums, shortened", summed("amount", "c0") | _SHORTENED),
+        ("shortened_individual", "a sum of large numbers, shortened", summed("big") | _SHORTENED),
+        ("feature", "moments of 8 features", moments(*_EIGHT)),
+        ("feature", "moments of 8 features, each of two columns", moments(*_PAIRS)),
+        ("feature", "a sum of predictions by 8 features", {"select": [{"sum": {"of": predicted(*_EIGHT)}}]}),
+        ("feature", "predictions by 8 pairs of columns", where({"ge": [predicted(*_PAIRS), 0.1]})),
+        ("vector_number", "predictions by a vector of 48 numbers", where({"ge": [predicted(_IMAGE, size=IMAGE), 0.1]})),
+        ("scalar_entry", "a sum of own counts", {"select": [{"sum": {"of": own({"count": {}})}}]}),
+        ("scalar_entry", "own sums of some", where({"ge": [_OWN_SOME, 1]})),
+        ("error", "a gradient of 101 classes", softmax(*_EIGHT[:2])),
+        ("product", "moments of 48 features", moments(*_EIGHT, _BINS)),
+        ("vector_number", "a gradient by a vector of 48 numbers", regression(_IMAGE, size=IMAGE)),
+        ("product", "a gradient of 101 classes by a vector of 48 numbers", softmax(_IMAGE, size=IMAGE)),
+        ("product", "moments of a vector of 48 numbers", moments(_IMAGE)),
+        ("clipped_entry", "a gradient of 101 classes, all beyond the clip", softmax(*_EIGHT[:2]) | _CLIPPED_FAR),
+        ("clipped_entry", "moments of 48 features, shortened", moments(*_EIGHT, _BINS) | _SHORTENED),
         ("clipped_entry", "2 sums, all beyond the clip", summed("amount", "c0") | _CLIP),
+        ("clipped_entry", "2 sums, each beyond its clip", summed("amount", "c0") | by_item(2, clip=3.0)),
+        (
+            "clipped_entry",
+            "a matrix of 16 a row and a count, each beyond its clip",
+            {"select": [*matrix("c0", 101, 16)["select"], *COUNT]} | by_item(2, clip=1.0),
+        ),
         ("clipped_entry", "a sum, all beyond the clip", summed("amount") | _CLIP),
         ("clipped_entry", "a matrix of 16 a row, all beyond the clip", matrix("c0", 101, 16) | _CLIP),
     )
@@ -240,6 +313,8 @@ def of_events(table: str) -> Sequence[Priced]:
         ("entry", "groups of all, by their tally", groups, SIGMA),
         ("entry", "sums in groups", summed("amount") | groups, SIGMA),
         ("entry", "2 sums", summed("amount", "small"), SIGMA),
+        ("entry", "2 sums, a sigma each", summed("amount", "small") | by_item(2, last=SIGMA / 20), SIGMA),
+        ("clipped_entry", "2 sums, each beyond its clip", summed("amount", "small") | by_item(2, clip=1.5), SIGMA),
         ("entry", "sums by an own column", summed("amount") | {"group_by": ["people.c0"]}, SIGMA),
         ("entry", "the first row of each", {"per_individual": {"rows": 1}}, SIGMA),
         ("clipped_entry", "a clipped histogram", histograms("item0") | {"per_individual": {"l2_clip": 1.5}}, SIGMA),

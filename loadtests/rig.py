@@ -114,13 +114,14 @@ def client(url: str, key: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=300, trust_env=False)
 
 
-def register_people(rig: Rig, count: int = PEOPLE) -> None:
-    """The dataset at this capacity, filled by Arrow streams of a million rows."""
-    rig.curator.post("/v1/datasets", json={**DATASET, "capacity": count}).raise_for_status()
+def register_people(rig: Rig, count: int = PEOPLE, *, name: str = "million", rule: str = "skip") -> None:
+    """The dataset at this capacity and under this rule, filled by Arrow streams of a million rows."""
+    registration = {**DATASET, "name": name, "rule": rule, "capacity": count}
+    rig.curator.post("/v1/datasets", json=registration).raise_for_status()
     everybody = people(count)
     for first in range(0, count, PEOPLE):
         rig.curator.post(
-            "/v1/datasets/million/tables/people/rows",
+            f"/v1/datasets/{name}/tables/people/rows",
             content=arrow_bytes(everybody.slice(first, PEOPLE)),
             headers={"Content-Type": "application/vnd.apache.arrow.stream"},
         ).raise_for_status()

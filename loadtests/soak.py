@@ -25,9 +25,11 @@ from shutil import rmtree
 import psycopg
 from psycopg import sql
 
+from loadtests.soak_serving import embedded_kills, full_disks, homes_in, idle_crowds, swelling_uploads, walks
 from service.embedded import EmbeddedPostgres, EmbeddedValkey
 from service.store.postgres.registrations import migrate
 from tests.conftest import TEST_SETTINGS
+from tests.e2e.homes import Homes
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one
 from tests.faults.falling import lose_database, lose_power
 from tests.faults.killing import PLACES, Servers, kill_one_by_one, kill_under_load
@@ -51,6 +53,7 @@ class BaseVersion:
     redis_url: str
     nursery: Nursery
     image: Path | None
+    homes: Homes
     counts: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
@@ -143,10 +146,16 @@ def power_cuts(ground: BaseVersion, seed: int) -> int:
     return FALLS
 
 
+def of_homes(scenario: Callable[[Homes, int], int]) -> Callable[[BaseVersion, int], int]:
+    """A scenario of a served home."""
+    return lambda ground, seed: scenario(ground.homes, seed)
+
+
 SCENARIOS: Mapping[str, Callable[[BaseVersion, int], int]] = {
     each.__name__: each
     for each in (kills_alone, kills_under_load, cuts_alone, cuts_together, races, stops, killed_databases, power_cuts)
-}
+} | {each.__name__: of_homes(each) for each in (embedded_kills, full_disks, swelling_uploads, idle_crowds, walks)}
+MOUNTING = {"power_cuts", "full_disks"}
 
 
 @dataclass(kw_only=True)
@@ -200,7 +209,7 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(SCENARIOS), default=None)
     parser.add_argument("--seed", type=int, default=None, help="with --only: live through that one round again")
     options = parser.parse_args()
-    names = [name for name in SCENARIOS if options.only in (None, name) and (name != "power_cuts" or can_mount())]
+    names = [name for name in SCENARIOS if options.only in (None, name) and (name not in MOUNTING or can_mount())]
     tally = Tally()
     with grounds() as ground:
         for name in cycle(names):
@@ -230,7 +239,10 @@ def grounds() -> Iterator[BaseVersion]:
         if can_mount():
             image = folder / "prepared.image"
             prepare(folder / "prepared", image)
-        ground = BaseVersion(folder=folder, server=server, redis_url=redis_url, nursery=nursery, image=image)
+        homes = homes_in(folder / "homes")
+        ground = BaseVersion(
+            folder=folder, server=server, redis_url=redis_url, nursery=nursery, image=image, homes=homes
+        )
         ground.make_template()
         yield ground
 

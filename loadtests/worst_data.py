@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
@@ -35,6 +35,8 @@ MOMENTS = 73_049 * 86_400
 """Seconds of two centuries."""
 STRIPES = {"block": 2**15, "piece": 2**13}
 """Columns that are 1 in every second stretch of so many slots, and 2 in the first slot of each."""
+IMAGE = 48
+"""Numbers of a vector."""
 OFTEN = 16
 """Rows of an individual in the table of few individuals, on average."""
 
@@ -63,6 +65,7 @@ def schema(people: int) -> Schema:
         "middling": {"type": "category", "size": 2**20 - 1},
         **{name: {"type": "integer", "lower": 0, "upper": 2} for name in STRIPES},
         **{f"c{n}": whole for n in range(8)},
+        "image": {"type": "vector", "length": IMAGE, "lower": 0, "upper": 255, "step_log2": -8},
     }
     events = {
         "amount": {"type": "integer", "lower": -1000, "upper": 1000},
@@ -87,9 +90,8 @@ def made(people: int) -> DatasetMemory:
     memory, source = DatasetMemory(schema(people)), np.random.default_rng(1)
     memory.grow(people)
     slots, none_spent = np.arange(people), np.full(people, LIMIT_UNITS_MAX)
-    memory.add_individuals(
-        slots, coded(memory, "people", people_columns(people, memory.people.present.size, source)), none_spent
-    )
+    columns = coded(memory, "people", people_columns(people, memory.people.present.size, source))
+    memory.add_individuals(slots, columns | {"image": images(people)}, none_spent)
     owners = {
         "once": source.permutation(people),  # one row each, uploaded shuffled
         "often": source.permutation(np.repeat(np.arange(0, people, OFTEN), OFTEN)[:people]),  # far apart
@@ -126,6 +128,13 @@ def people_columns(people: int, rows: int, source: np.random.Generator) -> dict[
         **{name: striped(people, length) for name, length in STRIPES.items()},
         **{f"c{n}": source.integers(0, 101, people) for n in range(8)},
     }
+
+
+def images(people: int) -> NDArray[np.uint8]:
+    """Rows of codes of vectors, which everybody has."""
+    rows = np.random.default_rng(2).integers(0, 256, (people, IMAGE + 1), dtype=np.uint8)
+    rows[:, 0] = 1
+    return rows
 
 
 def striped(people: int, length: int) -> Codes:
@@ -210,6 +219,11 @@ def half_below(memory: DatasetMemory, charges: Integers) -> None:
     stand(memory, limit=np.maximum(charges - np.random.default_rng(3).integers(0, 2, charges.size), 0))
 
 
+def half_left(memory: DatasetMemory, charges: Integers) -> None:
+    """Everybody can pay half of the charge: under the clip rule every vector is shortened."""
+    stand(memory, limit=charges // 2)
+
+
 def last_below(memory: DatasetMemory, charges: Integers) -> None:
     """The last individual charged lacks one unit: only the last block shows it."""
     room = charges.copy()
@@ -229,6 +243,7 @@ STANDINGS: Sequence[Standing] = (
     Standing("every second paused", second_paused),
     Standing("all on the brink", on_the_brink),
     Standing("a random half below", half_below),
+    Standing("half left to all", half_left),
     Standing("the last one below", last_below),
     Standing("all beyond their limits", overdrawn),
 )

@@ -16,8 +16,9 @@ from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
-from service.workflows.model.views import Guarantee, Principal
+from service.workflows.model.views import Guarantee, Principal, Rule
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
@@ -28,9 +29,9 @@ _ANALYST: Final = Principal(
 _ASKED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
-    """Answer a plan in a batch of its own. Raises the refusal, if there is one."""
-    state = state_of(memory)
+def work(plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip") -> None:
+    """Answer a plan in a batch of its own, under a dataset's rule. Raises the refusal, if there is one."""
+    state = state_of(memory, rule)
     batch = Batch(transaction=_Uncommitted(memory.slots_used), state=state, entropy=entropy)
     request = QueryRequest(analyst=_ANALYST, key="key", request_hash=b"", plan=plan, accepted_at=_ASKED_AT)
     with state.tentative():
@@ -39,16 +40,16 @@ def work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
         raise outcome
 
 
-@lru_cache(maxsize=1)
-def state_of(memory: DatasetMemory) -> DatasetState:
+@lru_cache(maxsize=2)
+def state_of(memory: DatasetMemory, rule: Rule = "skip") -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
-    state = DatasetState(_record(memory))
+    state = DatasetState(_record(memory, rule))
     state.memory = memory
     state.grown(memory.slots_used)
     return state
 
 
-def _record(memory: DatasetMemory) -> DatasetRecord:
+def _record(memory: DatasetMemory, rule: Rule) -> DatasetRecord:
     return DatasetRecord(
         id=1,
         name="bench",
@@ -56,7 +57,7 @@ def _record(memory: DatasetMemory) -> DatasetRecord:
         budget_units=UNITS_PER_RHO,
         limit_floor_units=UNITS_PER_RHO,
         capacity=memory.slots_used,
-        rule="skip",
+        rule=rule,
         schema=memory.schema,
         genesis=GENESIS,
     )
@@ -72,7 +73,11 @@ class _Uncommitted:
         self.known = Known(answers={}, reusable={}, worst_cases={})
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         """Drop the rows."""
 

@@ -10,7 +10,11 @@ def run() -> None:
     url: str = context.config.attributes["url"]
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=pool.NullPool)
     with engine.connect() as connection:
-        context.configure(connection=connection, transaction_per_migration=False)
+        context.configure(
+            connection=connection,
+            transaction_per_migration=False,
+            on_version_apply=context.config.attributes["applied"],
+        )
         with context.begin_transaction():
             context.execute("SET LOCAL lock_timeout = '5s'")
             context.run_migrations()

@@ -126,6 +126,7 @@ LEDGER: Final = Table(
     _required("settled", LargeBinary()),
     Column("piece", LargeBinary),
     _required("first_digest", LargeBinary()),
+    Column("sigmas", LargeBinary, nullable=False, server_default=text("''")),
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
 )
@@ -164,6 +165,16 @@ KEYED_UPLOADS: Final = Table(
     Column("idempotency_key", Text, primary_key=True),
     _required("digest", LargeBinary()),
     _required("report", LargeBinary()),
+)
+
+PARAMETERS: Final = Table(
+    "parameters",
+    METADATA,
+    _dataset(),
+    Column("principal_id", Uuid, primary_key=True),
+    Column("sha256", LargeBinary, primary_key=True),
+    _required("classes", Integer()),
+    _required("numbers", LargeBinary()),
 )
 
 WORST_CASES: Final = Table(

@@ -32,8 +32,10 @@ PUBLIC: Final[Mapping[str, str]] = {
 """The metrics that are functions of public events: arrivals, disconnects, public costs and released answers."""
 
 OPERATOR: Final[Mapping[str, str]] = {
+    "sparing_ready": "1 while /readyz would answer 200, 0 while it names what keeps this process from serving",
     "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
     "sparing_requests_in_flight": "requests in flight, of individuals and curators too, for as long as they take",
+    "sparing_closed_connections": "connections of clients that the server has ended, by the bound that they passed",
     "sparing_queue_length": "items that wait in all writer queues together",
     "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
     "sparing_slot_overruns": "responses that were not ready at their instant, because work took too long",
@@ -62,6 +64,7 @@ class PrometheusTelemetry:
         self._requests = Counter(*_described("sparing_requests"), by, registry=registry)
         self._other_requests = Counter(*_described("sparing_other_requests"), by, registry=registry)
         self._in_flight = Gauge(*_described("sparing_requests_in_flight"), registry=registry)
+        self._closed = Counter(*_described("sparing_closed_connections"), ["kind"], registry=registry)
         self._overruns = Counter(*_described("sparing_slot_overruns"), registry=registry)
         self._batches = Histogram(*_described("sparing_batch_questions"), buckets=_BATCHES, registry=registry)
         self._commits = Counter(*_described("sparing_commits"), ["kind"], registry=registry)
@@ -72,9 +75,18 @@ class PrometheusTelemetry:
         self._waiting = Gauge(*_described("sparing_queue_length"), registry=registry)
         self._fenced = Gauge(*_described("sparing_fenced_datasets"), registry=registry)
         self._opened = Gauge(*_described("sparing_opened_datasets"), registry=registry)
+        self._ready = Gauge(*_described("sparing_ready"), registry=registry)
 
-    def watch(self, *, waiting: Callable[[], int], fenced: Callable[[], int], opened: Callable[[], int]) -> None:
-        """Ask for the length of the queue and for the numbers of datasets at every reading."""
+    def watch(
+        self,
+        *,
+        waiting: Callable[[], int],
+        fenced: Callable[[], int],
+        opened: Callable[[], int],
+        ready: Callable[[], bool],
+    ) -> None:
+        """Ask for the length of the queue, the numbers of datasets and the readiness at every reading."""
+        self._ready.set_function(ready)
         self._waiting.set_function(waiting)
         self._fenced.set_function(fenced)
         self._opened.set_function(opened)
@@ -88,6 +100,10 @@ class PrometheusTelemetry:
         self._in_flight.dec()
         requests = self._requests if of_analysts(route) else self._other_requests
         requests.labels(route, str(status)).inc()
+
+    def connection_closed(self, kind: str) -> None:
+        """Count it by kind."""
+        self._closed.labels(kind).inc()
 
     def slot_overrun(self) -> None:
         """Count it."""

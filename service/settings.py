@@ -6,19 +6,20 @@ table in docs/operations.md with these declarations.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails, PydanticKnownError
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
-import service
+from service.files import folder_of
+from service.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
 
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
 _RATE_MAX: Final = 1_000_000
+_SECRET_CHARACTERS_MIN: Final = 32
 
 
 class SettingsError(ValueError):
@@ -56,6 +57,12 @@ def _switch(text: str) -> bool:
     return text == "1"
 
 
+def _log_style(text: str) -> str:
+    if text not in {"json", "console"}:
+        raise ValueError(f"must be json or console, got {text!r}")
+    return text
+
+
 def _expanded(path: Path) -> Path:
     try:
         return path.expanduser().absolute()
@@ -75,12 +82,48 @@ def _plain_url(text: str) -> str:
     return text
 
 
+def _redis_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_url = bool(parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0)
+        is_url = is_url or (parts.scheme == "unix" and parts.path.startswith("/"))
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError("must be redis://host:port, rediss://host:port or unix:///path")  # it may hold a password
+    return text
+
+
+def _secret(text: str) -> str:
+    if len(text) < _SECRET_CHARACTERS_MIN or not (text.isascii() and text.isprintable()):
+        raise ValueError(f"must have at least {_SECRET_CHARACTERS_MIN} printable ASCII characters")
+    return text
+
+
+def _alarm_url(text: str, info: ValidationInfo) -> str:
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in {"http", "https"} and parts.hostname and parts.username is None and parts.port != 0
+        is_url = is_url and text.isascii() and text.isprintable() and " " not in text
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError("must be an http or https URL without a user")  # the text may hold a token
+    if info.data.get("alarm_secret") is None:
+        raise ValueError("needs SPARING_ALARM_SECRET, with which its requests are signed")
+    return text
+
+
 _Number = Annotated[int, BeforeValidator(_digits)]
 _Switch = Annotated[bool, BeforeValidator(_switch)]
 _Pepper = Annotated[bytes, BeforeValidator(_pepper)]
+_LogStyle = Annotated[Literal["json", "console"], BeforeValidator(_log_style)]
 _Home = Annotated[Path, AfterValidator(_expanded)]
 _Folder = Annotated[Path, AfterValidator(Path.absolute)]
 _PlainUrl = Annotated[str, AfterValidator(_plain_url)]
+_RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+_Secret = Annotated[str, AfterValidator(_secret)]
+_AlarmUrl = Annotated[str, AfterValidator(_alarm_url)]
 
 
 class Settings(BaseSettings):
@@ -100,7 +143,7 @@ class Settings(BaseSettings):
         repr=False,
         description="The URL of a Postgres; empty runs an embedded one in the home.",
     )
-    redis_url: str | None = Field(
+    redis_url: _RedisUrl | None = Field(
         validation_alias="REDIS_URL",
         default=None,
         repr=False,
@@ -120,8 +163,8 @@ class Settings(BaseSettings):
     )
     migrations: Path = Field(
         validation_alias="SPARING_MIGRATIONS",
-        default_factory=lambda: Path(service.__file__).parent.parent / "migrations",
-        description="The folder of migrations; empty takes the one beside the package.",
+        default_factory=lambda: folder_of("migrations", in_clone="migrations"),
+        description="The folder of migrations; empty takes the one that is installed.",
     )
     upload_bytes_max: _Number = Field(
         validation_alias="SPARING_UPLOAD_BYTES_MAX",
@@ -146,6 +189,13 @@ class Settings(BaseSettings):
         description="The private address at which other processes reach this one; "
         "{hostname} is replaced by the machine's name, and without a port a free one is taken.",
     )
+    start_timeout_ms: _Number = Field(
+        validation_alias="SPARING_START_TIMEOUT_MS",
+        default=30_000,
+        ge=0,
+        description="How long `serve` and `migrate` wait for a database that does not answer yet, and every command "
+        "for embedded servers that another process is starting, in milliseconds.",
+    )
     connections_max: _Number = Field(
         validation_alias="SPARING_CONNECTIONS_MAX",
         default=10,
@@ -161,9 +211,16 @@ class Settings(BaseSettings):
     )
     memory_bytes_max: _Number = Field(
         validation_alias="SPARING_MEMORY_BYTES_MAX",
-        default=2**31,
+        default=2**32,
         ge=1,
-        description="The most memory that all admitted queries may take together, in bytes, by their public costs.",
+        description="The most memory that requests may take together, in bytes: "
+        "half of it all admitted queries, by their public costs, and half all uploads and exports.",
+    )
+    vector_bytes_max: _Number = Field(
+        validation_alias="SPARING_VECTOR_BYTES_MAX",
+        default=2**32,
+        ge=0,
+        description="The most bytes of a dataset's vectors in memory, by capacity; a registration beyond is refused.",
     )
     request_deadline_ms: _Number = Field(
         validation_alias="SPARING_REQUEST_DEADLINE_MS",
@@ -171,6 +228,33 @@ class Settings(BaseSettings):
         ge=1,
         description="The time in milliseconds after which a request other than an upload is answered 503; "
         "a query that has begun goes on, and the same key fetches its answer.",
+    )
+    http_connections_max: _Number | None = Field(
+        validation_alias="SPARING_HTTP_CONNECTIONS_MAX",
+        default=None,
+        ge=1,
+        description="The most connections of clients to one process; empty is 10,000. "
+        "A quarter of the limit of open files, and at least 128, is kept free in any case.",
+    )
+    head_timeout_ms: _Number = Field(
+        validation_alias="SPARING_HEAD_TIMEOUT_MS",
+        default=10_000,
+        ge=1,
+        description="The time in milliseconds within which the headers of a request have to come.",
+    )
+    idle_timeout_ms: _Number = Field(
+        validation_alias="SPARING_IDLE_TIMEOUT_MS",
+        default=5_000,
+        ge=1,
+        description="The time in milliseconds after which a connection without a request is closed; "
+        "processes that forward requests to each other keep theirs for 3,000.",
+    )
+    body_timeout_ms: _Number = Field(
+        validation_alias="SPARING_BODY_TIMEOUT_MS",
+        default=30_000,
+        ge=1,
+        description="The time in milliseconds after which a body that comes at less than 500 bytes a second "
+        "is given up.",
     )
     drain_notice_ms: _Number = Field(
         validation_alias="SPARING_DRAIN_NOTICE_MS",
@@ -231,6 +315,11 @@ class Settings(BaseSettings):
         ge=1,
         description="The requests of one principal that may come at once under that limit.",
     )
+    log: _LogStyle | None = Field(
+        validation_alias="SPARING_LOG",
+        default=None,
+        description="The form of the log on stderr, json or console; empty is console on a terminal, else json.",
+    )
     metrics_port: _Number | None = Field(
         validation_alias="SPARING_METRICS_PORT",
         default=None,
@@ -244,8 +333,76 @@ class Settings(BaseSettings):
         description="The address of /metrics, which asks for no key.",
     )
 
+    alarm_secret: _Secret | None = Field(
+        validation_alias="SPARING_ALARM_SECRET",
+        default=None,
+        repr=False,
+        description="The secret with which requests to SPARING_ALARM_URL are signed: "
+        "at least 32 printable ASCII characters.",
+    )
+    alarm_url: _AlarmUrl | None = Field(
+        validation_alias="SPARING_ALARM_URL",
+        default=None,
+        repr=False,
+        description="The http or https URL to which budget alarms are posted; empty leaves them to the log.",
+    )
+
+    oidc_client_id: str | None = Field(
+        validation_alias="SPARING_OIDC_CLIENT_ID",
+        default=None,
+        description="The name under which the identity provider knows this service.",
+    )
+    oidc_client_secret: str | None = Field(
+        validation_alias="SPARING_OIDC_CLIENT_SECRET",
+        default=None,
+        repr=False,
+        description="The secret that the identity provider gave to this service; empty for a public client.",
+    )
+    oidc_origin: OidcOrigin | None = Field(
+        validation_alias="SPARING_OIDC_ORIGIN",
+        default=None,
+        description="The address at which browsers reach this service, such as https://sparing.example.org; "
+        "the provider sends them back to /sign-in/callback there.",
+    )
+    oidc_roles: OidcRoles | None = Field(
+        validation_alias="SPARING_OIDC_ROLES",
+        default=None,
+        description="A JSON object from values of the role claim to roles; of several that a person has, "
+        "the first counts.",
+    )
+    oidc_role_claim: str = Field(
+        validation_alias="SPARING_OIDC_ROLE_CLAIM",
+        default="roles",
+        description="The claim of the ID token with the role or roles of a person; points lead into objects.",
+    )
+    oidc_individual_claim: str | None = Field(
+        validation_alias="SPARING_OIDC_INDIVIDUAL_CLAIM",
+        default=None,
+        description="The claim with the key of an individual in the dataset; needed where a role is `individual`.",
+    )
+    oidc_name_claim: str = Field(
+        validation_alias="SPARING_OIDC_NAME_CLAIM",
+        default="preferred_username",
+        description="The claim with a person's name, as lists and the ledger have it; without one, the subject.",
+    )
+    oidc_scope: str = Field(
+        validation_alias="SPARING_OIDC_SCOPE",
+        default="openid profile",
+        description="The scopes that are asked for, with spaces between them.",
+    )
+    oidc_title: str = Field(
+        validation_alias="SPARING_OIDC_TITLE",
+        default="your organisation",
+        description="The provider's name on the sign-in page.",
+    )
+    oidc_issuer: OidcIssuer | None = Field(
+        validation_alias="SPARING_OIDC_ISSUER",
+        default=None,
+        description="The identity provider's issuer URL; empty leaves sign-in to API keys.",
+    )
+
     def __init__(self, environ: Mapping[str, str]) -> None:
-        given = {variable: text for variable in VARIABLES if (text := environ.get(variable))}
+        given = {variable: text for variable in VARIABLES if (text := _text_of(variable, environ))}
         super().__init__(_build_sources=((InitSettingsSource(type(self), init_kwargs=given),), {}))
 
     @classmethod
@@ -259,9 +416,27 @@ class Settings(BaseSettings):
 
 
 # Variable to declaration, in the order of the document.
-VARIABLES: Final[Mapping[str, FieldInfo]] = {
-    str(field.validation_alias): field for field in Settings.model_fields.values()
-}
+VARIABLES: Final = {str(field.validation_alias): field for field in Settings.model_fields.values()}
+
+SECRETS: Final = frozenset(variable for variable, field in VARIABLES.items() if not field.repr)
+"""The variables that may also be given as the name of a file with the value, in a variable with _FILE at its end."""
+
+
+def _text_of(variable: str, environ: Mapping[str, str]) -> str | None:
+    """The value of a variable, or of the file that it names. Raises SettingsError."""
+    text, file = environ.get(variable), environ.get(f"{variable}_FILE")
+    if not file or variable not in SECRETS:
+        return text
+    if text:
+        raise SettingsError(f"{variable} and {variable}_FILE are both set: set one of them")
+    try:
+        content = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"{variable}_FILE cannot be read: {file}: {reason}") from None
+    if not content:
+        raise SettingsError(f"{variable}_FILE names a file with nothing in it: {file}")
+    return content
 
 
 def _refusal(error: ErrorDetails) -> str:

@@ -68,6 +68,14 @@ def homes(server_directory: Path) -> "Homes":
 
 
 @pytest.fixture(scope="session")
+def guide_site(server_directory: Path) -> Path:
+    """The built guide."""
+    from tests.guide.sites import built_site  # noqa: PLC0415 -- see above
+
+    return built_site(server_directory / "guide")
+
+
+@pytest.fixture(scope="session")
 def postgres_server(server_directory: Path) -> Iterator[PostgresServer]:
     """An embedded Postgres, proven to be the one that was started here."""
     import psycopg  # noqa: PLC0415 -- see above

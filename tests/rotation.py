@@ -54,6 +54,11 @@ def one_of(cases: Sequence[T], place: int = 0) -> list[T]:
     return list(cases) if IS_WHOLE else [cases[(TURN + place) % len(cases)]]
 
 
+def some_of(cases: Sequence[T], every: int) -> list[T]:
+    """One of `every` cases, from another one on with the next turn; or all of them."""
+    return list(cases) if IS_WHOLE else list(cases[TURN % every :: every])
+
+
 def fresh(count: int) -> range:
     """Seeds of this turn that are of no other; of turn 0 the first ones."""
     return range(TURN * count, (TURN + 1) * count)

@@ -14,13 +14,14 @@ from service.metrics import LABELS, OPERATOR, PUBLIC, TIMED, PrometheusTelemetry
 def telemetry() -> PrometheusTelemetry:
     """Everything has happened once, twice or thrice."""
     made = PrometheusTelemetry()
-    made.watch(waiting=lambda: 7, fenced=lambda: 2, opened=lambda: 3)
+    made.watch(waiting=lambda: 7, fenced=lambda: 2, opened=lambda: 3, ready=lambda: True)
     made.request_began()
     made.request_began()
     made.request_ended("GET /v1/queries/{query_id}", 200)
     made.request_began()
     made.request_ended("GET /readyz", 503)
     made.slot_overrun()
+    made.connection_closed("slow")
     made.batched(3)
     made.committed("questions")
     made.committed("act")
@@ -43,6 +44,7 @@ def test_everything_told_is_shown(telemetry: PrometheusTelemetry) -> None:
     assert shown['sparing_other_requests_total{route="GET /readyz",status="503"}'] == 1
     assert shown["sparing_requests_in_flight"] == 1
     assert shown["sparing_slot_overruns_total"] == 1
+    assert shown['sparing_closed_connections_total{kind="slow"}'] == 1
     assert shown['sparing_batch_questions_bucket{le="2.0"}'] == 0
     assert shown['sparing_batch_questions_bucket{le="4.0"}'] == 1
     assert shown['sparing_commits_total{kind="questions"}'] == shown['sparing_commits_total{kind="act"}'] == 1
@@ -51,6 +53,7 @@ def test_everything_told_is_shown(telemetry: PrometheusTelemetry) -> None:
     assert shown["sparing_queue_length"] == 7
     assert shown["sparing_fenced_datasets"] == 2
     assert shown["sparing_opened_datasets"] == 3
+    assert shown["sparing_ready"] == 1
 
 
 def test_nothing_else_is_shown(telemetry: PrometheusTelemetry) -> None:

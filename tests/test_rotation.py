@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import rotation
-from tests.rotation import TURNS, commit, fresh, one_of, times, turn_of
+from tests.rotation import TURNS, commit, fresh, one_of, some_of, times, turn_of
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
@@ -24,6 +24,17 @@ def test_every_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(rotation, "TURN", turn)
             taken += one_of(cases, place)
         assert sorted(taken) == cases
+
+
+def test_a_part_of_the_cases_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two turns take each of five cases once, and a soak all of them."""
+    taken = []
+    for turn in range(2):
+        monkeypatch.setattr(rotation, "TURN", turn)
+        taken.append(some_of("abcde", 2))
+    assert taken == [["a", "c", "e"], ["b", "d"]]
+    monkeypatch.setattr(rotation, "IS_WHOLE", True)
+    assert some_of("abcde", 2) == list("abcde")
 
 
 def test_turns_share_no_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,61 +1,93 @@
 // The query that the form stands for, as JSON and as Python.
 
+import { isNumber, isTime, literal } from "./values.js";
+
 /**
- * @typedef {{ column: string, sign: string, value: unknown }} Condition
+ * @typedef {{ column: string, sign: string, value: string, values: string[] }} Condition `values` are those of "one of"
+ * @typedef {{ column: string, part: string }} Group a width of bins or a part of the calendar; empty for every value
+ *
+ * @typedef {object} Item a number to compute; where there are several, each has a precision of its own
+ * @property {string} what a functional, and the column it is of
+ * @property {string} precision σ or half width
+ * @property {string} weight of a cost that is divided; empty for 1
+ * @property {string} share of the budget that the active have left; of no other item
  *
  * @typedef {object} State of the form
  * @property {any} dataset
  * @property {string} table
  * @property {Condition[]} where
- * @property {string[]} by
+ * @property {Group[]} by
+ * @property {Item[]} items
  * @property {string} noise
- * @property {string} amount
- * @property {string} clip
- * @property {string} what a functional, and the column it is of
+ * @property {string} amount σ or half width of one item, or the cost of all
+ * @property {string} clip of one item
  * @property {boolean} reuse
  */
 
 /** The columns of the chosen table by name. */
 export const columnsOf = (/** @type {State} */ state) => state.dataset.tables[state.table].columns;
 
-/** A value of the column's domain, to begin with. */
-export function firstValue(column) {
-  if (column.type === "boolean") return "true";
-  if (column.type === "category") return column.categories ? column.categories[0] : 0;
-  return column.lower;
-}
+const DISTINCT_MAX = 100; // integers up to so many are groups of their own to begin with
+const BINS = 10; // about so many otherwise
 
-function literal(column, text) {
-  if (column.type === "boolean") return text === "true" || text === true;
-  if (column.type === "date" || column.type === "datetime") return String(text);
-  if (column.type !== "category") return Number(text);
-  const known = column.categories?.find((each) => String(each) === String(text));
-  return known ?? (column.categories ? text : Number(text));
+/** How a column is cut into groups to begin with: bins of a round width, years, or each of its values. */
+export function firstPart(column) {
+  if (isTime(column)) return "year";
+  const span = column.upper - column.lower;
+  if (!isNumber(column) || (column.type === "integer" && span < DISTINCT_MAX)) return "";
+  const power = 10 ** Math.floor(Math.log10(span / BINS));
+  const width = power * ([1, 2, 5].find((digit) => digit * power >= span / BINS) ?? 10);
+  return String(Number(width.toPrecision(1)));
 }
 
 /** The values of a condition, of which all signs but one have one. */
-function valuesOf(/** @type {State} */ state, /** @type {Condition} */ { column, sign, value }) {
-  const texts = sign === "in" ? String(value).split(",") : [value];
-  return texts.map((text) => literal(columnsOf(state)[column], typeof text === "string" ? text.trim() : text));
+function valuesOf(/** @type {State} */ state, /** @type {Condition} */ { column, sign, value, values }) {
+  return (sign === "in" ? values : [value]).map((text) => literal(columnsOf(state)[column], text));
 }
+
+function groupOf(/** @type {State} */ state, /** @type {Group} */ { column, part }) {
+  if (!part) return column;
+  return isTime(columnsOf(state)[column]) ? { bucket: { column, by: part } } : { bin: { column, width: Number(part) } };
+}
+
+/** Whether each item has a precision of its own, in place of one cost that they share. */
+export const isByItem = (/** @type {State} */ { items, noise }) =>
+  items.length > 1 && (noise === "sigma" || noise === "half_width");
+
+/** Whether those are asked for who have a share of the budget left: alone, and anew each time. */
+export const isOfActive = (/** @type {State} */ { items }) => items[0].what === "active";
+
+/** The noise as the interface takes it. */
+function noiseOf(/** @type {State} */ state) {
+  const { items, noise, amount } = state;
+  const stated = isByItem(state) ? items.map((each) => Number(each.precision)) : Number(amount);
+  const weights = items.map((each) => Number(each.weight || 1));
+  const isDivided = !isByItem(state) && weights.some((each) => each !== weights[0]);
+  return { [noise]: stated, ...(noise === "half_width" && { confidence: 0.95 }), ...(isDivided && { weights }) };
+}
+
+/** A bound of one person's part, of a query with one item. */
+const clipOf = (/** @type {State} */ { items, clip }) => items.length === 1 && clip !== "" && Number(clip);
 
 /** The query as the interface takes it. */
 export function queryOf(/** @type {State} */ state) {
-  const [kind, column] = state.what.split(" ");
   const conditions = state.where.map((each) => {
     const values = valuesOf(state, each);
     return { [each.sign]: [{ col: each.column }, each.sign === "in" ? values : values[0]] };
   });
-  const amount = Number(state.amount);
+  const clip = clipOf(state);
   return {
     version: 1,
     from: state.table,
-    select: [{ [kind]: column ? { column } : {} }],
+    select: state.items.map(({ what, share }) => {
+      const [kind, column] = what.split(" ");
+      return { [kind]: kind === "active" ? { share: Number(share) } : column ? { column } : {} };
+    }),
     ...(conditions.length && { where: conditions.length === 1 ? conditions[0] : { and: conditions } }),
-    ...(state.by.length && { group_by: state.by }),
-    ...(state.clip && { per_individual: { l2_clip: Number(state.clip) } }),
-    noise: state.noise === "half_width" ? { half_width: amount, confidence: 0.95 } : { [state.noise]: amount },
-    reuse: state.reuse,
+    ...(state.by.length && { group_by: state.by.map((each) => groupOf(state, each)) }),
+    ...(clip !== false && { per_individual: { l2_clip: clip } }),
+    noise: noiseOf(state),
+    ...(!isOfActive(state) && { reuse: state.reuse }),
   };
 }
 
@@ -73,24 +105,37 @@ function pythonCondition(/** @type {State} */ state, /** @type {Condition} */ ea
   return `(col("${each.column}") ${SIGNS[each.sign]} ${values[0]})`;
 }
 
+function pythonGroup(/** @type {State} */ state, /** @type {Group} */ { column, part }) {
+  if (!part) return py(column);
+  return isTime(columnsOf(state)[column]) ? `col("${column}").by("${part}")` : `col("${column}").bins(width=${part})`;
+}
+
+const CALLED = { sum: "sum_" };
+
 /** The same query, asked by the client. */
 export function pythonOf(/** @type {State} */ state) {
-  const [kind, column] = state.what.split(" ");
+  const kinds = state.items.map(({ what }) => what.split(" "));
+  const called = (/** @type {string} */ kind) => CALLED[kind] ?? kind;
   const where = state.where.map((each) => pythonCondition(state, each)).join(" & ");
-  const called = kind === "sum" ? "sum_" : kind;
-  const names = ["Client", ...(where ? ["col"] : []), called];
-  const selected = column ? `${called}("${column}")` : `${called}()`;
-  const confidence = state.noise === "half_width" ? ", confidence=0.95" : "";
+  const by = state.by.map((each) => pythonGroup(state, each)).join(", ");
+  const usesColumn = where || by.includes("col(");
+  const names = new Set(["Client", ...(usesColumn ? ["col"] : []), ...kinds.map(([kind]) => called(kind))]);
+  const given = (/** @type {string[]} */ [kind, column], /** @type {number} */ at) =>
+    kind === "active" ? `share=${Number(state.items[at].share)}` : column ? py(column) : "";
+  const items = kinds.map((each, at) => `${called(each[0])}(${given(each, at)})`);
+  const selected = items.length > 1 ? `[${items.join(", ")}]` : items[0];
+  const noise = Object.entries(noiseOf(state)).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  const clip = clipOf(state);
   return [
-    `from sparing import ${names.join(", ")}`,
+    `from sparing import ${[...names].join(", ")}`,
     "",
     "with Client() as client:  # SPARING_URL and SPARING_API_KEY",
     "    answer = client.queries.ask(",
     `        dataset=${py(state.dataset.name)}, from_=${py(state.table)}, select=${selected},`,
     where && `        where=${where},`,
-    state.by.length > 0 && `        group_by=${py(state.by)},`,
-    state.clip && `        l2_clip=${state.clip},`,
-    `        ${state.noise}=${state.amount}${confidence},${state.reuse ? "" : " reuse=False,"}`,
+    by && `        group_by=[${by}],`,
+    clip !== false && `        l2_clip=${clip},`,
+    `        ${noise.join(", ")},${state.reuse || isOfActive(state) ? "" : " reuse=False,"}`,
     "    )",
     "    print(answer.values, answer.half_width_95)",
   ]

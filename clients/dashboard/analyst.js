@@ -1,11 +1,13 @@
 // The analyst's page: what may I ask, and what did I get? Nothing here depends on data but the noisy answers.
 
+import { activeCurves } from "./analyst-active.js";
 import { askSection } from "./analyst-ask.js";
-import { resultOf } from "./analyst-result.js";
+import { resultOf, shareOf } from "./analyst-result.js";
 import { get, path, withQuery } from "./api.js";
-import { h, table } from "./dom.js";
+import { fill, h, table } from "./dom.js";
+import { foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent, rho } from "./format.js";
-import { bar, draw, explained, main, navigate, pages, signedIn, tabs } from "./shell.js";
+import { bar, draw, explained, main, navigate, pages, problem, signedIn, tabs } from "./shell.js";
 import { promisedBy } from "./words.js";
 
 /** @type {Record<string, [string, (id: string) => Promise<import("./dom.js").Part>]>} */
@@ -16,6 +18,8 @@ const SECTIONS = {
   answer: ["An answer", answer],
 };
 const PAGE = 50;
+/** @type {Set<any>} the newest rows of the fits that are open */
+const opened = new Set();
 
 const session = await signedIn("analyst");
 navigate("/analyst", show);
@@ -42,32 +46,68 @@ async function asking() {
 
 async function history() {
   const next = (/** @type {string | null} */ cursor) => get(withQuery("/v1/queries", { limit: PAGE, cursor }));
-  return h.section(h.h1("My answers"), pages(await next(null), next, answers, "Older answers"));
+  const listed = pages(await next(null), next, answers, "Older answers");
+  return h.section(h.h1("My answers"), listed, later(activeCurves()));
+}
+
+/** A place for what comes after the rest of a page. */
+function later(/** @type {Promise<import("./dom.js").Part>} */ part) {
+  const place = h.div();
+  part.then(
+    (shown) => fill(place, shown),
+    (error) => fill(place, problem(error)),
+  );
+  return place;
 }
 
 function answers(/** @type {any[]} */ rows) {
   if (!rows.length) {
     return h.p({ class: "empty" }, "You have asked nothing yet.", h.a({ href: "/analyst" }, "Ask a query"));
   }
+  const shown = h.div();
+  const show = () => fill(shown, answersTable(rows, folded(rows, modelOf, summed, { opened, redraw: show }).flat()));
+  show();
+  return shown;
+}
+
+function answersTable(/** @type {any[]} */ rows, /** @type {any[]} */ lines) {
   const isRepeat = (row) => rows.some((other) => other.id === row.id && other.released_at < row.released_at);
   const repeat = () => h.div({ class: "small soft" }, "the same answer as before, free of charge");
-  const link = (row) => h.a({ href: `/analyst/answer/${row.id}` }, row.words);
+  const link = (row) => (row.fold ? [row.words, " "] : h.a({ href: `/analyst/answer/${row.id}` }, row.words));
+  const note = (row) => (row.fold ? foldButton(row) : isRepeat(row) && repeat());
   return table(
     "Your answers, newest first",
     [
       { title: "At", cell: (row) => h.time({ datetime: row.released_at }, instant(row.released_at)) },
       { title: "Dataset", cell: (row) => row.dataset },
-      { title: "Asked", class: "words", cell: (row) => [link(row), isRepeat(row) && repeat()] },
+      { title: "Asked", class: "words", cell: (row) => [link(row), note(row)] },
       { title: "Numbers", number: true, cell: (row) => row.dimension },
       { title: "Worst case, ρ", number: true, cell: (row) => rho(row.worst_case_rho) },
     ],
-    rows,
+    lines,
   );
+}
+
+/** The steps of one fit are of one model and one dataset. */
+function modelOf(row) {
+  const model = modelIn(row.query);
+  return model && JSON.stringify([model, row.dataset]);
+}
+
+/** One line for several steps, the newest first: their worst cases together, that of a repeated answer once. */
+function summed(/** @type {any[]} */ steps) {
+  const worst = new Map(steps.map((step) => [step.id, Number(step.worst_case_rho)]));
+  return { ...steps[0], worst_case_rho: String([...worst.values()].reduce((sum, each) => sum + each, 0)) };
 }
 
 async function answer(/** @type {string} */ id) {
   const told = await get(path("queries", id));
-  return h.section(h.h1(`Answer of ${instant(told.released_at)}`), resultOf(told));
+  const isOfActive = shareOf(told.axes) !== null;
+  return h.section(
+    h.h1(`Answer of ${instant(told.released_at)}`),
+    resultOf(told),
+    isOfActive && later(activeCurves(told.id)),
+  );
 }
 
 async function allowance() {

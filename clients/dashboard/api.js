@@ -25,6 +25,15 @@ export class Problem extends Error {
 
 const UNANSWERED = "The service did not answer.";
 
+let isSigningOut = false;
+
+/** End the session. Requests that are under way are refused then, and lead nowhere. */
+export async function signOut() {
+  isSigningOut = true;
+  await erase("/v1/session");
+  location.replace("/sign-in");
+}
+
 /**
  * @param {string} method
  * @param {string} path
@@ -37,7 +46,7 @@ async function request(method, path, { body, headers = {}, key } = {}) {
     throw new Problem({ title: UNANSWERED, detail: `${UNANSWERED} Check the connection and try again.` });
   });
   if (response.status === 401 && !key) {
-    location.assign("/sign-in?ended=1");
+    if (!isSigningOut) location.assign("/sign-in?ended=1");
     await new Promise(() => {});
   }
   if (response.ok) return response;

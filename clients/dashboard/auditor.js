@@ -3,6 +3,7 @@
 import { get, Problem, path, withQuery } from "./api.js";
 import { chainPart } from "./chain.js";
 import { field, fill, h, table } from "./dom.js";
+import { entryNumber, foldButton, ledgerLines } from "./folds.js";
 import { count, instant, rho } from "./format.js";
 import { bar, draw, form, main, navigate, pages, signedIn } from "./shell.js";
 
@@ -64,17 +65,21 @@ async function ledger(/** @type {string} */ name) {
   ];
 }
 
-const entries = (/** @type {any[]} */ rows) =>
+const entries = (/** @type {any[]} */ rows) => ledgerLines(rows, entriesTable);
+
+const entriesTable = (/** @type {any[]} */ lines) =>
   table(
     "Entries, newest first",
     [
-      { title: "Entry", number: true, cell: (row) => `#${row.sequence}` },
+      { title: "Entry", number: true, cell: entryNumber },
       { title: "At", cell: (row) => h.time({ datetime: row.asked_at }, instant(row.asked_at)) },
       { title: "Kind", cell: (row) => row.kind },
       { title: "Analyst", cell: (row) => row.analyst },
-      { title: "Asked", class: "words", cell: (row) => row.words },
+      { title: "Asked", class: "words", cell: (row) => [row.words, row.fold && h.div(foldButton(row))] },
       { title: "Worst case, ρ", number: true, cell: (row) => rho(row.worst_case_rho) },
-      { title: "Hash", cell: (row) => h.code({ title: row.hash }, `${row.hash.slice(0, 12)}…`) },
+      { title: "Hash", cell: (row) => !row.fold && hashOf(row) },
     ],
-    rows,
+    lines,
   );
+
+const hashOf = (/** @type {any} */ row) => h.code({ title: row.hash }, `${row.hash.slice(0, 12)}…`);

@@ -53,7 +53,8 @@ function joined(...parts) {
 
 /** The hash that an entry's public parts and its private digest give after the entry before it. */
 export async function hashOf(row) {
-  const told = await sha256(encoder.encode(canonical(Object.fromEntries(PUBLIC.map((name) => [name, row[name]])))));
+  const names = row.sigmas ? [...PUBLIC, "sigmas"] : PUBLIC;
+  const told = await sha256(encoder.encode(canonical(Object.fromEntries(names.map((name) => [name, row[name]])))));
   return hex(
     await sha256(
       joined(encoder.encode("sparing ledger 2\0"), bytesOf(row.previous_hash), told, bytesOf(row.private_digest)),
@@ -64,11 +65,12 @@ export async function hashOf(row) {
 /**
  * Check rows, the newest first, as they come; `progress(entries)` after each page.
  * @param {string} dataset
+ * @param {string} kept the hash of an earlier check, or nothing
  * @param {(entries: number, newest: number) => void} progress
  */
-export async function check(dataset, progress) {
-  /** @type {{ entries: number, hash: string, broken: number[] }} */
-  const told = { entries: 0, hash: "", broken: [] };
+export async function check(dataset, kept, progress) {
+  /** @type {{ entries: number, hash: string, broken: number[], newest: number, keptAt: number | null }} */
+  const told = { entries: 0, hash: "", broken: [], newest: 0, keptAt: null };
   let cursor = null;
   /** @type {any} */
   let before = null;
@@ -76,6 +78,8 @@ export async function check(dataset, progress) {
     const page = await get(withQuery(path("datasets", dataset, "ledger"), { limit: 1000, cursor }));
     for (const row of page.items) {
       told.hash ||= row.hash;
+      told.newest ||= row.sequence;
+      if (row.hash === kept) told.keptAt = row.sequence;
       told.broken.push(...(await brokenAt(row, before)));
       told.entries += 1;
       before = row;
@@ -115,12 +119,13 @@ export function chainPart(dataset, title = "The chain, checked in this browser")
     fill(shown, bar);
     try {
       let newest = 0;
-      const told = await check(dataset, (entries, sequence) => {
+      const wanted = kept.value.trim().toLowerCase();
+      const told = await check(dataset, wanted, (entries, sequence) => {
         newest ||= sequence;
         bar.max = newest || 1;
         bar.value = entries;
       });
-      fill(shown, verdict(told, kept.value.trim().toLowerCase()));
+      fill(shown, verdict(told, wanted));
     } catch (error) {
       fill(shown, problem(error));
     } finally {
@@ -139,20 +144,35 @@ export function chainPart(dataset, title = "The chain, checked in this browser")
   );
 }
 
-function verdict(told, kept) {
+function verdict(told, /** @type {string} */ kept) {
   const broken = [...new Set(told.broken)].sort((one, other) => one - other);
-  if (!told.entries) return h.p({ class: "soft" }, "The ledger is empty.");
+  if (!told.entries && !kept) return h.p({ class: "soft" }, "The ledger is empty.");
   const looked = `${count(told.entries)} entries, the hashes of ${count(told.entries)} computed anew.`;
-  const [title, lines] = broken.length
-    ? ["The chain is broken.", [h.p(`At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`)]]
-    : ["The chain holds.", [h.div({ class: "key" }, told.hash), kept && h.p(compared(told.hash, kept))]];
-  return h.div({ class: broken.length ? "note problem" : "note" }, h.strong(title), h.p(looked), lines);
+  const isMissed = kept !== "" && told.keptAt === null;
+  const title = broken.length
+    ? "The chain is broken."
+    : isMissed
+      ? "The hash that you kept is nowhere in this ledger."
+      : "The chain holds.";
+  return h.div(
+    { class: broken.length || isMissed ? "note problem" : "note" },
+    h.strong(title),
+    h.p(looked),
+    broken.length > 0 && h.p(`At sequence ${broken.slice(0, 20).join(", ")}${broken.length > 20 ? " …" : ""}.`),
+    !broken.length && told.hash && h.div({ class: "key" }, told.hash),
+    kept && h.p(compared(told, kept)),
+  );
 }
 
-function compared(/** @type {string} */ hash, /** @type {string} */ kept) {
-  if (hash === kept) return "It is the hash that you kept: nothing was added since.";
-  return (
-    "It is not the hash that you kept. If queries were asked since, that hash must stand at its own entry:" +
-    " list the ledger with a client to find it."
-  );
+/** What is to be said of a kept hash. */
+export function compared(
+  /** @type {{ newest: number, keptAt: number | null }} */ { newest, keptAt },
+  /** @type {string} */ kept,
+) {
+  if (!/^[0-9a-f]{64}$/.test(kept)) return "What you kept is no hash: a hash has 64 digits from 0 to 9 and a to f.";
+  if (keptAt === null) return "Either the ledger was written anew, or the hash is of another one.";
+  if (keptAt === newest) return "It is the hash that you kept: nothing was added since.";
+  const grown = newest - keptAt;
+  const rows = grown === 1 ? "1 row" : `${count(grown)} rows`;
+  return `The ledger had this hash after row ${count(keptAt)}, and has grown by ${rows} since.`;
 }

@@ -1,6 +1,8 @@
 // A drawing as SVG: two axes, and bars, dots, lines and bands on them. Colours are classes of the style sheet, so that
 // nothing is drawn again when the scheme changes.
 
+import { LETTER, LINE, laidOut, spread } from "./chart-labels.js";
+import { inOrder } from "./dom.js";
 import { number } from "./format.js";
 
 /**
@@ -18,7 +20,7 @@ import { number } from "./format.js";
  * @typedef {{ x: number, y: number, tip: string }} Point
  * @typedef {{ points: Point[], step?: boolean }} Line a step keeps the height of the point before it
  * @typedef {{ points: { x: number, low: number, high: number }[], faint?: boolean }} Band
- * @typedef {{ x: number, text: string, colour: Colour, solid?: boolean }} Rule a line from top to bottom
+ * @typedef {{ x: number, text: string, colour: Colour, solid?: boolean }} Rule a line from its label down
  * @typedef {{ y: number, text: string, colour: Colour }} End a label at the right end
  *
  * @typedef {object} Drawing
@@ -29,7 +31,6 @@ import { number } from "./format.js";
  * @property {Line[]} [lines]
  * @property {Dot[]} [dots]
  * @property {Rule[]} [rules]
- * @property {"top" | "bottom"} [rulesAt] the end at which rules are labelled
  * @property {End[]} [ends]
  *
  * @typedef {{ x: number, y: number, tip: string }} Target a place in pixels with words
@@ -38,8 +39,8 @@ import { number } from "./format.js";
  */
 
 const SVG = "http://www.w3.org/2000/svg";
-const LETTER = 8.2; // px, the width of a figure in the widest of usual typefaces
-const LINE = 15; // px, the height of its line
+const TOP = 10; // px above the chart
+const ABOVE = 6; // px between the chart and the labels above it
 const TICK_SPACE = { x: 56, y: 34 }; // px at least from one number of an axis to the next
 const NAME_MAX = 14; // letters of a name at an axis
 
@@ -49,7 +50,7 @@ export function shape(/** @type {string} */ tag, /** @type {Record<string, unkno
   for (const [name, value] of Object.entries(attributes)) {
     node.setAttribute(name, typeof value === "number" ? String(Math.round(100 * value) / 100) : String(value));
   }
-  node.textContent = text;
+  node.textContent = inOrder(text);
   return node;
 }
 
@@ -61,11 +62,14 @@ export function shape(/** @type {string} */ tag, /** @type {Record<string, unkno
  */
 export function draw(drawing, width, height) {
   const bottom = height - (drawing.x.title ? 40 : 24);
-  const y = scale(drawing.y, bottom, 10, TICK_SPACE.y);
-  const numbers = LETTER * Math.max(...y.ticks.map((tick) => tick.text.length)) + 10;
-  const ends = LETTER * Math.max(0, ...(drawing.ends ?? []).map((end) => end.text.length));
-  const box = { left: numbers + (drawing.y.title ? 18 : 0), right: width - Math.max(14, ends + 6), top: 10, bottom };
-  const x = scale(drawing.x, box.left, box.right, xSpace(drawing.x));
+  const numbers = scale(drawing.y, bottom, TOP, TICK_SPACE.y).ticks.map((tick) => tick.text.length);
+  const left = LETTER * Math.max(...numbers) + 10 + (drawing.y.title ? 18 : 0);
+  const right = width - Math.max(14, 6 + LETTER * Math.max(0, ...(drawing.ends ?? []).map((end) => end.text.length)));
+  const x = scale(drawing.x, left, right, xSpace(drawing.x));
+  const labels = laidOut(drawing.rules ?? [], x.at, right);
+  const top = TOP + (labels.length && ABOVE) + LINE * Math.max(0, ...labels.map((label) => label.row + 1));
+  const y = scale(drawing.y, bottom, top, TICK_SPACE.y);
+  const box = { left, right, top, bottom };
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   svg.append(
     ...axes(drawing, x, y, box),
@@ -73,7 +77,7 @@ export function draw(drawing, width, height) {
     ...(drawing.bars ?? []).map((bar) => barShape(bar, x, y)),
     ...(drawing.lines ?? []).map((line) => lineShape(line, x, y)),
     ...dotShapes(drawing.dots ?? [], x, y),
-    ...ruleShapes(drawing, x, box),
+    ...ruleShapes(labels, box),
     ...endShapes(drawing.ends ?? [], y, box),
   );
   return { svg, targets: targets(drawing, x, y) };
@@ -175,9 +179,9 @@ function axes(/** @type {Drawing} */ drawing, /** @type {Scale} */ x, /** @type 
 function barShape(/** @type {Bar} */ bar, /** @type {Scale} */ x, /** @type {Scale} */ y) {
   const from = x.at(bar.from);
   const width = Math.max(1, x.at(bar.to) - from);
-  const top = y.at(bar.y);
+  const [top, base] = [y.at(Math.max(bar.y, 0)), y.at(Math.min(bar.y, 0))];
   const gap = width > 4 ? 1 : 0;
-  return shape("rect", { class: `bar ${bar.colour}`, x: from, width: width - gap, y: top, height: y.at(0) - top });
+  return shape("rect", { class: `bar ${bar.colour}`, x: from, width: width - gap, y: top, height: base - top });
 }
 
 const path = (/** @type {[number, number][]} */ places) =>
@@ -217,34 +221,31 @@ function whisker(/** @type {Dot} */ dot, /** @type {Scale} */ x, /** @type {Scal
   return `M${middle} ${ends.join("V")}${caps.join("")}`;
 }
 
-/** Each label has a line of its own, beside its rule where there is room. */
-function ruleShapes(
-  /** @type {Drawing} */ drawing,
-  /** @type {Scale} */ x,
-  /** @type {Box} */ { left, right, top, bottom },
-) {
-  const { rules = [], rulesAt = "top" } = drawing;
-  const labels = rules.map(({ x: value, text, colour }, place) => {
-    const at = x.at(value);
-    const isRight = rulesAt === "top" ? at + LETTER * text.length < right : at - LETTER * text.length < left;
-    const y = rulesAt === "top" ? top + 10 + LINE * place : bottom - 8 - LINE * (rules.length - 1 - place);
-    const side = isRight ? { x: at + 5, "text-anchor": "start" } : { x: at - 5, "text-anchor": "end" };
-    return shape("text", { class: `label ${colour}`, y, ...side }, text);
-  });
-  const lines = rules.map(({ x: value, colour, solid }) => {
-    const at = x.at(value);
-    return shape("line", { class: `rule ${colour}${solid ? " solid" : ""}`, x1: at, x2: at, y1: top, y2: bottom });
-  });
-  return [...lines, ...labels];
+/** Lines from their labels down, and the labels above the chart. */
+function ruleShapes(/** @type {import("./chart-labels.js").Label[]} */ labels, /** @type {Box} */ { top, bottom }) {
+  const height = (/** @type {number} */ row) => top - ABOVE - LINE * row;
+  return [
+    ...labels.map(({ at, colour, solid, row }) => {
+      const ends = { x1: at, x2: at, y1: height(row) - 10, y2: bottom };
+      return shape("line", { class: `rule ${colour}${solid ? " solid" : ""}`, ...ends });
+    }),
+    ...labels.map(({ at, from, text, colour, row }) => {
+      const side =
+        from < at ? { x: Math.max(from, at - 5), "text-anchor": "end" } : { x: from, "text-anchor": "start" };
+      return shape("text", { class: `label ${colour}`, y: height(row), ...side }, text);
+    }),
+  ];
 }
 
 /** Labels at the right end, a line apart at least. */
 function endShapes(/** @type {End[]} */ ends, /** @type {Scale} */ y, /** @type {Box} */ box) {
-  let lowest = box.bottom + LINE;
-  return [...ends]
-    .sort((one, other) => one.y - other.y)
-    .map((end) => {
-      lowest = Math.min(y.at(end.y) + 4, lowest - LINE);
-      return shape("text", { class: `label ${end.colour}`, x: box.right + 6, y: lowest }, end.text);
-    });
+  const sorted = [...ends].sort((one, other) => one.y - other.y);
+  const heights = spread(
+    sorted.map((end) => y.at(end.y) + 4),
+    box.top,
+    box.bottom,
+  );
+  return sorted.map((end, at) =>
+    shape("text", { class: `label ${end.colour}`, x: box.right + 6, y: heights[at] }, end.text),
+  );
 }

@@ -2,7 +2,7 @@
 
 import { get, patch, path } from "./api.js";
 import { field, fill, h, table } from "./dom.js";
-import { count, instant, percent, rho } from "./format.js";
+import { count, instant, percent, portion, rho } from "./format.js";
 import { form } from "./shell.js";
 
 export async function analystsSection({ dataset, session }) {
@@ -29,7 +29,7 @@ export async function analystsSection({ dataset, session }) {
 }
 
 function columnsOf(/** @type {number} */ budget) {
-  const share = (/** @type {string} */ text, whole = budget) => percent(Number(text) / whole);
+  const share = (/** @type {string} */ text, whole = budget) => portion(Number(text) / whole);
   return [
     { title: "Name", cell: (row) => [row.name, row.organisation && h.div({ class: "small soft" }, row.organisation)] },
     { title: "Purpose", class: "words", cell: (row) => row.purpose },

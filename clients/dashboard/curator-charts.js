@@ -2,7 +2,7 @@
 
 import { around } from "./chart.js";
 import { count, instant, number, percent } from "./format.js";
-import { activeTitle, forecastTitle } from "./words.js";
+import { activeTitle, dropOuts, forecastTitle, shareLeft } from "./words.js";
 
 /** @typedef {import("./figure.js").Told} Told */
 
@@ -10,16 +10,16 @@ const MOST_ROWS = 100;
 
 /** @returns {Told} what is left of each limit */
 export function budgetsChart(dataset, summary) {
-  const { remaining_share_histogram: bins, quantiles, last_query: last } = summary;
-  const needed = last ? (100 * Number(last.worst_case_rho)) / Number(dataset.budget_rho) : 0;
+  const { remaining_share_histogram: bins, quantiles, typical_query: typical } = summary;
+  const needed = typical ? (100 * Number(typical.worst_case_rho)) / Number(dataset.budget_rho) : 0;
+  const bars = merged(bins);
   const half = quantiles["0.5"];
   const few = quantiles["0.05"];
   const between = (bin) => `${number(100 * bin.low)} to ${number(100 * bin.high)} %`;
   /** @type {import("./chart.js").Rule[]} */
-  const lost =
-    last && needed <= 100 ? [{ x: needed, text: "one more like the last", colour: "orange", solid: true }] : [];
+  const lost = typical && needed <= 100 ? [{ x: needed, text: "a typical query", colour: "orange", solid: true }] : [];
   return {
-    title: `What is left of each limit: half have more than ${percent(half)}, 5 in 100 less than ${percent(few)}`,
+    title: `What is left of each limit: half have ${shareLeft(half)}, 5 in 100 at most ${percent(few)}`,
     columns: [
       { title: "Share left", cell: between },
       { title: "People", number: true, cell: (bin) => count(bin.individuals) },
@@ -27,21 +27,40 @@ export function budgetsChart(dataset, summary) {
     rows: bins,
     drawing: {
       x: { range: [0, 100], unit: " %", title: "share of the limit left" },
-      y: { range: [0, 1.05 * Math.max(1, ...bins.map((bin) => bin.individuals))], whole: true, title: "people" },
-      bars: bins.map((bin) => ({
+      y: { range: [0, 1.05 * Math.max(1, ...bars.map((bin) => bin.individuals))], whole: true, title: "people" },
+      bars: bars.map((bin) => ({
         from: 100 * bin.low,
         to: 100 * bin.high,
         y: bin.individuals,
-        colour: last && 100 * bin.high <= needed ? "orange" : "blue",
+        colour: typical && 100 * bin.high <= needed ? "orange" : "blue",
         tip: `${between(bin)} left: ${count(bin.individuals)} people`,
       })),
       rules: [
-        { x: 100 * few, text: "5 in 100 have less", colour: "soft" },
-        { x: 100 * half, text: "half have more", colour: "soft" },
+        { x: 100 * few, text: "5 in 100 have no more", colour: "soft" },
+        { x: 100 * half, text: "half have as much", colour: "soft" },
         ...lost,
       ],
     },
   };
+}
+
+const FILLED_LEAST = 0.8;
+const MERGED = [1, 2, 5]; // so many bins as one bar
+
+/** The bins, or wider ones where most between the first and the last person are empty: bars beside each other. */
+function merged(bins) {
+  const of = (/** @type {number} */ size) =>
+    bins
+      .filter((_, at) => at % size === 0)
+      .map(({ low }, at) => {
+        const part = bins.slice(size * at, size * (at + 1));
+        return { low, high: part.at(-1).high, individuals: part.reduce((sum, bin) => sum + bin.individuals, 0) };
+      });
+  const isFilled = (wide) => {
+    const held = wide.flatMap((bin, at) => (bin.individuals ? [at] : []));
+    return held.length >= FILLED_LEAST * (held[held.length - 1] - held[0] + 1);
+  };
+  return MERGED.map(of).find(isFilled) ?? of(MERGED[MERGED.length - 1]);
 }
 
 /** @returns {Told} how what is left moves */
@@ -60,7 +79,7 @@ export function historyChart({ points, quantiles }) {
   const half = points.map((each) => ({
     x: each.seq,
     y: share(each, 2),
-    tip: `sequence ${count(each.seq)}: half have more than ${percent(share(each, 2) / 100)}`,
+    tip: `sequence ${count(each.seq)}: half have ${shareLeft(each.quantiles[2] ?? 1)}`,
   }));
   return {
     title: points.length > 1 ? fell() : "How it moves shows here once queries were asked",
@@ -68,7 +87,7 @@ export function historyChart({ points, quantiles }) {
       { title: "Sequence", number: true, cell: (point) => count(point.seq) },
       { title: "At", cell: (point) => instant(point.at) },
       ...shares,
-      { title: "Cannot afford the last", number: true, cell: (point) => known(point.cannot_afford) },
+      { title: "Cannot afford a typical one", number: true, cell: (point) => known(point.cannot_afford) },
     ],
     rows: points.slice(-MOST_ROWS).reverse(),
     drawing: {
@@ -120,7 +139,6 @@ export function activeChart(rows) {
 
 /** @returns {Told} how many could pay after so many more */
 export function forecastChart(forecast) {
-  const marks = forecast.dropped_after.filter((each) => each.queries !== null && each.queries > 0);
   const points = forecast.curve.map(({ queries, share }) => ({
     x: Math.max(queries, BEFORE_ONE),
     y: 100 * share,
@@ -141,8 +159,7 @@ export function forecastChart(forecast) {
       },
       y: { range: [0, 103], unit: " %", title: "able to pay" },
       lines: [{ points, step: true }],
-      rules: marks.map((mark) => ({ x: mark.queries, text: `${percent(mark.share)} gone`, colour: "orange" })),
-      rulesAt: "bottom",
+      rules: dropOuts(forecast).map((mark) => ({ x: mark.queries, text: `${mark.shares} gone`, colour: "orange" })),
     },
   };
 }

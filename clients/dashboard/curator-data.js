@@ -1,13 +1,14 @@
 // The data: tables in words, uploads, acts, epochs.
 
-import { all, get, Problem, path, post, upload, withQuery } from "./api.js";
-import { columnWords } from "./columns.js";
-import { download, field, fill, h, select, table } from "./dom.js";
-import { count, csv, instant, number, percent } from "./format.js";
-import { form, problem } from "./shell.js";
+import { all, get, Problem, path, upload, withQuery } from "./api.js";
+import { columnWords, individualsOf } from "./columns.js";
+import { archivedNote } from "./curator-settings.js";
+import { check, download, field, fill, h, select, table } from "./dom.js";
+import { count, csv, instant, number, percent, times } from "./format.js";
+import { problem } from "./shell.js";
 
 /** @type {Record<string, string>} */
-const TYPES = {
+export const TYPES = {
   csv: "text/csv",
   tsv: "text/csv",
   ndjson: "application/x-ndjson",
@@ -30,9 +31,8 @@ export async function dataSection({ dataset, go }) {
   const cards = Object.keys(dataset.tables).map((name) => tableCard(dataset, name));
   return [
     h.section(h.h1("Data"), h.div({ class: "cards" }, cards)),
-    uploading(dataset, () => go(location.pathname)),
+    dataset.archived ? archivedNote() : uploading(dataset, () => go(location.pathname)),
     actsPart(dataset, acts),
-    epochPart(dataset),
   ];
 }
 
@@ -53,22 +53,6 @@ function actsPart(dataset, acts) {
   );
 }
 
-function epochPart(dataset) {
-  const begin = async () => {
-    const begun = await post(path("datasets", dataset.name, "epochs"));
-    return `Epoch ${begun.epoch} has begun.`;
-  };
-  return h.section(
-    h.h2(`Epoch ${count(dataset.epoch)}`),
-    h.p(
-      { class: "soft" },
-      "Within an epoch, a query that was answered before is answered again with the same numbers, free of charge. A",
-      " new epoch has everything asked afresh.",
-    ),
-    form([], begin, { button: "Begin the next epoch", main: false }),
-  );
-}
-
 /** @type {Record<string, (detail: any) => string>} */
 const ACTS = {
   rows: (detail) =>
@@ -80,6 +64,9 @@ const ACTS = {
   erasure_request: () => "asks to be erased",
   epoch: (detail) => `epoch ${detail.epoch} begun`,
   reconcile: (detail) => `reconciled: ${detail.why ?? ""}`,
+  correct: (detail) => `record corrected: ${(detail.columns ?? []).join(", ")}`,
+  extend: (detail) => `extended to version ${detail.version}, capacity ${count(detail.capacity)}`,
+  archive: (detail) => `archived, rows ${detail.rows === "keep" ? "kept" : "deleted"}`,
   amend: (detail) => `ledger amended up to sequence ${detail.to}`,
   prune: (detail) => `ledger pruned up to sequence ${detail.seq}`,
 };
@@ -155,17 +142,49 @@ function uploading(dataset, /** @type {() => void} */ again) {
   );
 }
 
+/** @type {[string, string][]} */
+const UNKNOWN = [
+  ["", "what the table declares"],
+  ["drop", "leave them out, and count them"],
+];
+/** @type {[string, string][]} */
+const OVER = [
+  ["", "refuse the upload"],
+  ["truncate", "keep as many as fit, and count the others"],
+];
+/** @type {[string, string][]} */
+const REPEATED = [
+  ["", "keep and count them"],
+  ["drop", "drop and count them"],
+  ["refuse", "refuse the upload"],
+];
+
 function uploadFields(dataset, /** @type {HTMLInputElement} */ file) {
   const names = Object.keys(dataset.tables);
-  const check = (/** @type {string} */ name, /** @type {string} */ text) =>
-    h.label({ class: "check" }, h.input({ type: "checkbox", name }), text);
+  const ofEvents = h.div(
+    { class: "fields" },
+    field("Rows of unknown individuals", select("unknown_individuals", UNKNOWN, "")),
+    field("Rows beyond an individual's limit", select("rows_over_limit", OVER, "")),
+    field("Rows that are there already in the file", select("duplicates", REPEATED, "")),
+  );
+  const table = select("table", names, individualsOf(dataset), { onchange: fit });
+  function fit() {
+    ofEvents.hidden = dataset.tables[table.value].kind !== "events";
+  }
+  fit();
   return [
-    h.div({ class: "fields" }, field("Table", select("table", names, names[0])), field("File", file)),
-    h.div({ class: "fields" }, field("Fields of CSV are separated by", select("delimiter", DELIMITERS, ""))),
-    check("dry", "Only check it; store nothing"),
-    check("over", "Of individuals with too many rows, keep as many as fit"),
+    h.div(
+      { class: "fields" },
+      field("Table", table),
+      field("File", file),
+      field("Fields of CSV are separated by", select("delimiter", DELIMITERS, "")),
+    ),
+    ofEvents,
+    check("Only check it; store nothing", { name: "dry" }),
   ];
 }
+
+const OPTIONS = ["delimiter", "unknown_individuals", "rows_over_limit", "duplicates"];
 
 /**
  * Send the file of a form.
@@ -191,8 +210,7 @@ async function sent(dataset, data, key, progress) {
   };
   const address = withQuery(path("datasets", dataset, "tables", String(data.get("table")), "rows"), {
     dry_run: data.has("dry") ? "true" : "",
-    delimiter: String(data.get("delimiter")),
-    rows_over_limit: data.has("over") ? "truncate" : "",
+    ...Object.fromEntries(OPTIONS.map((option) => [option, String(data.get(option) ?? "")])),
   });
   return upload(address, file, headers, progress);
 }
@@ -203,10 +221,17 @@ function reportOf(report, /** @type {boolean} */ dry, /** @type {() => void} */ 
     ...counted(report.out_of_domain, "outside the declared categories, counted nowhere"),
     ...counted(report.nulls, "empty"),
   ];
+  const left = [
+    [report.rows_unknown, "of individuals that are not in the dataset: left out"],
+    [report.rows_dropped, "beyond the limit of an individual: left out"],
+    [report.rows_repeated, "with the key and the values of an earlier row"],
+  ];
+  lines.push(...left.filter(([rows]) => rows).map(([rows, words]) => `${times(rows, "row")} ${words}`));
   const stored = dry ? "would be stored" : "are stored";
   return h.div(
     { class: "note" },
     h.strong(`${count(report.rows)} rows ${stored}, with ${count(report.individuals)} new people.`),
+    report.warnings.map((each) => h.p(each)),
     lines.length ? h.ul(lines.map((line) => h.li(line))) : h.p("Every value is within its declared domain."),
     !dry && h.button({ type: "button", onclick: again }, "Show the tables again"),
   );

@@ -1,60 +1,64 @@
 // Keys: made, listed, revoked. A key is shown once.
 
-import { all, erase, get, path, post, withQuery } from "./api.js";
+import { erase, get, path, post, withQuery } from "./api.js";
 import { individualsOf } from "./columns.js";
-import { download, field, fill, h, select, table } from "./dom.js";
+import { calmly, download, field, fill, h, select, table } from "./dom.js";
 import { csv, date, readCsv, rho } from "./format.js";
 import { form, problem } from "./shell.js";
 
-const LISTED_MAX = 200;
+const PAGE = 100;
 const ROLES = ["analyst", "individual", "auditor", "curator"];
 
 export async function keysSection() {
-  const [rows, datasets] = await Promise.all([all("/v1/principals", 2000), get("/v1/datasets")]);
-  const shown = h.div();
-  const filter = h.input({ type: "search", placeholder: "name, role or dataset", oninput: show });
+  const datasets = await get("/v1/datasets");
+  const { node, added } = await keysList();
+  return [
+    h.section(h.h1("Keys"), making(datasets, added)),
+    h.section(h.h2("Keys for many individuals"), many(datasets)),
+    h.section(h.h2("All keys"), node),
+  ];
+}
+
+/** The keys that match a search, page after page, with what can be done to each. */
+async function keysList() {
   const told = h.div({ "aria-live": "polite" });
-  function show() {
-    const listed = found(rows, filter.value).sort(byState);
-    const more = listed.length - LISTED_MAX;
+  const shown = h.div();
+  const search = h.input({ type: "search", maxlength: "200", placeholder: "name, role, dataset or individual" });
+  /** @type {any[]} */
+  let rows = [];
+  let next = null;
+  async function load(/** @type {string | null} */ cursor) {
+    const page = await get(withQuery("/v1/principals", { limit: PAGE, cursor, search: search.value.trim() }));
+    rows = cursor ? [...rows, ...page.items] : page.items;
+    next = page.next;
+    list();
+  }
+  const reload = (cursor = null) => load(cursor).catch((error) => fill(told, problem(error)));
+  function list() {
     fill(
       shown,
-      table("Keys", columns(act), listed.slice(0, LISTED_MAX)),
-      more > 0 && h.p({ class: "soft small" }, `${more} more: narrow the search.`),
+      rows.length ? table("Keys", columns(act), rows) : h.p({ class: "empty" }, "No key matches."),
+      next && h.button({ type: "button", onclick: () => reload(next) }, "More keys"),
     );
   }
   /** Ask before `task`, and tell what came of it. */
   async function act(question, task) {
     if (!confirm(question)) return;
-    try {
-      fill(told, await task());
-      show();
-    } catch (error) {
-      fill(told, problem(error));
-    }
+    fill(told, await task().catch(problem));
+    list();
   }
-  show();
   const added = (made) => {
-    rows.unshift({ ...made, created_at: new Date().toISOString(), revoked_at: null });
-    show();
+    rows = [{ ...made, created_at: new Date().toISOString(), revoked_at: null }, ...rows];
+    list();
   };
-  return [
-    h.section(h.h1("Keys"), making(datasets, added)),
-    h.section(h.h2("Keys for many individuals"), many(datasets)),
-    h.section(h.h2("All keys"), h.div({ class: "fields" }, field("Search", filter)), told, shown),
-  ];
+  search.addEventListener(
+    "input",
+    calmly(() => reload()),
+  );
+  await load(null);
+  const fields = h.div({ class: "fields" }, field("Search", search, "Every word must be in it."));
+  return { node: h.div({ class: "stack" }, fields, told, shown), added };
 }
-
-/** The rows in which every word stands. */
-function found(rows, text) {
-  const words = text.toLowerCase().split(/\s+/);
-  const facts = (row) => [row.name, row.role, row.dataset, row.individual, row.organisation].join(" ").toLowerCase();
-  return rows.filter((row) => words.every((word) => facts(row).includes(word)));
-}
-
-/** The newest first, and revoked ones last. */
-const byState = (one, other) =>
-  Number(Boolean(one.revoked_at)) - Number(Boolean(other.revoked_at)) || other.created_at.localeCompare(one.created_at);
 
 function columns(act) {
   const small = (text) => text && h.div({ class: "small soft" }, text);

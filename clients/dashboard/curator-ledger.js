@@ -3,7 +3,7 @@
 import { get, path, post } from "./api.js";
 import { chainPart } from "./chain.js";
 import { fill, h } from "./dom.js";
-import { count, instant } from "./format.js";
+import { count, instant, rho } from "./format.js";
 import { problem } from "./shell.js";
 
 export async function ledgerSection({ dataset }) {
@@ -39,8 +39,34 @@ export async function ledgerSection({ dataset }) {
       h.div({ class: "row" }, button),
       shown,
     ),
+    backupsPart(await get(path("datasets", dataset.name, "backup"))),
     chainPart(dataset.name),
   ];
+}
+
+function backupsPart(told) {
+  const lost = told.missing_rho === null ? "what was spent" : `at most ρ ${rho(told.missing_rho)} of each individual`;
+  const shared = told.shared_sequence === null ? "no entry" : `the entries up to ${count(told.shared_sequence)}`;
+  /** @type {Record<string, string>} */
+  const words = {
+    "ledger-rollback":
+      `A backup was put back: ${count(told.witnessed_sequence ?? 0)} entries were witnessed, and the ledger has` +
+      ` ${shared} of them. To reconcile it burns ${lost}.`,
+    "witness-lost": "The witness outside the database holds nothing of this dataset. The operator has to reconcile it.",
+    "ledger-damaged": "The ledger differs from what was witnessed. Verify it, and put the damaged rows back.",
+  };
+  const isWhole = told.state === "whole";
+  return h.section(
+    { class: "narrow" },
+    h.h2("Backups"),
+    h.p(
+      "A backup that is put back forgets what was spent since it was made. The witness outside the database does not:",
+      " a dataset whose ledger lacks what was witnessed takes no query until the operator has reconciled it.",
+    ),
+    isWhole
+      ? h.div({ class: "note" }, "The ledger holds everything that was witnessed.")
+      : h.div({ class: "note problem" }, h.strong("This dataset takes no query."), h.p(words[told.state])),
+  );
 }
 
 function resultOf(told) {

@@ -8,13 +8,13 @@ import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, guarantee } from "./format.js";
 import { draw, facts, form, problem } from "./shell.js";
-import { budgetsTitle } from "./words.js";
+import { askingWords, budgetsTitle } from "./words.js";
 
 const SHOWN = 200;
 const NEWEST = 8;
 const KINDS = 20;
 
-export async function overviewSection({ dataset, watch }) {
+export async function overviewSection({ dataset, watch, asking }) {
   if (!dataset.individuals) return empty(dataset);
   const at = (...parts) => path("datasets", dataset.name, ...parts);
   const lead = h.p({ class: "lead", "aria-live": "polite" });
@@ -40,6 +40,7 @@ export async function overviewSection({ dataset, watch }) {
   watch.on(calmly(show, 400));
   const all = h.a({ href: `/curator/${dataset.name}/queries` }, "All queries");
   return [
+    asking.length > 0 && requestsPart(dataset, asking.length),
     h.section(h.h1({ class: "visually-hidden" }, `Overview of ${dataset.name}`), lead, numbers),
     h.div({ class: "columns" }, budgets, history),
     forecastPart(dataset, rows, at),
@@ -48,6 +49,13 @@ export async function overviewSection({ dataset, watch }) {
     alarmPart(at),
   ];
 }
+
+const requestsPart = (dataset, /** @type {number} */ asking) =>
+  h.div(
+    { class: "note problem" },
+    h.strong(askingWords(asking)),
+    h.a({ href: `/curator/${dataset.name}/people` }, "See the requests"),
+  );
 
 function empty(dataset) {
   const table = individualsOf(dataset);
@@ -77,6 +85,8 @@ function numbersOf(dataset, summary) {
       "queries that worst-case accounting would have answered",
     ],
     summary.paused > 0 && [count(summary.paused), "paused"],
+    summary.left_out_for_good > 0 && [count(summary.left_out_for_good), "left out for good"],
+    summary.erasures_asked > 0 && [count(summary.erasures_asked), "ask to be erased"],
     [count(summary.exhausted), "with nothing left"],
   ];
 }
@@ -84,11 +94,12 @@ function numbersOf(dataset, summary) {
 function forecastPart(dataset, rows, at) {
   const options = kindsOf(dataset, rows);
   const kind = select("kind", options, options[0][0]);
-  const sigma = h.input({ name: "sigma", type: "number", min: "0", step: "any", value: sigmaOf(options[0][0]) });
+  const sigmas = h.div({ class: "fields" }, ...sigmaFields(kind.value));
   const curve = figure();
   const shown = h.div();
   const update = calmly(async () => {
-    const query = { ...JSON.parse(kind.value), noise: { sigma: Number(sigma.value) } };
+    const numbers = [...sigmas.querySelectorAll("input")].map((input) => Number(input.value));
+    const query = { ...JSON.parse(kind.value), noise: { sigma: numbers.length === 1 ? numbers[0] : numbers } };
     try {
       curve.show(forecastChart(await post(at("forecast"), query)));
       if (!curve.isConnected) fill(shown, curve);
@@ -97,14 +108,14 @@ function forecastPart(dataset, rows, at) {
     }
   });
   kind.addEventListener("change", () => {
-    sigma.value = sigmaOf(kind.value);
+    fill(sigmas, ...sigmaFields(kind.value));
     update();
   });
-  sigma.addEventListener("input", update);
+  sigmas.addEventListener("input", update);
   update();
   return h.section(
     h.h2("What the next queries would meet"),
-    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), field("Noise σ", sigma)),
+    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), sigmas),
     shown,
   );
 }
@@ -113,7 +124,9 @@ function forecastPart(dataset, rows, at) {
  * The kinds of query that were asked last, and a count of each table.
  * @returns {[string, string][]}
  */
-function kindsOf(dataset, rows) {
+function kindsOf(dataset, entries) {
+  // Of parameters by their hash only the analyst who sent them can make a query again.
+  const rows = entries.filter((row) => !row.query?.select?.[0]?.gradient?.parameters?.sha256);
   const asked = new Map(rows.map((row) => [row.words, row.query]).reverse()); // the newest of each is kept
   const newest = [...new Set(rows.map((row) => row.words))].slice(0, KINDS);
   const counted = (from) => ({
@@ -133,7 +146,16 @@ function kindsOf(dataset, rows) {
   ];
 }
 
-const sigmaOf = (text) => JSON.parse(text).noise.sigma ?? 20;
+/** One field for a query's σ, or one for each item that has its own. */
+function sigmaFields(text) {
+  const sigmas = [JSON.parse(text).noise.sigma].flat();
+  return sigmas.map((value, place) =>
+    field(
+      sigmas.length === 1 ? "Noise σ" : `Noise σ of item ${place + 1}`,
+      h.input({ name: "sigma", type: "number", min: "0", step: "any", value }),
+    ),
+  );
+}
 
 function alarmPart(at) {
   const shown = h.div();
@@ -146,7 +168,7 @@ function alarmPart(at) {
   });
   return h.section(
     h.h2("An alarm before the cliff"),
-    h.p({ class: "soft" }, "It rings when so many cannot afford another query like the last."),
+    h.p({ class: "soft" }, "It rings when so many cannot afford another typical query."),
     shown,
   );
 }
@@ -161,7 +183,7 @@ function alarmForm(alarm, at) {
     async (data) => {
       await put(at("alarm"), { share: data.share === "" ? null : Number(data.share) / 100 });
       if (data.share === "") return "No alarm is set.";
-      return `It rings when ${data.share} % cannot afford another query like the last.`;
+      return `It rings when ${data.share} % cannot afford another typical query.`;
     },
     { button: "Set the alarm", main: false },
   );

@@ -1,47 +1,75 @@
 // One individual by key, requests of erasures, exports.
 
-import { bytes, erase, get, path, withQuery } from "./api.js";
-import { download, field, fill, h } from "./dom.js";
+import { bytes, erase, get, patch, path, withQuery } from "./api.js";
+import { individualsOf } from "./columns.js";
+import { check, download, field, fill, h, select } from "./dom.js";
 import { count, percent, rho } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { draw, facts, form, problem } from "./shell.js";
+import { firstValue, hasValue, literal, setter, valueControl } from "./values.js";
+import { askingWords } from "./words.js";
 
 const ASKING_SHOWN = 20;
 const RECEIPTS = 20;
 
-export async function peopleSection({ dataset }) {
+export async function peopleSection({ dataset, asking, changed }) {
   const at = (/** @type {string[]} */ ...parts) => path("datasets", dataset.name, ...parts);
-  const asking = await get(at("erasure-requests"));
+  const requests = h.div();
   const person = h.div({ "aria-live": "polite" });
   const key = h.input({ name: "key", required: true, autocomplete: "off" });
-  const look = (/** @type {string} */ name) => {
-    key.value = name;
-    draw(person, () => onePerson(dataset, at, name));
+  const erased = (/** @type {string} */ name) => {
+    const place = asking.indexOf(name);
+    if (place >= 0) asking.splice(place, 1);
+    fill(requests, askingPart(asking, look));
+    changed();
   };
+  function look(/** @type {string} */ name, isLeaving = false) {
+    key.value = name;
+    draw(person, () => onePerson(dataset, at, name, { isLeaving, erased }));
+  }
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     look(key.value);
   };
   const button = h.button({ type: "submit", class: "main" }, "Show the account");
+  fill(requests, askingPart(asking, look));
   return h.section(
     h.h1("People"),
-    asking.length > 0 && askingPart(asking, look),
+    requests,
     h.form({ onsubmit: submit }, h.div({ class: "fields" }, field("Key of the individual", key), button)),
     person,
     exports(dataset, at),
   );
 }
 
-function askingPart(/** @type {string[]} */ asking, /** @type {(name: string) => void} */ look) {
+/** The requests of erasure, those who asked first first: each opens the account, or the form that erases it. */
+function askingPart(
+  /** @type {string[]} */ asking,
+  /** @type {(name: string, isLeaving?: boolean) => void} */ look,
+  most = ASKING_SHOWN,
+) {
+  if (!asking.length) return null;
+  const plain = (/** @type {string} */ text, /** @type {() => void} */ onclick) =>
+    h.button({ class: "plain", type: "button", onclick }, text);
   const one = (/** @type {string} */ name) =>
-    h.li(h.button({ class: "plain", type: "button", onclick: () => look(name) }, name));
-  return h.div(
+    h.li(
+      h.span(
+        { class: "row" },
+        plain(name, () => look(name)),
+        plain(`Erase ${name} …`, () => look(name, true)),
+      ),
+    );
+  const rest = h.div();
+  const more = asking.length - most;
+  const further = () => fill(node, ...(askingPart(asking, look, most + 10 * ASKING_SHOWN)?.childNodes ?? []));
+  if (more > 0) fill(rest, h.button({ type: "button", onclick: further }, `Show more of ${count(more)} others`));
+  const node = h.div(
     { class: "note problem" },
-    h.strong(
-      asking.length === 1 ? "One person asks to be erased." : `${count(asking.length)} people ask to be erased.`,
-    ),
-    h.ul(asking.slice(0, ASKING_SHOWN).map(one)),
+    h.strong(askingWords(asking.length)),
+    h.ul(asking.slice(0, most).map(one)),
+    rest,
   );
+  return node;
 }
 
 function exports(dataset, at) {
@@ -73,7 +101,7 @@ function exports(dataset, at) {
   );
 }
 
-async function onePerson(dataset, at, /** @type {string} */ name) {
+async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, erased }) {
   const receipts = (/** @type {string | null} */ cursor) =>
     get(withQuery(at("receipts"), { individual: name, limit: RECEIPTS, cursor }));
   const [account, first] = await Promise.all([get(at("individuals", name)), receipts(null)]);
@@ -88,11 +116,56 @@ async function onePerson(dataset, at, /** @type {string} */ name) {
       account.paused && ["paused", "takes part in nothing"],
     ]),
     receiptsTable(first, receipts, dataset.budget_rho),
-    h.details(h.summary("Erase this individual …"), erasing(name, at("individuals", name))),
+    !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, at("individuals", name))),
+    h.details(
+      { open: isLeaving },
+      h.summary("Erase this individual …"),
+      erasing(name, at("individuals", name), erased),
+    ),
   );
 }
 
-function erasing(/** @type {string} */ name, /** @type {string} */ address) {
+/** One column of the record at a time; what was charged for the former value stays charged. */
+function correcting(dataset, /** @type {string} */ address) {
+  const { columns } = dataset.tables[individualsOf(dataset)];
+  const names = Object.keys(columns).filter((name) => hasValue(columns[name]));
+  if (!names.length) return h.p({ class: "empty" }, "The record has no column of one value.");
+  const chosen = { column: names[0], value: "", isEmpty: false };
+  const value = h.div({ class: "field" });
+  const fit = () => {
+    const column = columns[chosen.column];
+    chosen.value = firstValue(column);
+    fill(
+      value,
+      "New value",
+      valueControl(column, chosen, () => {}),
+    );
+  };
+  fit();
+  const correct = async () => {
+    const { column, isEmpty } = chosen;
+    const wished = isEmpty ? null : literal(columns[column], chosen.value);
+    const report = await patch(address, { [column]: wished });
+    const moved = report.clipped[column] ? " It was moved to the nearer bound." : "";
+    return `${column} is corrected.${moved}`;
+  };
+  const fields = [
+    field("Column", select("column", names, names[0], { onchange: setter(chosen, "column", fit) })),
+    value,
+    check("No value", { onchange: setter(chosen, "isEmpty", () => {}) }),
+  ];
+  return h.div(
+    { class: "card" },
+    h.p("Its events stay, and so does what was charged. The acts keep which columns were corrected."),
+    form(h.div({ class: "fields" }, fields), correct, { button: "Correct it", main: false }),
+  );
+}
+
+function erasing(
+  /** @type {string} */ name,
+  /** @type {string} */ address,
+  /** @type {(name: string) => void} */ erased,
+) {
   const typed = h.input({ name: "typed", autocomplete: "off", required: true });
   return h.div(
     { class: "note problem" },
@@ -105,6 +178,7 @@ function erasing(/** @type {string} */ name, /** @type {string} */ address) {
       async (data) => {
         if (data.typed !== name) throw new Error(`The confirmation must be exactly ${name}.`);
         await erase(address);
+        erased(name);
         return `Individual ${name} is erased.`;
       },
       { button: "Erase", main: false },

@@ -2,34 +2,46 @@
 
 import { get, path, withQuery } from "./api.js";
 import { calmly, field, fill, h, select, table } from "./dom.js";
-import { count, instant, percent } from "./format.js";
+import { entryNumber, foldButton, ledgerLines } from "./folds.js";
+import { count, instant, portion } from "./format.js";
 import { pages, problem } from "./shell.js";
 
 const PAGE = 50;
 
 export function queriesTable(rows, dataset) {
   if (!rows.length) return h.p({ class: "empty" }, "No query was asked yet.");
+  return ledgerLines(rows, (lines) => linesTable(lines, dataset), counts);
+}
+
+function linesTable(/** @type {any[]} */ lines, dataset) {
   return table(
     "Queries, newest first",
     [
-      { title: "Query", number: true, cell: (row) => `#${row.sequence}` },
+      { title: "Query", number: true, cell: entryNumber },
       { title: "At", cell: (row) => h.time({ datetime: row.asked_at }, instant(row.asked_at)) },
       { title: "Analyst", cell: (row) => (row.kind === "burn" ? "" : row.analyst) },
-      { title: "Asked", class: "words", cell: (row) => row.words },
-      { title: "Counted", number: true, cell: (row) => count(row.charged) },
-      { title: "Left out", number: true, cell: (row) => count(row.left_out) },
+      { title: "Asked", class: "words", cell: (row) => [row.words, row.fold && h.div(foldButton(row))] },
+      { title: "Counted", number: true, cell: (row) => row.counted ?? count(row.charged) },
+      { title: "Left out", number: true, cell: (row) => row.omitted ?? count(row.left_out) },
       {
         title: "Worst case",
         number: true,
         cell: (row) =>
           h.span(
             { class: "share", title: `ρ ${row.worst_case_rho}` },
-            percent(Number(row.worst_case_rho) / Number(dataset.budget_rho)),
+            portion(Number(row.worst_case_rho) / Number(dataset.budget_rho)),
           ),
       },
     ],
-    rows,
+    lines,
   );
+}
+
+/** The least and the most people of several steps. */
+function counts(/** @type {any[]} */ steps) {
+  const between = (/** @type {number[]} */ numbers) =>
+    [...new Set([Math.min(...numbers), Math.max(...numbers)])].map(count).join(" to ");
+  return { counted: between(steps.map((step) => step.charged)), omitted: between(steps.map((step) => step.left_out)) };
 }
 
 export async function queriesSection({ dataset, watch }) {

@@ -1,35 +1,28 @@
-// Registration: a form that builds the schema row by row beside the JSON it makes. No domain is read off the data.
+// Registration: a form that builds the schema row by row beside the JSON it makes. What a file proposes is confirmed.
 
-import { post } from "./api.js";
+import { Problem, post } from "./api.js";
 import { field, fill, h, select } from "./dom.js";
-import { number } from "./format.js";
-import { explained, form } from "./shell.js";
+import { number, times } from "./format.js";
+import { AT_LEAST_ONE, acting, bound, newColumn, newEvents, tableForm, tableOf } from "./schema-form.js";
+import { explained, form, problem } from "./shell.js";
 
 /**
- * @typedef {Record<string, any>} Edited what inputs write into
- * @typedef {{ tell: () => void, show: () => void }} Redraw the JSON alone, or the form too
+ * @typedef {import("./schema-form.js").Edited} Edited
+ * @typedef {import("./schema-form.js").Redraw} Redraw
  */
 
 /** @type {[string, string][]} */
-const COLUMN_TYPES = [
-  ["category", "category, listed"],
-  ["size", "category, numbered"],
-  ["integer", "whole number"],
-  ["real", "number"],
-  ["date", "date"],
-  ["datetime", "time, in UTC"],
-  ["boolean", "true or false"],
-  ["budget", "own limit in ρ"],
+const RULES = [
+  ["skip", "is left out of that query"],
+  ["drop", "is left out for good"],
 ];
-const AT_LEAST_ONE = { type: "number", min: "1" };
-const ANY_NUMBER = { type: "number", step: "any" };
 
-const newColumn = () => ({ name: "", type: "category" });
 const newState = () => ({
   name: "",
   epsilon: 1,
   delta: "1e-6",
   capacity: 10000,
+  rule: "skip",
   tables: [{ name: "people", kind: "individuals", key: "person_id", columns: [newColumn()] }],
 });
 
@@ -52,9 +45,9 @@ export function registerSection(/** @type {(address: string) => void} */ go) {
     fill(tables, tableForms(state, { tell, show }));
     tell();
   }
-  const register = async () => {
-    const made = await post("/v1/datasets", JSON.parse(json.value));
-    go(`/curator/${made.name}`);
+  const propose = (/** @type {Edited} */ table) => {
+    put(state.tables, table);
+    show();
   };
   show();
   return [
@@ -65,32 +58,89 @@ export function registerSection(/** @type {(address: string) => void} */ go) {
         " domains from what you know about the columns; a domain that is read off the data would tell something about",
         " the people in it.",
       ),
+      proposing(propose),
       h.div(
         { class: "columns" },
         h.div({ class: "stack" }, guaranteeFields(state, tell), meaning, tables),
-        form(field("The registration, as it will be sent", json), register, { button: "Register" }),
+        form(field("The registration, as it will be sent", json), () => register(json.value, go), {
+          button: "Register",
+        }),
       ),
     ),
     explained({ epsilon: String(state.epsilon), delta: state.delta }),
   ];
 }
 
-/**
- * An input that writes into a member of `target`; an empty one of numbers writes nothing there.
- * @param {string} label
- * @param {Edited} target
- * @param {string} name
- * @param {() => void} changed
- * @param {import("./dom.js").Attributes} [attributes]
- */
-function bound(label, target, name, changed, attributes = {}) {
-  const input = h.input({ value: String(target[name] ?? ""), autocomplete: "off", ...attributes });
-  input.addEventListener("input", () => {
-    const number = input.value === "" ? undefined : Number(input.value);
-    target[name] = input.type === "number" ? number : input.value;
-    changed();
+/** The proposed table in the place of that of individuals or of its own name, or behind all. */
+function put(/** @type {Edited[]} */ tables, /** @type {Edited} */ table) {
+  const isSame = (/** @type {Edited} */ { kind, name }) =>
+    kind === table.kind && (kind === "individuals" || name === table.name);
+  const place = tables.findIndex(isSame);
+  if (place < 0) tables.push(table);
+  else tables[place] = table;
+}
+
+async function register(/** @type {string} */ text, /** @type {(address: string) => void} */ go) {
+  const wished = JSON.parse(text);
+  refuseUnconfirmed(wished.tables);
+  const made = await post("/v1/datasets", wished);
+  go(`/curator/${made.name}`);
+}
+
+/** A place for a file that proposes a table. */
+function proposing(/** @type {(table: Edited) => void} */ propose) {
+  const told = h.div({ class: "stack", "aria-live": "polite" });
+  const look = async (/** @type {FileList | null | undefined} */ files) => {
+    if (!files?.length) return;
+    try {
+      const { proposalOf } = await import("./schema-infer.js");
+      const { table, notes } = await proposalOf(files[0]);
+      propose(table);
+      told.querySelector('[role="alert"]')?.remove();
+      told.append(proposedNote(files[0].name, table, notes));
+    } catch (error) {
+      told.append(problem(error));
+    }
+  };
+  const file = h.input({
+    type: "file",
+    accept: ".csv,.tsv,.txt,.parquet,.arrow,.arrows",
+    onchange: () => look(file.files),
   });
-  return field(label, input);
+  const ondrop = (/** @type {DragEvent} */ event) => {
+    event.preventDefault();
+    look(event.dataTransfer?.files);
+  };
+  const ondragover = (/** @type {Event} */ event) => event.preventDefault();
+  return h.div(
+    { class: "card drop", ondrop, ondragover },
+    field(
+      "Drop or choose a file that proposes a table",
+      file,
+      "CSV is read in this browser and sent nowhere. Parquet and Arrow streams are read by the service, which keeps" +
+        " nothing of them.",
+    ),
+    told,
+  );
+}
+
+const proposedNote = (/** @type {string} */ file, /** @type {Edited} */ table, /** @type {string[]} */ notes) =>
+  h.div(
+    { class: "note" },
+    h.strong(`${file} proposes the table ${table.name}, with ${times(table.columns.length, "column")}.`),
+    h.p("Confirm or change each domain below: one that only this file tells says something about its people."),
+    notes.map((each) => h.p(each)),
+  );
+
+/** Nothing that was read off a file is registered before it is confirmed. */
+function refuseUnconfirmed(/** @type {Record<string, any>} */ tables) {
+  const open = Object.entries(tables ?? {}).flatMap(([name, table]) => [
+    ...("confirm" in table ? [`${name}.rows_per_individual`] : []),
+    ...Object.keys(table.columns ?? {}).flatMap((column) =>
+      "confirm" in table.columns[column] ? [`${name}.${column}`] : [],
+    ),
+  ]);
+  if (open.length) throw new Problem({ title: `Not confirmed yet: ${open.join(", ")}.`, detail: "Nothing was sent." });
 }
 
 function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ tell) {
@@ -98,6 +148,11 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
   epsilon.setAttribute("aria-label", "epsilon, logarithmic");
   epsilon.addEventListener("input", () => {
     state.epsilon = Number((2 ** Number(epsilon.value)).toPrecision(2));
+    tell();
+  });
+  const rule = select("rule", RULES, state.rule);
+  rule.addEventListener("change", () => {
+    state.rule = rule.value;
     tell();
   });
   return [
@@ -110,93 +165,17 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
       { class: "fields" },
       field("ε for each person", epsilon),
       bound("δ", state, "delta", tell, { placeholder: "1e-6" }),
+      field("Who cannot pay for a query", rule),
     ),
   ];
 }
 
-/** A button that does something to the state, after which the form is drawn anew. */
-const acting = (
-  /** @type {string} */ text,
-  /** @type {() => void} */ act,
-  /** @type {Redraw} */ { show },
-  plain = false,
-) => h.button({ type: "button", class: plain && "plain", onclick: () => [act(), show()] }, text);
-
 function tableForms(/** @type {Edited} */ state, /** @type {Redraw} */ redraw) {
-  const add = () =>
-    state.tables.push({
-      name: "events",
-      kind: "events",
-      key: state.tables[0].key,
-      rows_per_individual: 100,
-      columns: [newColumn()],
-    });
+  const add = () => state.tables.push(newEvents(state.tables[0].key));
   return [
     state.tables.map((/** @type {Edited} */ _, /** @type {number} */ place) => tableForm(state, place, redraw)),
     h.div(acting("Add a table of events", add, redraw)),
   ];
-}
-
-function tableForm(/** @type {Edited} */ state, /** @type {number} */ place, /** @type {Redraw} */ redraw) {
-  const table = state.tables[place];
-  const isPeople = table.kind === "individuals";
-  const { tell } = redraw;
-  return h.fieldset(
-    { class: "card" },
-    h.legend(isPeople ? "Table of individuals" : "Table of events"),
-    h.div(
-      { class: "fields" },
-      bound("Name", table, "name", tell),
-      bound("Key column", table, "key", tell),
-      !isPeople && bound("Rows of one individual, at most", table, "rows_per_individual", tell, AT_LEAST_ONE),
-      !isPeople && bound("Rows of all together, at most", table, "rows_capacity", tell, AT_LEAST_ONE),
-    ),
-    table.columns.map((/** @type {Edited} */ _, /** @type {number} */ at) => columnForm(table.columns, at, redraw)),
-    h.div(
-      { class: "row" },
-      acting("Add a column", () => table.columns.push(newColumn()), redraw),
-      place > 0 && acting("Remove this table", () => state.tables.splice(place, 1), redraw, true),
-    ),
-  );
-}
-
-function columnForm(/** @type {Edited[]} */ columns, /** @type {number} */ at, /** @type {Redraw} */ redraw) {
-  const column = columns[at];
-  const type = select("type", COLUMN_TYPES, column.type, {
-    onchange: () => {
-      column.type = type.value;
-      redraw.show();
-    },
-  });
-  return h.div(
-    { class: "fields" },
-    bound("Column", column, "name", redraw.tell),
-    field("Type", type),
-    domainFields(column, redraw.tell),
-    acting("Remove", () => columns.splice(at, 1), redraw, true),
-  );
-}
-
-function domainFields(/** @type {Edited} */ column, /** @type {() => void} */ tell) {
-  switch (column.type) {
-    case "category":
-      return bound("Categories, separated by commas", column, "categories", tell);
-    case "size":
-      return bound("How many", column, "size", tell, AT_LEAST_ONE);
-    case "integer":
-    case "real":
-      return [bound("Lowest", column, "lower", tell, ANY_NUMBER), bound("Highest", column, "upper", tell, ANY_NUMBER)];
-    case "date":
-    case "datetime": {
-      const placeholder = column.type === "date" ? "2026-03-31" : "2026-03-31T23:59:59Z";
-      return [
-        bound("First", column, "lower", tell, { placeholder }),
-        bound("Last", column, "upper", tell, { placeholder }),
-      ];
-    }
-    default:
-      return null;
-  }
 }
 
 /** The body of POST /v1/datasets. */
@@ -205,21 +184,7 @@ function registration(/** @type {Edited} */ state) {
     name: state.name,
     guarantee: { epsilon: String(state.epsilon), delta: state.delta },
     capacity: state.capacity,
+    rule: state.rule,
     tables: Object.fromEntries(state.tables.map((/** @type {Edited} */ each) => [each.name, tableOf(each)])),
   };
-}
-
-function tableOf(/** @type {Edited} */ { name: _, columns, ...table }) {
-  const named = columns.filter((/** @type {Edited} */ column) => column.name);
-  return {
-    ...table,
-    columns: Object.fromEntries(named.map((/** @type {Edited} */ each) => [each.name, columnOf(each)])),
-  };
-}
-
-function columnOf(/** @type {Edited} */ { type, categories = "", size, lower, upper }) {
-  const listed = categories.split(",").map((/** @type {string} */ each) => each.trim());
-  if (type === "category") return { type, categories: listed.filter(Boolean) };
-  if (type === "size") return { type: "category", size };
-  return { type, lower, upper }; // JSON leaves out what is undefined
 }

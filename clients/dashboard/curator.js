@@ -9,8 +9,9 @@ import { overviewSection } from "./curator-overview.js";
 import { peopleSection } from "./curator-people.js";
 import { queriesSection } from "./curator-queries.js";
 import { registerSection } from "./curator-register.js";
+import { settingsSection } from "./curator-settings.js";
 import { fill, h, select, table } from "./dom.js";
-import { count, guarantee } from "./format.js";
+import { count, guarantee, times } from "./format.js";
 import { Watch } from "./live.js";
 import { bar, draw, explained, main, navigate, signedIn, tabs } from "./shell.js";
 import { promisedBy } from "./words.js";
@@ -23,6 +24,7 @@ const SECTIONS = [
   ["analysts", "Analysts", analystsSection],
   ["data", "Data", dataSection],
   ["ledger", "Ledger", ledgerSection],
+  ["settings", "Settings", settingsSection],
 ];
 
 const session = await signedIn("curator");
@@ -90,17 +92,33 @@ async function showDataset(/** @type {string} */ name, /** @type {string} */ sec
     onchange: () => go(address(chooser.value)),
   });
   bar(session, { context: chooser, status: own.node });
-  tabs(
-    SECTIONS.map(([place, text]) => [address(name, place), text]),
-    address(name),
-  );
+  /** @type {string[]} */
+  let asking = [];
+  const changed = () => tabs(tabsOf(address(name, ""), asking.length), address(name));
+  changed();
   get("/v1/datasets").then((datasets) => {
     const names = datasets.map((/** @type {{ name: string }} */ each) => each.name);
     fill(chooser, [...select("", names, name).childNodes]);
+    chooser.value = name;
   });
   await draw(main, async () => {
-    const dataset = await get(path("datasets", name));
-    return [await drawSection({ dataset, session, watch: own, go }), explained(promisedBy(dataset))];
+    const [dataset, requests] = await Promise.all([
+      get(path("datasets", name)),
+      get(path("datasets", name, "erasure-requests")),
+    ]);
+    asking = requests;
+    changed();
+    return [await drawSection({ dataset, session, watch: own, go, asking, changed }), explained(promisedBy(dataset))];
   });
   if (watch === own) own.start();
+}
+
+/**
+ * The tabs of a dataset; that of the people says how many ask to be erased.
+ * @returns {[string, string][]}
+ */
+function tabsOf(/** @type {string} */ address, /** @type {number} */ asking) {
+  const told = (/** @type {string} */ place) =>
+    place === "people" && asking > 0 ? `, ${times(asking, "request")}` : "";
+  return SECTIONS.map(([place, text]) => [`${address}${place && `/${place}`}`, text + told(place)]);
 }

@@ -46,32 +46,49 @@ export function fill(node, ...children) {
 
 function add(/** @type {Element} */ node, /** @type {any[]} */ children) {
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) node.append(child);
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : inOrder(String(child)));
   }
 }
+
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text whose characters stand in the order in which it has them: marks that would turn what follows are shown. */
+export const inOrder = (/** @type {string} */ text) => text.replace(DIRECTIONS, "\ufffd");
 
 /**
  * @template Row
  * @typedef {{ title: string, cell: (row: Row) => Part, number?: boolean, class?: string }} Column
  */
 
+const NARROW_MAX = 3; // columns that fit beside each other on a phone
+
 /**
- * A table with a caption for those who hear it.
+ * A table with a caption for those who hear it. On a phone a row of many columns becomes a list of titles and cells;
+ * the roles say that it still is a row.
  * @template Row
  * @param {string} caption
  * @param {Column<Row>[]} columns
  * @param {readonly Row[]} rows
  */
 export function table(caption, columns, rows) {
-  const head = columns.map((each) => h.th({ scope: "col", class: each.number && "number" }, each.title));
-  const cells = (/** @type {Row} */ row) =>
-    columns.map((each) => h.td({ class: each.class ?? (each.number && "number") }, each.cell(row)));
+  const styled = (/** @type {Column<Row>} */ each) => each.class ?? (each.number && "number");
+  const head = columns.map((each) => h.th({ role: "columnheader", scope: "col", class: styled(each) }, each.title));
+  const cell = (/** @type {Column<Row>} */ each, /** @type {Row} */ row) =>
+    h.td({ role: "cell", class: styled(each), "data-title": each.title }, h.div(each.cell(row)));
+  const listed = rows.map((row) =>
+    h.tr(
+      { role: "row" },
+      columns.map((each) => cell(each, row)),
+    ),
+  );
   return h.div(
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h.table(
+      { role: "table", class: columns.length > NARROW_MAX && "many" },
       h.caption({ class: "visually-hidden" }, caption),
-      h.thead(h.tr(head)),
-      h.tbody(rows.map((row) => h.tr(cells(row)))),
+      h.thead({ role: "rowgroup" }, h.tr({ role: "row" }, head)),
+      h.tbody({ role: "rowgroup" }, listed),
     ),
   );
 }
@@ -91,6 +108,10 @@ export function field(label, control, hint) {
   const told = hint && h.span({ class: "small", id: `${control.id}-hint` }, hint);
   return h.div({ class: "field" }, h.label({ for: control.id }, label), control, told);
 }
+
+/** A box to tick, with its words. */
+export const check = (/** @type {Part} */ words, /** @type {Attributes} */ attributes) =>
+  h.label({ class: "check" }, h.input({ type: "checkbox", ...attributes }), words);
 
 /**
  * A select of texts, or of pairs of value and text.

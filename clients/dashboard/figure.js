@@ -43,7 +43,7 @@ class ChartFigure extends HTMLElement {
 
   show(/** @type {Told} */ told) {
     this.#told = told;
-    this.#title.textContent = told.title;
+    fill(this.#title, told.title);
     this.#chart.setAttribute("aria-label", `Chart: ${told.title}`);
     this.#list();
     this.#draw();
@@ -67,7 +67,7 @@ class ChartFigure extends HTMLElement {
     const found = event && nearest(this.#targets, event.clientX - box.left, event.clientY - box.top);
     this.#tip.hidden = !found;
     if (!found) return;
-    this.#tip.textContent = found.tip;
+    fill(this.#tip, found.tip);
     const half = this.#tip.offsetWidth / 2;
     const left = Math.min(Math.max(found.x - half, 0), Math.max(box.width - 2 * half, 0));
     const above = found.y - this.#tip.offsetHeight - 10;

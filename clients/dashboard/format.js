@@ -7,6 +7,22 @@ export const count = (value) => whole.format(value);
 export const number = (value) =>
   Math.abs(value) >= 10000 || Number.isInteger(value) ? whole.format(value) : figures.format(value);
 
+/** A number in two figures, as a half width is told. */
+export const rounded = (/** @type {number} */ value) => measured(value, value);
+
+/** A number with no digit that is finer than the second figure of its half width. */
+export function measured(/** @type {number} */ value, /** @type {number} */ width) {
+  if (!(width > 0)) return number(value);
+  const power = Math.floor(Math.log10(width)) - 1;
+  if (power > 0) return whole.format(Math.round(value / 10 ** power) * 10 ** power || 0); // no minus before a zero
+  const digits = Math.min(-power, 20);
+  return new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(Number(value.toFixed(digits)) || 0);
+}
+
+/** A share of a budget: a percentage, and above the whole of it so many times. */
+export const portion = (/** @type {number} */ share) =>
+  share > 1 ? `${number(share < 10 ? Number(share.toFixed(1)) : Math.round(share))} times` : percent(share);
+
 /** A share as a percentage: 0.4 % and 99.8 %, but 17 %. */
 export function percent(share) {
   const value = 100 * share;
@@ -62,7 +78,7 @@ export function csv(columns, rows) {
 }
 
 /** The rows of a CSV text (RFC 4180), its header first; a quotation that does not end is refused. */
-export function readCsv(/** @type {string} */ text) {
+export function readCsv(/** @type {string} */ text, mark = ",") {
   const rows = [[""]];
   let isQuoted = false;
   let isEscaped = false; // the sign before was a quote within a quotation: its end, or the first of two
@@ -78,8 +94,8 @@ export function readCsv(/** @type {string} */ text) {
       continue;
     }
     isEscaped = false;
-    if (isQuoted || !",\n".includes(sign)) add(sign);
-    else if (sign === ",") rows[rows.length - 1].push("");
+    if (isQuoted || (sign !== mark && sign !== "\n")) add(sign);
+    else if (sign === mark) rows[rows.length - 1].push("");
     else rows.push([""]);
   }
   if (isQuoted) throw new Error("A quotation in the file does not end.");

@@ -1,6 +1,6 @@
 // The individual's page: what has been done with my data, and what can I do?
 
-import { all, get, path, post, withQuery } from "./api.js";
+import { all, get, Problem, path, post, withQuery } from "./api.js";
 import { around, shape } from "./chart.js";
 import { download, field, fill, h, table } from "./dom.js";
 import { figure } from "./figure.js";
@@ -11,6 +11,7 @@ import { OUTCOME, promiseWords, receiptsLead } from "./words.js";
 
 const NEWEST = 1000;
 const ROWS_SHOWN = 100;
+const NUMBERS_SHOWN = 8; // of a vector
 const session = await signedIn("individual");
 main.classList.add("narrow");
 bar(session);
@@ -30,6 +31,7 @@ function show() {
         h.p({ class: "soft" }, `Kept under the key ${session.individual}.`),
         gauge(account),
         account.paused && paused(),
+        account.left_out_for_good && leftOutForGood(),
       ),
       h.section(
         h.h2(receiptsLead(account)),
@@ -49,6 +51,13 @@ const paused = () =>
     h.p("No query uses your data, and nothing of your limit is spent, until you resume."),
   );
 
+const leftOutForGood = () =>
+  h.div(
+    { class: "note" },
+    h.strong("You are left out for good."),
+    h.p("A query asked for more than was left of your limit. By this dataset's rule no later query uses your data."),
+  );
+
 function gauge(account) {
   const spent = Math.min(account.share_spent, 1);
   const words = spent
@@ -64,8 +73,9 @@ function gauge(account) {
 
 /** @returns {import("./figure.js").Told} each query that concerned the individual, by its cost */
 function timeline(rows, account) {
-  const shown = rows.filter((row) => row.outcome === "charged" || row.outcome === "left_out");
-  const [charged, left] = ["charged", "left_out"].map((outcome) => shown.filter((row) => row.outcome === outcome));
+  const used = (row) => row.outcome === "charged" || row.outcome === "shortened";
+  const shown = rows.filter((row) => used(row) || row.outcome === "left_out");
+  const [charged, left] = [shown.filter(used), shown.filter((row) => !used(row))];
   const share = (row) => (100 * Number(row.charged_rho ?? 0)) / Number(account.promise_rho);
   return {
     title: shown.length
@@ -145,22 +155,36 @@ function pauseCard(account) {
 }
 
 function lowerCard(account) {
-  const share = h.input({ name: "share", type: "number", min: "0", max: "100", step: "any", required: true });
+  const least = leastShare(account);
+  const share = h.input({ name: "share", type: "number", step: "any", required: true });
   const lower = async (/** @type {Record<string, string>} */ data) => {
-    const wished = (Number(data.share) / 100) * Number(account.budget_rho);
-    const limit = Math.max(wished, Number(account.spent_rho));
-    if (!confirm(`Lower your limit to ${data.share} % of what it is? This cannot be undone.`)) return;
-    await post(path("me", "budgets", account.dataset, "lower"), { limit_rho: limit.toFixed(15) });
+    const wished = Number(data.share);
+    if (wished < least || wished > 100) throw new Problem({ title: limitWords(least), detail: "Nothing was changed." });
+    if (!confirm(`Lower your limit to ${wished} % of what it is? This cannot be undone.`)) return;
+    await post(path("me", "budgets", account.dataset, "lower"), { limit_rho: limitOf(account, wished) });
     await show();
   };
+  const hint = `From ${least} to 100.`;
   return card(
     "Lower my limit",
     h.p(
-      `Your limit can be lowered to as little as the ${percent(account.share_spent)} that is spent.`,
-      " It can never be raised again.",
+      `${percent(account.share_spent)} of your limit is spent, so the smallest new limit is ${least} % of the present`,
+      " one: with it no further query uses your data. A limit can never be raised again.",
     ),
-    form(field("New limit, per cent of the present one", share), lower, { button: "Lower it", main: false }),
+    form(field("New limit, per cent of the present one", share, hint), lower, { button: "Lower it", main: false }),
   );
+}
+
+const limitWords = (/** @type {number} */ least) =>
+  `A new limit is at least ${least} % of the present one, which is spent already, and at most 100 %.`;
+
+/** The smallest new limit in per cent, to two places: what is spent, rounded up. */
+const leastShare = (account) => Math.min(100, Math.ceil(1e4 * account.share_spent) / 100);
+
+/** The limit in ρ; what is spent is told to the last digit, so that no rounding leads below it. */
+function limitOf(account, /** @type {number} */ share) {
+  const wished = ((share / 100) * Number(account.budget_rho)).toFixed(15);
+  return Number(wished) <= Number(account.spent_rho) ? account.spent_rho : wished;
 }
 
 function downloadCard(account) {
@@ -199,11 +223,17 @@ async function ownRecord(/** @type {string} */ dataset) {
 
 function ownRows(/** @type {string} */ name, { count, rows }) {
   if (!count) return h.p({ class: "soft" }, "Nothing.");
-  const columns = Object.keys(rows[0]).map((title) => ({ title, cell: (row) => String(row[title] ?? "empty") }));
+  const columns = Object.keys(rows[0]).map((title) => ({ title, cell: (row) => shown(row[title]) }));
   return [
     table(`Your rows in ${name}`, columns, rows.slice(0, ROWS_SHOWN)),
     count > ROWS_SHOWN && h.p({ class: "soft small" }, `${count} rows in all; the download has up to 1,000.`),
   ];
+}
+
+/** A stored value; of a vector the first numbers, as the download has all. */
+function shown(/** @type {unknown} */ value) {
+  if (!Array.isArray(value) || value.length <= NUMBERS_SHOWN) return String(value ?? "empty");
+  return `${value.slice(0, NUMBERS_SHOWN).join(", ")}, … (${value.length} numbers)`;
 }
 
 async function save(account, /** @type {"csv" | "json"} */ kind, /** @type {Element} */ told) {

@@ -1,6 +1,6 @@
 // The stream of events of one dataset, with a quiet sign of its state.
 
-import { path } from "./api.js";
+import { get, path } from "./api.js";
 import { h } from "./dom.js";
 import { count, now } from "./format.js";
 
@@ -56,8 +56,13 @@ export class Watch {
     clearTimeout(this.#timer);
     const stale = () => this.#tell("stale", `stale: as of sequence ${count(this.#sequence ?? 0)}`);
     this.#timer = setTimeout(stale, STALE_AFTER_MS);
-    // The browser connects again by itself, but not where it was refused.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => this.#source && this.start(), AGAIN_AFTER_MS);
+    if (source.readyState === EventSource.CLOSED) this.#refused();
+  }
+
+  /** The browser connects again by itself, but not where it was refused; an ended session leads to the sign-in. */
+  async #refused() {
+    await get("/v1/session").catch(() => null);
+    setTimeout(() => this.#source && this.start(), AGAIN_AFTER_MS);
   }
 
   #tell(/** @type {string} */ state, /** @type {string} */ text) {

@@ -1,6 +1,7 @@
 // Receipts: the cost of each query to one individual.
 
 import { fill, h, table } from "./dom.js";
+import { entryNumber, foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent } from "./format.js";
 import { problem } from "./shell.js";
 import { OUTCOME } from "./words.js";
@@ -20,15 +21,18 @@ export function receiptsTable(first, next, limit, { concernedOnly = false } = {}
   let { items: rows, next: cursor } = first;
   let only = concernedOnly;
   let most = FIRST_SHOWN;
+  /** @type {Set<any>} */
+  const opened = new Set();
   const shown = h.div();
   const more = h.div({ class: "row" });
   const untouched = h.input({ type: "checkbox", checked: !only, onchange: toggle });
   const choice = h.label({ class: "check small" }, untouched, "Show those that did not concern this data, too");
   function show() {
-    const listed = rows.filter((row) => !only || row.outcome !== "untouched");
+    const concerned = rows.filter((row) => !only || row.outcome !== "untouched");
+    const listed = folded(concerned, modelOf, summed, { opened, redraw: show });
     const none = only && rows.length ? "None of the newest queries concerned this data." : "No query was asked yet.";
     const columns = columnsOf(limit);
-    const list = () => table("Receipts, newest first", columns, listed.slice(0, most));
+    const list = () => table("Receipts, newest first", columns, listed.slice(0, most).flat());
     fill(shown, listed.length ? list() : h.p({ class: "empty" }, none));
     fill(more, moreButton(listed.length), choice);
   }
@@ -73,12 +77,35 @@ async function nextConcerned(cursor, next, only) {
 
 function columnsOf(/** @type {string} */ limit) {
   return [
-    { title: "Query", number: true, cell: (row) => `#${row.sequence}` },
+    { title: "Query", number: true, cell: entryNumber },
     { title: "At", cell: (row) => h.time({ datetime: row.at }, instant(row.at)) },
-    { title: "Asked", class: "words", cell: (row) => [row.words, asker(row.asker)] },
-    { title: "Outcome", class: "short", cell: (row) => OUTCOME[row.outcome] },
+    {
+      title: "Asked",
+      class: "words",
+      cell: (row) => [row.words, asker(row.asker), row.fold && h.div(foldButton(row))],
+    },
+    { title: "Outcome", class: "short", cell: (row) => row.outcomes ?? OUTCOME[row.outcome] },
     { title: "Of the limit", number: true, cell: (row) => cost(row.charged_rho, limit) },
   ];
+}
+
+/** The steps of one fit are of one model and one analyst. */
+function modelOf(row) {
+  const model = modelIn(row.asked);
+  return model && JSON.stringify([model, row.dataset, row.asker]);
+}
+
+/** One line for several steps, the newest first: their charges together, and each outcome that is among them. */
+function summed(/** @type {any[]} */ steps) {
+  const outcomes = [...new Set(steps.map((step) => step.outcome))];
+  const told = (outcome) => `${steps.filter((step) => step.outcome === outcome).length}: ${OUTCOME[outcome]}`;
+  const isKept = steps.every((step) => step.charged_rho !== null);
+  return {
+    ...steps[0],
+    first: steps[steps.length - 1].sequence,
+    charged_rho: isKept ? String(steps.reduce((sum, step) => sum + Number(step.charged_rho), 0)) : null,
+    outcomes: outcomes.length > 1 ? outcomes.map(told).join(", ") : null,
+  };
 }
 
 function cost(/** @type {string | null} */ charged, /** @type {string} */ limit) {

@@ -1,6 +1,6 @@
 // What every page has: the bar, tabs, notices, the sign-out.
 
-import { erase, get, Problem } from "./api.js";
+import { get, Problem, signOut } from "./api.js";
 import { fill, h } from "./dom.js";
 import { fourSentences, UNITS } from "./words.js";
 
@@ -40,11 +40,6 @@ export function bar(session, { context, status } = {}) {
     ),
     h.nav({ class: "tabs", id: "tabs", "aria-label": "Sections", hidden: true }),
   );
-}
-
-async function signOut() {
-  await erase("/v1/session");
-  location.assign("/sign-in");
 }
 
 /** Tabs that are links: `[path, title]`. */
@@ -100,6 +95,7 @@ export function problem(/** @type {unknown} */ error) {
     h.strong(title),
     detail && detail !== title && h.p(detail),
     errors.length > 0 &&
+      detail !== each[0] &&
       h.ul(errors.slice(0, ERRORS_SHOWN).map(({ field, message }) => h.li(h.code(field), " ", message))),
     errors.length > ERRORS_SHOWN && h.p(`… and ${errors.length - ERRORS_SHOWN} more.`),
     request &&
@@ -196,6 +192,11 @@ export function pages(first, next, draw, button) {
   show(first);
   return [shown, more];
 }
+
+/** A page that the browser kept shows what it showed before a sign-out: it is loaded anew. */
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
 
 /** A failure that nothing else caught is shown, not lost. */
 addEventListener("unhandledrejection", (event) => {

@@ -1,10 +1,20 @@
 // The sign-in: the key goes to the service once, in a header, and is kept nowhere.
 
-import { Problem, post } from "./api.js";
+import { get, Problem, post } from "./api.js";
 import { field, fill, h } from "./dom.js";
 import { form, header, main } from "./shell.js";
 
-const ended = new URLSearchParams(location.search).has("ended");
+/** @type {Record<string, string>} by the kind of refusal */
+const REFUSED = {
+  denied: "The identity provider has not signed you in.",
+  expired: "The sign-in took too long, or began in another browser or at another address of this service. Try again.",
+  "no-role": "You are known to the identity provider, but have no role here. Ask whoever runs this service.",
+  refused: "The identity provider's answer was not accepted. Try again, or ask whoever runs this service.",
+  unavailable: "The identity provider cannot be reached now. Try again later, or sign in with an API key.",
+};
+const asked = new URLSearchParams(location.search);
+const ended = asked.has("ended");
+const refused = REFUSED[asked.get("refused") ?? ""];
 const signing = form(
   [
     field(
@@ -37,6 +47,14 @@ const signing = form(
   },
   { button: "Sign in" },
 );
+
+/** The way of the organisation's own identity provider, if the service has one. */
+async function byProvider() {
+  const { provider } = await get("/sign-in/options");
+  return provider && h.p(h.a({ class: "button main", href: "/sign-in/provider" }, `Sign in with ${provider}`));
+}
+
+const offered = h.div();
 fill(
   main,
   h.section(
@@ -44,8 +62,16 @@ fill(
     h.a({ class: "brand", href: "/" }, "Sparing"),
     h.h1("Sign in"),
     h.p({ class: "soft" }, "A service that answers queries about people and spends each person's privacy sparingly."),
+    refused && h.div({ class: "note problem", role: "alert" }, refused),
     ended && h.div({ class: "note", role: "status" }, "Your session has ended. Sign in again."),
+    offered,
     signing,
+    h.p({ class: "soft" }, h.a({ href: "/guide/" }, "The guide"), " explains it to each of its readers."),
   ),
 );
 fill(header);
+if (asked.has("done")) {
+  const { role } = await get("/v1/session");
+  location.replace(`/${role}`);
+}
+fill(offered, await byProvider());

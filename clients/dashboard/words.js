@@ -1,6 +1,6 @@
 // Every sentence that the pages say more than once.
 
-import { count, number, people, percent, rho, small, times } from "./format.js";
+import { count, number, people, percent, portion, rho, small, times } from "./format.js";
 
 /** @typedef {{ epsilon: string | null, delta: string | null, rho?: string }} Promised what each person is promised */
 
@@ -47,29 +47,63 @@ export const UNITS = [
   ],
 ];
 
+/** What a query may cost anyone at worst, of a preview or an answer. */
+export function worstCaseWords({ worst_case_share: share, worst_case_rho: cost }) {
+  const told = `(ρ ${rho(cost)}).`;
+  if (share === null || share === undefined) return `Worst case ρ ${rho(cost)}.`;
+  if (share <= 1) return `Worst case ${percent(share)} of each person's budget ${told}`;
+  return `Worst case more than the whole budget of each person: ${portion(share)} ${told}`;
+}
+
+/** Who is counted by a query for those that are active, and who pays for it. */
+export const activeWords = (/** @type {number} */ share) =>
+  `Counted and charged: people with at least ${number(100 * share)} % of the budget left, who all can pay, and no one` +
+  " else.";
+
 /** The title of the histogram of budgets. */
 export function budgetsTitle(summary) {
   const middle = summary.quantiles["0.5"];
   if (!summary.individuals) return "No one is in the dataset yet.";
-  const half = `Half of the people have more than ${percent(middle)} left`;
-  const last = summary.last_query;
-  if (!last) return `${half}; no query was asked yet.`;
-  return last.cannot_afford
-    ? `${half}; ${count(last.cannot_afford)} cannot afford another query like the last.`
-    : `${half}; everyone can afford another query like the last.`;
+  const half = `Half of the people have ${shareLeft(middle)} left`;
+  const typical = summary.typical_query;
+  if (!typical) return `${half}.`;
+  return typical.cannot_afford
+    ? `${half}; ${count(typical.cannot_afford)} cannot afford another typical query.`
+    : `${half}; everyone can afford another typical query.`;
 }
+
+/** What at least half of the people have left, in words that are right at both ends. */
+export const shareLeft = (/** @type {number} */ middle) =>
+  middle >= 1 ? "their whole limit" : middle <= 0 ? "nothing" : `at least ${percent(middle)}`;
+
+export const askingWords = (/** @type {number} */ asking) =>
+  asking === 1 ? "One person asks to be erased." : `${count(asking)} people ask to be erased.`;
+
+/**
+ * After how many queries which shares are gone: shares that go at once are told together.
+ * @returns {{ queries: number, shares: string }[]}
+ */
+export function dropOuts(forecast) {
+  /** @type {Map<number, string[]>} */
+  const told = new Map();
+  for (const { queries, share } of forecast.dropped_after) {
+    if (queries) told.set(queries, [...(told.get(queries) ?? []), percent(share)]);
+  }
+  return [...told].map(([queries, shares]) => ({ queries, shares: listed.format(shares) }));
+}
+
+const listed = new Intl.ListFormat("en-GB"); // a, b and c
 
 export function forecastTitle(forecast) {
   if (!forecast.touched) return "Such a query touches no one.";
-  const at = forecast.dropped_after
-    .filter((each) => each.queries !== null && each.queries > 0)
-    .map((each) => `${percent(each.share)} after ${number(each.queries)}`);
+  const at = dropOuts(forecast).map((each) => `${each.shares} after ${number(each.queries)}`);
   const now = forecast.touched - forecast.active;
   const lost = now
     ? `${people(now)} of ${count(forecast.touched)} would be left out at once`
     : `All ${people(forecast.touched)} that it touches can pay for one`;
+  if (!forecast.active) return `${lost}.`;
   return at.length
-    ? `${lost}; drop-outs: ${at.join(", ")} such queries.`
+    ? `${lost}; drop-outs: ${at.join("; ")} such queries.`
     : `${lost}; none of the marks is reached within 1,000.`;
 }
 
@@ -92,6 +126,7 @@ export function receiptsLead(account) {
 /** @type {Record<string, string>} */
 export const OUTCOME = {
   charged: "used your data",
+  shortened: "used a part of your data",
   left_out: "left you out",
   untouched: "did not concern you",
   no_longer_kept: "no longer kept",

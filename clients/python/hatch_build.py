@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ROOMS = ("core", "query", "engine")
+ROOMS = ("core", "accounting", "query", "engine", "arrays")
 LEFT_OUT = "ingest"  # uploads: they need pyarrow, and the fake reads rows by itself
 _NAME = re.compile(rf"\bservice\.(?={'|'.join(ROOMS)})")
 
@@ -35,10 +35,15 @@ class Rooms(BuildHookInterface[Any]):
             self._copies.cleanup()
 
 
+def _room(place: Path) -> str:
+    """The folder of a module, or the module itself where it is a room by itself."""
+    return place.parts[0].removesuffix(".py")
+
+
 def copied(package: Path, service: Path, target: str) -> Path:
     """A folder with the package's own module and the rooms of the service, all renamed."""
-    found = {path: path.relative_to(service) for room in ROOMS for path in (service / room).rglob("*.py")}
-    found = {path: place for path, place in found.items() if LEFT_OUT not in place.parts}
+    found = {path: path.relative_to(service) for path in service.rglob("*.py")}
+    found = {path: place for path, place in found.items() if _room(place) in ROOMS and LEFT_OUT not in place.parts}
     for path, place in {package / "__init__.py": Path("__init__.py"), **found}.items():
         copy = Path(target, place)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ LIBRARIES = (
 def main() -> None:
     """Install what is missing, and report what cannot be."""
     for library in LIBRARIES:
-        reason = install(library, homes=HOMES, runner=_run)
+        reason = install(library, homes=HOMES, runner=run)
         if reason:
             print(f"SKIPPED {library.name}: {reason}", flush=True)
 
@@ -78,7 +78,8 @@ def _commands(library: Library, home: Path) -> list[list[str]]:
     return [create, [python, ".ci/install_lock.py", "loadtests/peers/build.lock"], [*pip, *build, "-r", lock]]
 
 
-def _run(command: Sequence[str]) -> str:
+def run(command: Sequence[str]) -> str:
+    """Run a command without the environment of its caller."""
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode == 0:

@@ -64,14 +64,7 @@ def engine(columns: Columns) -> Ask:
         task = TASKS[name]
         memory, began = memories[task.people], time.perf_counter()
         plan = plans.of(kept_query(query_of(task), "analyst"), schema)
-        release = answer(
-            contributions(plan, memory),
-            memory.accounts,
-            dimension=plan.dimension,
-            sigma_steps=plan.sigma_steps,
-            norm_squared_max=plan.clip_squared_steps,
-            entropy=system_entropy,
-        )
+        release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=system_entropy)
         return Answered(ms=1000 * (time.perf_counter() - began), values=release.values.tolist())
 
     return ask

@@ -27,7 +27,7 @@ from functools import lru_cache
 from math import sqrt
 from typing import Final
 
-from service.core.budget import epsilon_of_units, mu_of_units
+from service.core.budget import is_certified, mu_of_units_exactly, refuse_delta
 from service.core.charge import UNITS_PER_RHO, rho_of_units
 
 _ROUNDING: Final = 1 + 1e-12
@@ -45,6 +45,39 @@ class Promise:
     mu_replace_one: float  # GDP: 2 mu, rounded up
     epsilon_replace_one: float  # at delta, rounded up
     delta: Decimal
+
+
+def mu_of_units(units: int) -> float:
+    """The mu of GDP that a total of `units` stands for, sqrt(2 rho), rounded up.
+
+    Raises ValueError for negative units.
+    """
+    if units < 0:
+        raise ValueError(f"units must not be negative, got {units}")
+    return math.nextafter(float(mu_of_units_exactly(units)), math.inf) if units > 0 else 0.0
+
+
+def epsilon_of_units(units: int, delta: Decimal) -> float:
+    """The epsilon that a limit of `units` promises at this delta: certified, and at most a 1e-12th above the least one.
+
+    `units` may exceed LIMIT_UNITS_MAX, for statements about groups. Raises ValueError for negative units or a delta
+    outside (0, 1).
+    """
+    if units < 0:
+        raise ValueError(f"units must not be negative, got {units}")
+    refuse_delta(delta)
+    if is_certified(0.0, units, delta):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not is_certified(high, units, delta):
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if is_certified(middle, units, delta):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 @lru_cache(maxsize=256)  # two epsilons of ten milliseconds each, and few limits

@@ -24,8 +24,21 @@ from service.api.middleware.request_context import DrainState, RequestContext
 from service.api.middleware.request_limits import Fallback, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
+from service.api.query_bodies import NPZ_BYTES_MAX
 from service.api.query_requests import FastPath, FastRoute
-from service.api.routes import analyst, auditor, curator, datasets, health, individual, overview, pages, session
+from service.api.routes import (
+    analyst,
+    auditor,
+    curator,
+    datasets,
+    guide,
+    health,
+    individual,
+    overview,
+    pages,
+    provider_sign_in,
+    session,
+)
 from service.failpoints import armed
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
@@ -33,7 +46,7 @@ from service.workflows.replica import Replica
 BODY_BYTES_MAX = 256 * 1024
 KEYS_BYTES_MAX = 16 * 2**20
 """A request for the keys of a hundred thousand individuals."""
-LONG_PATHS = [curator.UPLOAD_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
+LONG_PATHS = [curator.UPLOAD_PATH, curator.PREVIEW_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
 """Uploads, streams of events and exports of a curator take as long as they need."""
 FORWARDED_FOR_S = 1.0
 """How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
@@ -88,7 +101,9 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             *_forwarded(replica, options),
             *_held(replica, options),
             Middleware(Fallback, deadline_s=options.deadline_s, exempt=LONG_PATHS),
-            Middleware(RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies=_bodies(settings)),
+            Middleware(
+                RequestLimits, body_bytes_max=BODY_BYTES_MAX, npz_bytes_max=NPZ_BYTES_MAX, bodies=_bodies(settings)
+            ),
             Middleware(FastPath, routes=[route for route in analyst.hot_router.routes if isinstance(route, FastRoute)]),
         ],
     )
@@ -112,12 +127,19 @@ def _include_routes(app: FastAPI) -> None:
     app.include_router(individual.router)
     app.include_router(auditor.router)  # auditors and curators
     app.include_router(session.router)
+    app.include_router(provider_sign_in.router)
     app.include_router(pages.router)
+    app.include_router(guide.router)
 
 
 def _bodies(settings: ApiSettings) -> dict[re.Pattern[str], int]:
     """The paths whose bodies may be larger than the rest, and how large."""
-    return {curator.UPLOAD_PATH: settings.upload_bytes_max, curator.KEYS_PATH: KEYS_BYTES_MAX}
+    upload_bytes_max = settings.upload_bytes_max
+    return {
+        curator.UPLOAD_PATH: upload_bytes_max,
+        curator.PREVIEW_PATH: upload_bytes_max,
+        curator.KEYS_PATH: KEYS_BYTES_MAX,
+    }
 
 
 def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:

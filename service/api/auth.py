@@ -17,6 +17,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, Request, Response, Security
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
@@ -25,19 +26,25 @@ from starlette.concurrency import run_in_threadpool
 from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
 from service.failpoints import reach
-from service.workflows.model.errors import NotFound, RoleRequired
+from service.workflows.model.errors import InvalidRequest, NotFound, RoleRequired, UnknownDataset
 from service.workflows.model.views import Principal, Role
 from service.workflows.replica import Replica
 from service.workflows.sign_ins import TOKEN_LENGTH_MAX
 
 API_KEY_LENGTH_MAX: Final = 256
-COOKIE: Final = "sparing_session"
+COOKIE: Final = "__Host-sparing_session"
+"""Browsers take a cookie of such a name only over TLS, from the host itself and for all of its paths."""
+LOOPBACK_COOKIE: Final = "sparing_session"
+"""Its name on loopback, where there may be no TLS."""
 REQUEST_HEADER: Final = "x-sparing-request"
+RECOGNISED: Final = "recognised"
+"""The place in a request's state of the principal that its credential belongs to, once that was looked up."""
 OWN_ROLES: Final = ("individual", "auditor")
 """The roles whose reads are in no analyst's schedule and begin in free slots; their acts wait for one by themselves."""
 
 _SAFE: Final = {"GET", "HEAD"}
-_OWN_SITE: Final = {"same-origin", "none"}
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+OWN_SITE: Final = {"same-origin", "none"}
 """Of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
@@ -69,7 +76,7 @@ class RouteGuard:
     async def admit(self, request: Request) -> Principal:
         """The principal.
 
-        Raises a 401 refusal for no valid key, NotFound for another's dataset, RoleRequired, RateLimited.
+        Raises a 401 refusal for no valid key, UnknownDataset for another's dataset, RoleRequired, RateLimited.
         """
         reach("accepted")
         replica, path = current_replica(request), request.scope["path"]
@@ -78,9 +85,11 @@ class RouteGuard:
             raise unauthorized()
         if replica.limiter is not None:
             await run_in_threadpool(replica.limiter.admit, principal)
-        own = principal.dataset
-        if "\0" in path or own not in (None, request.path_params.get("dataset", own)):
+        if "\0" in path:
             raise NotFound  # the database can hold no name with a zero byte
+        own = principal.dataset
+        if own is not None and (asked := request.path_params.get("dataset", own)) != own:
+            raise UnknownDataset(asked, [own])
         if principal.role not in self.roles or (self.for_all_datasets and own is not None):
             raise RoleRequired(*self.roles, for_all_datasets=self.for_all_datasets)
         reach("authenticated")
@@ -100,15 +109,20 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
         guard, handle = self.guard(), super().get_route_handler()
-        is_read = self.is_read()
+        is_read, parameters = self.is_read(), _parameters_of(self.dependant)
 
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
+            if parameters and request.scope["query_string"]:
+                _refuse_repeated(request, parameters)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             elif request.method == "GET" and caller.role in OWN_ROLES:
                 await free_turn_of(request, caller, current_replica(request).admission)
-            return await handle(request)
+            try:
+                return await handle(request)
+            except UnknownDataset as missing:
+                raise await with_nearest(missing, caller, current_replica(request)) from None
 
         return guarded
 
@@ -118,6 +132,29 @@ class GuardedRoute(APIRoute):
         A route that submits queries has theirs instead.
         """
         return True
+
+
+def _parameters_of(dependant: Dependant) -> set[str]:
+    """The names of the parameters in the address that a route and its dependencies read."""
+    within = [_parameters_of(each) for each in dependant.dependencies]
+    return {str(each.alias) for each in dependant.query_params}.union(*within)
+
+
+def _refuse_repeated(request: Request, parameters: set[str]) -> None:
+    """Raises InvalidRequest for a parameter that comes twice: a proxy may have looked at the other one."""
+    names = [name for name, _ in request.query_params.multi_items() if name in parameters]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InvalidRequest.of(repeated, "is in the address more than once")
+
+
+async def with_nearest(missing: UnknownDataset, caller: Principal, replica: Replica) -> UnknownDataset:
+    """The refusal with the nearest dataset that the caller may use: of a bound caller its own, known to it or not.
+
+    So what is said of a dataset of others is what is said of none, and takes the same work.
+    """
+    names = await run_in_threadpool(replica.registry.names) if caller.dataset is None else [caller.dataset]
+    return UnknownDataset(missing.name, names)
 
 
 def guarded_router(
@@ -150,6 +187,9 @@ class Recogniser(Protocol):
     def authenticate(self, text: str, /) -> Principal | None:
         """The principal; None for a credential that is not known."""
 
+    def standing(self, text: str, /) -> Principal | None:
+        """The same by the database as it stands, without counting as a use of the credential."""
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -172,7 +212,7 @@ def credential_of(request: Request, replica: Replica) -> Credential | None:
     token = token_of(request)
     if token is None:
         return None
-    if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_SITE:
+    if request.headers.get("sec-fetch-site", "same-origin") not in OWN_SITE:
         raise Refusal("cross-site-request")
     if request.method not in _SAFE and REQUEST_HEADER not in request.headers:
         title = "A request that is signed in by cookie must carry the header X-Sparing-Request."
@@ -180,13 +220,34 @@ def credential_of(request: Request, replica: Replica) -> Credential | None:
     return Credential(token, replica.sign_ins)
 
 
+def is_loopback(request: Request) -> bool:
+    """Whether the request names a host on which cookies may come without TLS."""
+    return request.url.hostname in _LOOPBACK
+
+
+def cookie_of(request: Request) -> str:
+    """The name of the cookie at the host that the request names."""
+    return LOOPBACK_COOKIE if is_loopback(request) else COOKIE
+
+
+def set_session_cookie(request: Request, response: Response, token: str) -> None:
+    """Give the browser the token of its sign-in."""
+    name = cookie_of(request)
+    response.set_cookie(name, token, path="/", secure=name == COOKIE, httponly=True, samesite="strict")
+
+
 def token_of(request: Request) -> str | None:
     """The token in the request's cookie; None without one."""
+    return cookie_in(request, cookie_of(request), TOKEN_LENGTH_MAX)
+
+
+def cookie_in(request: Request, name: str, length_max: int) -> str | None:
+    """The value of a cookie of the request; None without one, and for one that is too long."""
     try:
-        morsel = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:
         return None
-    return morsel.value if morsel is not None and 0 < len(morsel.value) <= TOKEN_LENGTH_MAX else None
+    return morsel.value if morsel is not None and 0 < len(morsel.value) <= length_max else None
 
 
 class Authentication:
@@ -225,11 +286,21 @@ async def authenticated(request: Request, replica: Replica, recognition: Authent
     Raises a 403 refusal for a request that another site may have caused (`credential_of`).
     """
     state: dict[str, Any] = request.scope.setdefault("state", {})
-    if "recognised" not in state:
+    if RECOGNISED not in state:
         credential = credential_of(request, replica)
         principal = None if credential is None else credential.recogniser.remembered(credential.text)
         if principal is None and credential is not None:
             principal = await recognition.of(credential)
-        state["recognised"] = principal
-    known: Principal | None = state["recognised"]
+        state[RECOGNISED] = principal
+    known: Principal | None = state[RECOGNISED]
     return known
+
+
+async def is_still_admitted(request: Request, replica: Replica, caller: Principal) -> bool:
+    """Whether the request's credential is still good, and for the same: to be asked while a response goes on.
+
+    Asks the database each time, so that a key revoked and a sign-in ended in another process count at once.
+    """
+    credential = credential_of(request, replica)
+    now = None if credential is None else await run_in_threadpool(credential.recogniser.standing, credential.text)
+    return now is not None and (now.id, now.role, now.dataset) == (caller.id, caller.role, caller.dataset)

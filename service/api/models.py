@@ -88,6 +88,10 @@ class SelectedItem(BaseModel):
     values: GroupAxis | SkipJsonSchema[None] = _absent(
         "The values that a histogram counts, in the order of its numbers."
     )
+    item: int | SkipJsonSchema[None] = _absent("The place in `select`, where each item has noise of its own.")
+    sigma: float | SkipJsonSchema[None] = _absent("The standard deviation of its noise, where each item has its own.")
+    grid: float | SkipJsonSchema[None] = _absent("The step of which its numbers are multiples, where each has its own.")
+    half_width_95: float | SkipJsonSchema[None] = _absent("`half_width_95` of its numbers, where each has its own.")
 
 
 class SelectAxis(BaseModel):

@@ -48,8 +48,8 @@ _SIGN_IN: Final[Schema] = {
     "type": "apiKey",
     "in": "cookie",
     "name": COOKIE,
-    "description": "The cookie of a browser's sign-in. A request that changes something also carries the header"
-    " `X-Sparing-Request`, which no other site can send.",
+    "description": "The cookie of a browser's sign-in; on loopback its name is `sparing_session`. A request that"
+    " changes something also carries the header `X-Sparing-Request`, which no other site can send.",
 }
 _ROLES: Final[Mapping[str, str]] = {
     "curator": "Curators are entrusted with the data: they register datasets, upload rows, hand out keys, and watch the"
@@ -72,7 +72,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Public-Cost-Bytes": "The most memory that the query can take, in bytes.",
     "Public-Cost-Ms": "The most time that the query can take, in milliseconds.",
     "Public-Delay-Ms": "How long the slots that the query takes delay the answer, in milliseconds.",
-    "Set-Cookie": "The cookie `sparing_session`, which no script can read; empty after a sign-out.",
+    "Set-Cookie": "The cookie of the sign-in, which no script can read; empty after a sign-out.",
     "X-Query-Id": "The id of the answer.",
 }
 _HEADERS_OF: Final[Mapping[str, tuple[str, ...]]] = {

@@ -24,8 +24,8 @@ METHODS: Final = frozenset({"get", "put", "post", "patch", "delete"})
 _CLOSED: Final = ("ledger-rollback", "witness-lost", "ledger-damaged")
 _WITHOUT_LEDGER: Final = frozenset(
     """
-    ask_many cancel create_individuals_keys list_analysts read_alarm read_budget_history read_dataset read_verification
-    set_alarm verify_ledger watch_ledger
+    ask_many cancel create_individuals_keys list_analysts read_alarm read_backup read_budget_history read_dataset
+    read_verification set_alarm verify_ledger watch_ledger
     """.split()
 )
 """The operations on one dataset that work while it is closed; in a batch each entry is refused on its own."""
@@ -43,7 +43,7 @@ _PARTICULAR: Final[Mapping[str, tuple[str, ...]]] = {
     "list_my_receipts": ("not-found",),
     "make_forecast": ("dataset-archived",),
     "preview": ("dataset-archived",),
-    "register_dataset": ("name-taken",),
+    "register_dataset": ("dataset-missing", "name-taken"),
     "sign_in": ("not-found",),
 }
 _ROLES: Final = frozenset({"analyst", "auditor", "curator", "individual"})

@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.api.models import BurnReason
 from service.api.routes.batch import BatchRequest
-from service.query import expressions_ast, language, schema
+from service.query import expressions_ast, language, literals_ast, schema
 
 __all__ = ["complete", "nested", "reference", "tidy"]
 
@@ -32,7 +32,7 @@ _UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
     "Condition": (expressions_ast.Condition, "A condition on a row, told by its one key: true, false or unknown."),
     "Operand": (expressions_ast.Operand, "A value that is compared or calculated with: of the row, or a literal."),
     "RowValue": (expressions_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
-    "Literal": (expressions_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
+    "Literal": (literals_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
     "SelectItem": (language.Item, "A select item, told by its one key."),
     "Noise": (language.Noise, "The precision, in one of four ways."),
     "GroupKey": (expressions_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),

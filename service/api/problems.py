@@ -29,6 +29,7 @@ from service.workflows.model.errors import (
     AllowanceExceeded,
     Busy,
     DatasetArchived,
+    DatasetMissing,
     DatasetNotEmpty,
     Fenced,
     InvalidRequest,
@@ -41,8 +42,10 @@ from service.workflows.model.errors import (
     OverLimit,
     QueryCancelled,
     RateLimited,
+    RegistrationChanged,
     RoleRequired,
     Unavailable,
+    UnknownDataset,
     WitnessLost,
     WorkflowError,
 )
@@ -57,7 +60,9 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     InvalidRows: 422,
     KeyConflict: 422,
     NotFound: 404,
+    UnknownDataset: 404,
     NameTaken: 409,
+    DatasetMissing: 409,
     NotWaiting: 409,
     QueryCancelled: 410,
     DatasetArchived: 410,
@@ -67,6 +72,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     RateLimited: 429,
     Busy: 429,
     Unavailable: 503,
+    RegistrationChanged: 503,
     Fenced: 503,
     WitnessLost: 503,
     LedgerDamaged: 503,
@@ -82,24 +88,28 @@ class ProblemKind(NamedTuple):
 
 PROBLEMS: Final[Mapping[str, ProblemKind]] = {
     **{error.slug: ProblemKind(status, error.title) for error, status in STATUSES.items()},
+    "malformed-request": ProblemKind(400, "The request is not valid HTTP/1.1."),
     "idempotency-key-missing": ProblemKind(400, "A query needs an Idempotency-Key; retry with the same one."),
     "idempotency-key-invalid": ProblemKind(400, "An Idempotency-Key is 1 to 128 printable ASCII characters."),
     "unauthorized": ProblemKind(401, "A valid API key is required."),
     "cross-site-request": ProblemKind(403, "This request comes from another site."),
     "method-not-allowed": ProblemKind(405, "This path does not take that method."),
-    "request-timeout": ProblemKind(408, "The request's body did not arrive in time."),
+    "request-timeout": ProblemKind(408, "The request did not arrive in time."),
     "content-too-large": ProblemKind(413, "The request's body is too large."),
     "uri-too-long": ProblemKind(414, "The request's path and query are too long."),
     "unsupported-media-type": ProblemKind(415, "Send the body as it is, or in gzip."),
     "headers-too-large": ProblemKind(431, "The request's headers are too large."),
     "internal-error": ProblemKind(500, "Something went wrong here; quote the request_id to the operator."),
+    "not-implemented": ProblemKind(501, "The service has neither this method nor this transfer coding."),
+    "too-many-connections": ProblemKind(503, "The service has no room for another connection; retry later."),
     "draining": ProblemKind(503, "The service is shutting down; retry with the same Idempotency-Key."),
     "not-ready": ProblemKind(503, "Not ready: database-unavailable."),
+    "http-version-unsupported": ProblemKind(505, "The service speaks HTTP/1.1."),
 }
 """Every kind of problem by its slug, in which its type ends: those of workflows, and those of HTTP itself."""
 _BY_BARE_STATUS: Final[Mapping[int, str]] = {
     PROBLEMS[slug].status: slug
-    for slug in ("method-not-allowed", "request-timeout", "content-too-large", "uri-too-long", "headers-too-large")
+    for slug in ("method-not-allowed", "content-too-large", "uri-too-long", "headers-too-large")
 }
 """The problems that the router and the outer layers state by their status alone."""
 
@@ -304,6 +314,12 @@ def _of_router(error: HTTPException) -> Exception:
     return Refusal(_BY_BARE_STATUS[error.status_code], headers=error.headers)
 
 
+_CONFIRM: Final = (
+    "marks a domain that was proposed from the data; domains are public and must not be read off the data: state it"
+    " from elsewhere, or accept it, and remove this member"
+)
+
+
 def field_errors(errors: Sequence[Mapping[str, Any]], body: object) -> list[FieldError]:
     """The first twenty of pydantic's `errors` about a request whose JSON document was `body`, without repeats.
 
@@ -339,5 +355,7 @@ def _steps(location: Sequence[str | int], document: object, *, missing: bool) ->
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return "must be a JSON document in UTF-8"
+    if error["type"] == "extra_forbidden":
+        return _CONFIRM if error["loc"][-1] == "confirm" else "is no field that is known here"
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

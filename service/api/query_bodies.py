@@ -2,7 +2,8 @@
 
 The member `query` is the query's text. In place of a list of `starts`, `indices` or `values` it has `"@name"`, and the
 member `name` is that list. The query that comes out is the one that the same lists in JSON are, with the same canonical
-form and hash.
+form and hash. So may the `parameters` of gradients and predictions be given, in one dimension or two: they may be
+larger than all else may be, and the canonical form has their hash in their place.
 
 Every member is stored as it is, so that none is larger than the body, and an array is read only if its header is in the
 form in which numpy writes it and describes exactly the bytes that follow. Nothing is unpickled.
@@ -12,28 +13,33 @@ import io
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
+from service.query.literals_ast import INTEGER_MAX
+from service.query.parameters_ast import PARAMETERS_MAX, HashedParameters
 from service.query.parse import BODY_BYTES_MAX, document_of, query_of
 from service.query.problems import QueryProblem, quoted
 
-__all__ = ["query_of_npz"]
+__all__ = ["NPZ_BYTES_MAX", "query_of_npz"]
 
 _QUERY: Final = "query"
-_LISTS: Final = frozenset({"starts", "indices", "values"})
+_PARAMETERS: Final = "parameters"
+_ARRAYS: Final = frozenset({"starts", "indices", "values", _PARAMETERS})
+PARAMETERS_BYTES_MAX: Final = 8 * 2**20
+NPZ_BYTES_MAX: Final = BODY_BYTES_MAX + PARAMETERS_BYTES_MAX
 _MEMBERS_MAX: Final = 256
 _SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 10  # magic, version and the length of the header
 _HEADER: Final = re.compile(
     rb"\x93NUMPY\x01\x00.{2}"
     rb"\{'descr': '([<|](?:b1|[iu][1248]|f[248]|U[1-9][0-9]{0,5}))', 'fortran_order': (?:False|True), "
-    rb"'shape': \((?:([0-9]{1,7}),)?\), \} *\n",
+    rb"'shape': \((?:([0-9]{1,7}),(?: ([0-9]{1,7}))?)?\), \} *\n",
     re.DOTALL,
 )
 _CHARACTER_MAX: Final = 0x10FFFF
@@ -57,17 +63,24 @@ def query_of_npz(body: bytes) -> Query:
     if text is None or text.ndim != 0 or text.dtype.kind != "U":
         raise QueryProblem.of(f"body.{_QUERY}", "must be the query as text, an array without a dimension")
     document = document_of(str(text[()]).encode(errors="surrogatepass"))
-    used: set[str] = set()
-    _put_lists(document, arrays, used)
+    places = list(_places(document))
+    used = {name for _, _, name in places}
     if unused := sorted(arrays.keys() - used):
         raise QueryProblem.of(_field(unused[0]), "is not mentioned in the query")
+    _check_sizes(len(body), sum(arrays[name].nbytes for name in _parameters(places) & arrays.keys()))
+    made: dict[tuple[bool, str], object] = {}  # each array once, however often it is mentioned
+    for node, key, name in places:
+        is_hashed = key == _PARAMETERS
+        if (is_hashed, name) not in made:
+            made[is_hashed, name] = _hashed(name, arrays) if is_hashed else _listed(name, arrays)
+        node[key] = made[is_hashed, name]
     return query_of(document)
 
 
 def _members(body: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays by name. Raises QueryProblem naming the member."""
-    if len(body) > BODY_BYTES_MAX:
-        raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes")
+    if len(body) > NPZ_BYTES_MAX:
+        raise QueryProblem.of("body", f"is larger than {NPZ_BYTES_MAX} bytes")
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             listed = archive.infolist()
@@ -96,32 +109,60 @@ def _check_listed(listed: list[zipfile.ZipInfo], body_bytes: int) -> None:
 
 
 def _array(content: bytes, field: str) -> NDArray[Any]:
-    """The array of an npy of no or one dimension. Raises QueryProblem."""
+    """The array of an npy of at most two dimensions. Raises QueryProblem."""
     header = _HEADER.match(content)
     if header is None or header.end() != _PREFIX_BYTES + int.from_bytes(content[8:_PREFIX_BYTES], "little"):
         raise QueryProblem.of(field, "must be an npy of version 1.0: a list of numbers, texts or booleans, or a text")
-    dtype, length = np.dtype(header[1].decode()), header[2]
+    dtype, shape = np.dtype(header[1].decode()), tuple(int(length) for length in header.groups()[1:] if length)
     data = content[header.end() :]
-    if len(data) != dtype.itemsize * (1 if length is None else int(length)):
+    if len(data) != dtype.itemsize * prod(shape):
         raise QueryProblem.of(field, "is not as long as its header says")
     if dtype.kind == "U" and np.any(np.frombuffer(data, dtype="<u4") > _CHARACTER_MAX):
         raise QueryProblem.of(field, "has a text that is not Unicode")
     array: NDArray[Any] = np.frombuffer(data, dtype=dtype)
-    return array.reshape(()) if length is None else array
+    return array.reshape(shape, order="F" if b"'fortran_order': True" in header[0] else "C")
 
 
-def _put_lists(node: object, arrays: Mapping[str, NDArray[Any]], used: set[str]) -> None:
-    """Put the lists into their places. Raises QueryProblem naming the member."""
+_Place = tuple[dict[str, Any], str, str]
+"""An object, the key in it in whose place a member belongs, and the name of the member."""
+
+
+def _places(node: object) -> Iterator[_Place]:
+    """The places in a document in which an array is mentioned."""
     if isinstance(node, list):
         for each in node:
-            _put_lists(each, arrays, used)
+            yield from _places(each)
     elif isinstance(node, dict):
         for key, value in node.items():
-            if key in _LISTS and isinstance(value, str) and value.startswith("@"):
-                node[key] = _listed(value[1:], arrays)
-                used.add(value[1:])
+            if key in _ARRAYS and isinstance(value, str) and value.startswith("@"):
+                yield node, key, value[1:]
             else:
-                _put_lists(value, arrays, used)
+                yield from _places(value)
+
+
+def _parameters(places: Sequence[_Place]) -> set[str]:
+    """The names that are mentioned as parameters, and as nothing else."""
+    others = {name for _, key, name in places if key != _PARAMETERS}
+    return {name for _, key, name in places if key == _PARAMETERS} - others
+
+
+def _check_sizes(body_bytes: int, parameters_bytes: int) -> None:
+    """Refuse too many parameters, and too much else, before any array is read."""
+    if parameters_bytes > PARAMETERS_BYTES_MAX or body_bytes - parameters_bytes > BODY_BYTES_MAX:
+        parts = f"{BODY_BYTES_MAX} bytes, beside {PARAMETERS_BYTES_MAX} bytes of parameters"
+        raise QueryProblem.of("body", f"is larger than {parts}")
+
+
+def _hashed(name: str, arrays: Mapping[str, NDArray[Any]]) -> HashedParameters:
+    """The parameters that a member is. Raises QueryProblem."""
+    array = arrays.get(name)
+    if array is None or array.ndim == 0 or array.size == 0 or array.dtype not in {np.dtype("<f8"), np.dtype("<f4")}:
+        raise QueryProblem.of(_field(name), "must be an array of doubles or floats in one dimension or two")
+    if not np.isfinite(array).all():
+        raise QueryProblem.of(_field(name), "has a number that is not finite")
+    if array.size > PARAMETERS_MAX:
+        raise QueryProblem.of(_field(name), f"has more than {PARAMETERS_MAX} numbers")
+    return HashedParameters.of(array)
 
 
 def _listed(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Any]:

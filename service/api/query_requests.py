@@ -15,21 +15,26 @@ from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import GuardedRoute
+from service.api.auth import GuardedRoute, current_replica, with_nearest
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.problems import REFUSALS, Refusal, refusal_of
-from service.api.query_bodies import query_of_npz
+from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
 from service.query.language import Query
 from service.query.parse import kept_query, parse_query
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.analyst_views import StoredAnswer
+from service.workflows.model.errors import UnknownDataset
+from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
 
+NPZ_COPIES: Final = 4
+"""Of an npz, as many bytes are held as its own: the body, a member of it, its numbers, and these in steps."""
 UNWATCHED_S: Final = 0.05
 """Without slots, a request waits so long before it is watched for a client that goes."""
 
@@ -76,7 +81,11 @@ class FastRoute(GuardedRoute):
         guard, ask = self.guard(), self.endpoint
 
         async def guarded(request: Request) -> Response:
-            response: Response = await ask(request, await guard.admit(request), **request.path_params)
+            caller = await guard.admit(request)
+            try:
+                response: Response = await ask(request, caller, **request.path_params)
+            except UnknownDataset as missing:
+                raise await with_nearest(missing, caller, current_replica(request)) from None
             return response
 
         return guarded
@@ -148,14 +157,32 @@ def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None 
 
     A short text in JSON is read once for the same `asker`.
     """
-    if (content_type or "").partition(";")[0].strip().lower() == NPZ:
+    if content_type is not None and content_type[: len(NPZ)].lower() == NPZ and is_npz(content_type):
         return query_of_npz(body)
     return parse_query(body) if asker is None else kept_query(body, asker)
 
 
+@contextmanager
+def room_for_npz(request: Request, caller: Principal) -> Iterator[None]:
+    """Memory for a query in npz while it comes and is read: until it has a cost of its own. Raises Busy."""
+    declared = request.headers.get("content-length", "")
+    body_bytes = int(declared) if declared.isdigit() else NPZ_BYTES_MAX
+    with current_replica(request).admission.holding(caller.id, NPZ_COPIES * min(body_bytes, NPZ_BYTES_MAX)):
+        yield
+
+
 async def sent_query(request: Request) -> Query:
-    """The request's query. Raises QueryProblem."""
-    return read_query(request.headers.get("content-type"), await request.body())
+    """The request's query. Raises QueryProblem, Busy."""
+    content_type = request.headers.get("content-type")
+    if is_npz(content_type):
+        with room_for_npz(request, request.state.principal):
+            return await run_in_threadpool(query_of_npz, await request.body())
+    return read_query(content_type, await request.body())
+
+
+def is_npz(content_type: str | None) -> bool:
+    """Whether a body is an npz."""
+    return (content_type or "").partition(";")[0].strip().lower() == NPZ
 
 
 SentQuery = Annotated[Query, Depends(sent_query)]

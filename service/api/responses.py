@@ -34,7 +34,20 @@ from service.workflows.model.views import (
     WorstCaseRho,
 )
 
-__all__ = ["ANSWER", "ARROW", "ENCODERS", "JSON", "NPY", "NPZ", "Answer", "Released", "preferred", "respond"]
+__all__ = [
+    "ANSWER",
+    "ARROW",
+    "BINARY",
+    "ENCODERS",
+    "JSON",
+    "NPY",
+    "NPZ",
+    "Answer",
+    "Released",
+    "npz_of",
+    "preferred",
+    "respond",
+]
 
 JSON: Final = "application/json"
 NPY: Final = "application/x-npy"
@@ -66,14 +79,14 @@ class Answer(BaseModel):
     sigma: NoiseSigma
     grid: AnswerGrid
     dimension: AnswerDimension
-    half_width_95: Annotated[float, doc(HALF_WIDTH)]
+    half_width_95: Annotated[float | tuple[float, ...], doc(HALF_WIDTH)]
     worst_case_rho: WorstCaseRho
     coverage_certified: IsCovered
     reused: Annotated[bool, doc("Whether an earlier answer to the same query was returned, at no charge.")]
     epoch: EpochNumber
     released_at: ReleasedAt
     worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
-    largest_countable_norm: Annotated[float, doc(LARGEST_NORM)]
+    largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[list[str], doc(WARNINGS)]
 
 
@@ -151,14 +164,18 @@ def _npy(answer: StoredAnswer) -> bytes:
 
 
 def _npz(answer: StoredAnswer) -> bytes:
-    """`values`; `sigma`, `grid` and `half_width_95` as arrays of no dimension; and `answer`, the facts as JSON text."""
+    """`values`; `sigma`, `grid` and `half_width_95`, of no dimension or by item; and `answer`, the facts as JSON."""
     facts = _facts(answer.body)
-    members = {"values": answer.values(), **{name: np.float64(facts[name]) for name in _NUMBERS}}
+    members = {"values": answer.values(), **{name: np.array(facts[name], dtype=np.float64) for name in _NUMBERS}}
+    return npz_of({**members, "answer": np.array(orjson.dumps(facts).decode())})
+
+
+def npz_of(members: Mapping[str, NDArray[Any]]) -> bytes:
+    """Arrays by name in one body, as they are: the same arrays give the same bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:  # not np.savez, which writes the time of day into it
         for name, array in members.items():
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _array(np.asarray(array)))
-        archive.writestr(zipfile.ZipInfo("answer.npy"), _array(np.array(orjson.dumps(facts).decode())))
     return file.getvalue()
 
 
@@ -185,5 +202,5 @@ def _arrow(answer: StoredAnswer) -> bytes:
 ENCODERS: Final[Mapping[str, Callable[[StoredAnswer], bytes]]] = {NPY: _npy, NPZ: _npz, ARROW: _arrow}
 """By media type."""
 
-_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
-ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": dict.fromkeys(ENCODERS, _BINARY)}}
+BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": dict.fromkeys(ENCODERS, BINARY)}}

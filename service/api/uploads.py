@@ -1,26 +1,38 @@
 """An upload on its way in: its type is checked, then it is spooled, to memory while small and to a nameless file after.
 
+All uploads and exports share one bound of memory. An upload whose reading has no room yet waits, without a thread.
 How much may come is counted by `service.api.middleware.request_limits.RequestLimits`; of a body in gzip, what it
 unpacks to is counted here, so that a small body cannot become a large file.
 """
 
+import asyncio
+import logging
+import os
+import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from gzip import BadGzipFile, GzipFile
 from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
-from typing import Annotated, Any, BinaryIO, Literal, cast
+from typing import Annotated, Any, BinaryIO, Final, Literal, cast
+from uuid import UUID
 
 from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from service.api.auth import Caller
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.journal import RowsOverLimit
+from service.workflows.admission.admission import MemoryFull
+from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
+from service.workflows.model.errors import Busy, InvalidRequest
+from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
+
+log = logging.getLogger("sparing.uploads")
 
 CONTENT_TYPES = (
     "text/csv",
@@ -28,8 +40,13 @@ CONTENT_TYPES = (
     "application/vnd.apache.parquet",
     "application/vnd.apache.arrow.stream",
 )
-MEMORY_BYTES_MAX = 4 * 2**20  # beyond this the spool is a file
-FLUSH_BYTES = 2**20  # one hop to a thread per so many bytes, so that no write blocks the event loop
+MEMORY_BYTES_MAX = 2**18  # beyond this the spool is a file
+FLUSH_BYTES = 2**18  # one hop to a thread per so many bytes, so that no write blocks the event loop
+PATIENCE_S: Final = 30.0
+"""How long an upload waits for memory before it is refused."""
+LOOK_EVERY_S: Final = 0.05
+_IN_TEXT: Final = CONTENT_TYPES[:2]
+_IN_COLUMNS: Final = CONTENT_TYPES[2:]
 
 
 Delimiter = Literal[",", ";", "\t", "|"]
@@ -37,39 +54,93 @@ Delimiter = Literal[",", ";", "\t", "|"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A whole body: its media type without parameters, its bytes, rewound, and its idempotency key, if it has one."""
+    """A whole body: its media type without parameters, its bytes, rewound, and its idempotency key, if it has one.
+
+    `bounds` are those of its reading, for which memory is held.
+    """
 
     content_type: str
     source: BinaryIO
     key: str | None = None
+    bounds: UploadBounds
 
 
-async def spooled(request: Request) -> AsyncIterator[Upload]:
-    """The request's body, spooled; gone when the request is over.
+async def spooled(request: Request, caller: Caller) -> AsyncIterator[Upload]:
+    """The request's body, spooled, with room to read it; gone when the request is over.
 
-    Raises a 415 refusal of its type and a 400 refusal of its key before reading anything.
+    Raises a 415 refusal of its type and a 400 refusal of its key before reading anything, InvalidRequest for a body
+    that is not whole, and Busy where uploads and exports leave no room.
     """
-    content_type, is_packed = _content_type(request), _is_packed(request)
-    key = sent_key(request) if "idempotency-key" in request.headers else None
-    with SpooledTemporaryFile(max_size=MEMORY_BYTES_MAX) as spool:
-        source = cast(BinaryIO, spool)
-        waiting: list[bytes] = []
-        size = 0
-        async for chunk in request.stream():
-            waiting.append(chunk)
-            size += len(chunk)
-            if size >= FLUSH_BYTES:
-                await run_in_threadpool(source.writelines, waiting)
-                waiting, size = [], 0
-        source.writelines(waiting)
+    async with _spooled(request, caller, CONTENT_TYPES, takes_key=True) as upload:
+        yield upload
+
+
+async def spooled_columns(request: Request, caller: Caller) -> AsyncIterator[Upload]:
+    """As `spooled`, of a Parquet file or an Arrow stream alone."""
+    async with _spooled(request, caller, _IN_COLUMNS) as upload:
+        yield upload
+
+
+@asynccontextmanager
+async def _spooled(
+    request: Request, caller: Caller, content_types: Sequence[str], *, takes_key: bool = False
+) -> AsyncIterator[Upload]:
+    content_type, is_packed = _content_type(request, content_types), _is_packed(request)
+    key = sent_key(request) if takes_key and "idempotency-key" in request.headers else None
+    transfers: Transfers = request.app.state.replica.transfers
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_room(transfers, caller.id, RECEIVING_BYTES, patience_s=0))
+        source = stack.enter_context(_spool())
+        await _receive(request, source)
+        if is_packed:
+            packed, source = source, stack.enter_context(_spool())
+            await run_in_threadpool(unpack, packed, source, bytes_max=request.app.state.upload_bytes_max)
+        body_bytes = source.seek(0, os.SEEK_END)
         source.seek(0)
-        if not is_packed:
-            yield Upload(content_type=content_type, source=source, key=key)
-            return
-        with SpooledTemporaryFile(max_size=MEMORY_BYTES_MAX) as unpacked:
-            target = cast(BinaryIO, unpacked)
-            await run_in_threadpool(unpack, source, target, bytes_max=request.app.state.upload_bytes_max)
-            yield Upload(content_type=content_type, source=target, key=key)
+        memory_bytes = transfers.reading_bytes(body_bytes=body_bytes, is_text=content_type in _IN_TEXT)
+        await stack.enter_async_context(_room(transfers, caller.id, memory_bytes, patience_s=PATIENCE_S))
+        bounds = UploadBounds(decoded_bytes=request.app.state.upload_bytes_max, memory_bytes=memory_bytes)
+        yield Upload(content_type=content_type, source=source, key=key, bounds=bounds)
+
+
+@contextmanager
+def _spool() -> Iterator[BinaryIO]:
+    with SpooledTemporaryFile(max_size=MEMORY_BYTES_MAX) as spool:
+        yield cast(BinaryIO, spool)
+
+
+async def _receive(request: Request, target: BinaryIO) -> None:
+    """The whole body, rewound. Raises InvalidRequest for one that is not as long as declared."""
+    waiting: list[bytes] = []
+    size = taken = 0
+    async for chunk in request.stream():
+        waiting.append(chunk)
+        size += len(chunk)
+        taken += len(chunk)
+        if size >= FLUSH_BYTES:
+            await run_in_threadpool(target.writelines, waiting)
+            waiting, size = [], 0
+    target.writelines(waiting)
+    target.seek(0)
+    declared = request.headers.get("content-length", str(taken))
+    if not declared.isdigit() or int(declared) != taken:
+        raise InvalidRequest.of("body", "is not as long as the request says")
+
+
+@asynccontextmanager
+async def _room(transfers: Transfers, principal: UUID, held_bytes: int, *, patience_s: float) -> AsyncIterator[None]:
+    """Hold so many bytes, once there is room. Raises Busy where none comes in time."""
+    give_up_at = time.monotonic() + patience_s
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(transfers.holding(principal, held_bytes))
+                break
+            except MemoryFull:
+                if time.monotonic() >= give_up_at:
+                    raise Busy from None
+            await asyncio.sleep(LOOK_EVERY_S)
+        yield
 
 
 def unpack(source: BinaryIO, target: BinaryIO, *, bytes_max: int) -> None:
@@ -78,6 +149,7 @@ def unpack(source: BinaryIO, target: BinaryIO, *, bytes_max: int) -> None:
         with GzipFile(fileobj=source, mode="rb") as packed:
             while piece := packed.read(FLUSH_BYTES):
                 if target.tell() + len(piece) > bytes_max:
+                    log.warning("an upload of more than %d unpacked bytes was refused", bytes_max)
                     raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                 target.write(piece)
     except (BadGzipFile, EOFError, zlib.error) as error:
@@ -98,12 +170,32 @@ class UploadOptions:
             " individual as many as fit."
         ),
     ] = "refuse"
+    unknown_individuals: Annotated[
+        UnknownIndividuals,
+        Query(
+            description="For rows of events whose key is no individual's: what the table declares, or leave them out"
+            " and count them."
+        ),
+    ] = "as_declared"
+    duplicates: Annotated[
+        Duplicates,
+        Query(
+            description="For rows with the key and the stored values of an earlier row: keep and count them, drop and"
+            " count them, or refuse the upload."
+        ),
+    ] = "keep"
 
 
 Options = Annotated[UploadOptions, Depends()]
 
 REPEATED = "Idempotent-Replayed"
 """The response header of an upload that an earlier request has stored."""
+
+
+def _body(content_types: Sequence[str]) -> dict[str, Any]:
+    schema = {"type": "string", "format": "binary"}
+    return {"required": True, "content": {each: {"schema": schema} for each in content_types}}
+
 
 UPLOAD_BODY: dict[str, Any] = {
     "parameters": [
@@ -115,13 +207,12 @@ UPLOAD_BODY: dict[str, Any] = {
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
         }
     ],
-    "requestBody": {
-        "required": True,
-        "content": {each: {"schema": {"type": "string", "format": "binary"}} for each in CONTENT_TYPES},
-    },
+    "requestBody": _body(CONTENT_TYPES),
 }
+FILE_BODY: dict[str, Any] = {"requestBody": _body(_IN_COLUMNS)}
 
 Spooled = Annotated[Upload, Depends(spooled)]
+SpooledColumns = Annotated[Upload, Depends(spooled_columns)]
 
 
 def _is_packed(request: Request) -> bool:
@@ -131,11 +222,11 @@ def _is_packed(request: Request) -> bool:
     return encoding != "identity"
 
 
-def _content_type(request: Request) -> str:
+def _content_type(request: Request, content_types: Sequence[str]) -> str:
     header = Message()
     header["content-type"] = request.headers.get("content-type", "")
     charset = header.get_content_charset("utf-8")
-    if header.get_content_type() not in CONTENT_TYPES or charset not in {"utf-8", "utf8", "us-ascii"}:
-        accepted = ", ".join(CONTENT_TYPES)
+    if header.get_content_type() not in content_types or charset not in {"utf-8", "utf8", "us-ascii"}:
+        accepted = ", ".join(content_types)
         raise Refusal("unsupported-media-type", f"Send one of {accepted}, in UTF-8.", headers={"Accept": accepted})
     return header.get_content_type()

@@ -1,7 +1,8 @@
-"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`."""
+"""The command line of `sparing`: `serve`, `migrate`, `doctor`, `backup`, `restore`, `demo`, `audit`, and groups."""
 
 import json
 import os
+import sys
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
+from service.cli.audit import audit
+from service.cli.backup import backup, restore
+from service.cli.doctor import doctor
 from service.cli.keys import keys
 from service.cli.ledger import ledger
 from service.cli.options import Home, existing_settings_of, fail, settings_of
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
+app.command()(audit)
+app.command()(doctor)
+app.command()(backup)
+app.command()(restore)
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,16 +99,18 @@ def migrate(
     home: Home = None,
     folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
 ) -> None:
-    """Bring the database to the newest schema."""
+    """Bring the database to the newest schema, and say what was done."""
     from service.run.home import servers_of
     from service.store.postgres.registrations import migrate as run_migrations
 
     settings = settings_of(home)
+    tell = partial(print, flush=True, file=sys.stdout)
+    run = partial(run_migrations, folder=folder or settings.migrations, tell=tell)
     if settings.database_url is not None:
-        run_migrations(settings.database_url, folder=folder or settings.migrations)
+        run(settings.database_url, wait_s=settings.start_timeout_ms / 1000)
         return
     with servers_of(existing_settings_of(home)) as servers:
-        run_migrations(servers.database_url, folder=folder or settings.migrations)
+        run(servers.database_url)
 
 
 @app.command()
@@ -187,4 +197,11 @@ def main() -> None:
 
         if not isinstance(error, (*known_failures(), SettingsError)):
             raise
-        fail(str(error))
+        fail(_in_one_line(error))
+
+
+def _in_one_line(error: Exception) -> str:
+    """Of the operating system's errors the words and the file, without the number that stands for the words."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
+    return str(error)

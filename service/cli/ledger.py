@@ -1,19 +1,23 @@
-"""The commands on ledgers: `sparing ledger verify | reconcile | rebuild-answer | prune`."""
+"""The commands on ledgers: `sparing ledger verify | reconcile | rebuild-answer | prune | what-if`."""
 
 import math
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Optional
 
 import typer
 
 from service.cli.options import Home, fail, opened_service
+from service.cli.progress import ProgressLines
+from service.cli.what_if import what_if
 
 __all__ = ["ledger"]
 
-ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer, prune.")
+ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer, prune, what-if.")
+ledger.command("what-if")(what_if)
 
 
 @ledger.command()
@@ -21,9 +25,10 @@ def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
     from service.workflows.maintenance.verify.report import verify_all
 
+    watch = partial(ProgressLines().see, unit="entries")
     with opened_service(home) as opened:
         findings = datasets = 0
-        for report in verify_all(opened.store, opened.witness):
+        for report in verify_all(opened.store, opened.witness, watch=watch):
             datasets += 1
             findings += len(report.findings)
             for finding in report.findings:

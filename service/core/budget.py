@@ -10,7 +10,6 @@ for every epsilon >= 0 and
 zCDP would be valid as well, and would buy 9 to 20 per cent less.
 """
 
-import math
 from decimal import Decimal
 from typing import Any, Final
 
@@ -62,56 +61,26 @@ def budget_units(*, epsilon: Decimal, delta: Decimal) -> int:
     The guarantee is for zeroing out one individual's record. Raises ValueError, naming the argument, unless
     0 < epsilon <= EPSILON_MAX and 0 < delta < 1.
     """
-    _refuse_outside("epsilon", epsilon, EPSILON_MAX)
-    _refuse_delta(delta)
+    if not (epsilon.is_finite() and 0 < epsilon <= EPSILON_MAX):
+        raise ValueError(f"epsilon must be above 0 and at most {EPSILON_MAX}, got {epsilon}")
+    refuse_delta(delta)
     low, high = 0, LIMIT_UNITS_MAX + 1  # low is certified; high is not, or not allowed
     while high - low > 1:
         middle = (low + high) // 2
-        if _certified(epsilon, middle, delta):
+        if is_certified(epsilon, middle, delta):
             low = middle
         else:
             high = middle
     return low
 
 
-def mu_of_units(units: int) -> float:
-    """The mu of GDP that a total of `units` stands for, sqrt(2 rho), rounded up.
-
-    Raises ValueError for negative units.
-    """
-    if units < 0:
-        raise ValueError(f"units must not be negative, got {units}")
-    return math.nextafter(float(_mu(units)), math.inf) if units > 0 else 0.0
+def is_certified(epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
+    """Whether a total of `units` is (epsilon, delta)-DP, with a margin. Raises ValueError for a negative epsilon."""
+    return bool(delta_of_mu(epsilon, mu_of_units_exactly(units)) * _MARGIN <= _REALS.mpf(str(delta)))
 
 
-def epsilon_of_units(units: int, delta: Decimal) -> float:
-    """The epsilon that a limit of `units` promises at this delta: certified, and at most a 1e-12th above the least one.
-
-    `units` may exceed LIMIT_UNITS_MAX, for statements about groups. Raises ValueError for negative units or a delta
-    outside (0, 1).
-    """
-    if units < 0:
-        raise ValueError(f"units must not be negative, got {units}")
-    _refuse_delta(delta)
-    if _certified(0.0, units, delta):
-        return 0.0
-    low, high = 0.0, 1.0
-    while not _certified(high, units, delta):
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if _certified(middle, units, delta):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _certified(epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-    return bool(delta_of_mu(epsilon, _mu(units)) * _MARGIN <= _REALS.mpf(str(delta)))
-
-
-def _mu(units: int) -> Real:
+def mu_of_units_exactly(units: int) -> Real:
+    """The mu of GDP that a total of `units` stands for, sqrt(2 rho), to 100 digits."""
     return _REALS.sqrt(_REALS.mpf(2 * units) / UNITS_PER_RHO)
 
 
@@ -120,11 +89,7 @@ def _phi(x: Real) -> Real:
     return _REALS.erfc(-x / _REALS.sqrt(2)) / 2
 
 
-def _refuse_delta(delta: Decimal) -> None:
+def refuse_delta(delta: Decimal) -> None:
+    """Raise ValueError unless 0 < delta < 1."""
     if not (delta.is_finite() and 0 < delta < 1):
         raise ValueError(f"delta must be above 0 and below 1, got {delta}")
-
-
-def _refuse_outside(name: str, value: Decimal, highest: int) -> None:
-    if not (value.is_finite() and 0 < value <= highest):
-        raise ValueError(f"{name} must be above 0 and at most {highest}, got {value}")

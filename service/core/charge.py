@@ -3,8 +3,7 @@
 Feldman and Zrnic (2021), Example 2.6: a query whose vector for an individual is v, answered with noise N(0, sigma^2 I),
 costs that individual rho = ||v||^2 / (2 sigma^2). Here ||v||^2 is an integer (the vector is on the grid) and sigma is a
 double, that is a fraction, so that the price of one squared step is a fraction too and its ceiling is a matter of
-integers. A float product with a safety factor would be simpler and would charge a unit too much whenever the exact
-charge is a whole number, which for whole sigmas is often: a limit of exactly k charges would then buy k - 1 answers.
+integers.
 
 The ledger's unit is 2^-40 of zCDP rho, in int64. Binary floats cannot hold a budget: six charges of 0.01 add up to
 0.060000000000000005. Integers add exactly in any order, so that spent + charge <= limit means what it says. Charges are
@@ -30,6 +29,8 @@ _SATURATED: Final = 2.0**62 * (1 + 2.0**-49)
 _HALF_OFF: Final = 2**50
 """Below this, an estimate is off by less than a half, and the nearest integer to it by less than one."""
 _OFF_MAX: Final = 2.0**12
+_DEAR: Final = 2**11
+"""Of a dearer squared step no limit buys 2^50, and of a cheaper one 2^10 times the price fits 128 bits."""
 _DENOMINATOR_NARROW: Final = 2**62
 _WORD: Final = 2**64
 _HALF_BITS, _HALF = np.uint64(32), np.uint64(2**32 - 1)
@@ -52,7 +53,7 @@ def charge_units(
     largest = int(norms_squared.max(initial=0)) if norm_squared_max is None else norm_squared_max
     if norms_squared.min(initial=0) < 0 or norms_squared.max(initial=0) > largest:
         raise ValueError("a squared norm must not be negative, nor above the largest")
-    if largest * price <= 1:
+    if largest * price.numerator <= price.denominator:
         return np.greater(norms_squared, 0).astype(np.int64)
     estimates = norms_squared.astype(np.float64)
     estimates *= float(price)
@@ -64,15 +65,36 @@ def charge_units(
     return np.minimum(charges, CHARGE_UNITS_MAX, out=charges)
 
 
+def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squared_max: int) -> NDArray[np.int64]:
+    """The largest squared norm, at most `norm_squared_max`, whose charge fits each room: `charge_units` inverted.
+
+    `room_units` (k,) int64. Returns (k,) int64 squared grid steps: floor(room * 2 sigma^2 / 2^40), by the charges,
+    which increase with the norm. Raises ValueError for a negative room, and as `charge_units`.
+    """
+    if room_units.min(initial=0) < 0:
+        raise ValueError("a room must not be negative")
+    price = _price_of_one(sigma_steps)
+    estimates = room_units / float(price)
+    norms = np.rint(np.minimum(estimates, norm_squared_max)).astype(np.int64)
+    if price.numerator > _DEAR * price.denominator or norm_squared_max < _HALF_OFF:  # off by less than a half
+        return norms - (charge_units(norms, sigma_steps, norm_squared_max=norm_squared_max) > room_units)
+    room = room_units.view(np.uint64)
+    norms += np.rint(_quotients(*_excess(room, norms.view(np.uint64), price), price.numerator)).astype(np.int64)
+    norms += np.right_shift(_excess(room, norms.view(np.uint64), price)[0].view(np.int64), 63)
+    return np.where(
+        estimates > norm_squared_max * (1 + 2.0**-49), norm_squared_max, np.minimum(norms, norm_squared_max)
+    )
+
+
 def wide_rounds(norm_squared_max: int, sigma_steps: float) -> int:
     """How often 128 bits are needed to charge a norm up to the largest: 0, 1 or 2, a public fact of a query.
 
     Each time takes three times as long as a charge that needs none. Raises ValueError for a sigma out of range.
     """
     price = _price_of_one(sigma_steps)
-    if norm_squared_max * price >= _HALF_OFF:
+    if norm_squared_max * price.numerator >= _HALF_OFF * price.denominator:
         return 2
-    return int(norm_squared_max * price > 1 and price.denominator >= _DENOMINATOR_NARROW)
+    return int(norm_squared_max * price.numerator > price.denominator >= _DENOMINATOR_NARROW)
 
 
 def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
@@ -147,13 +169,19 @@ def _widely(
     charges = np.rint(np.minimum(estimates, _SATURATED)).astype(np.int64)
     norms = norms_squared.view(np.uint64)
     if rounds > 1:
-        high, low = _excess(charges.view(np.uint64), norms, price)
-        high += low >> np.uint64(63)  # the low word is read as signed: of a small excess no digit is lost
-        quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(price.denominator)
-        charges -= np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
+        charges -= np.rint(_quotients(*_excess(charges.view(np.uint64), norms, price), price.denominator)).astype(
+            np.int64
+        )
     high, _ = _excess(charges.view(np.uint64), norms, price)
     charges -= np.right_shift(high.view(np.int64), 63)
     return charges
+
+
+def _quotients(high: Words, low: Words, divisor: int) -> NDArray[np.float64]:
+    """Signed 128-bit numbers in two words (k,), over a divisor: (k,), at most _OFF_MAX either way."""
+    high += low >> np.uint64(63)  # the low word is read as signed: of a small number no digit is lost
+    quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(divisor)
+    return np.clip(quotients, -_OFF_MAX, _OFF_MAX)
 
 
 def _excess(charges: Words, norms_squared: Words, price: Fraction) -> tuple[Words, Words]:

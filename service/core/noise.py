@@ -1,4 +1,4 @@
-"""Exact rounded Gaussian noise, round(N(0, sigma^2)) in whole grid steps, by certified Box-Muller, and its intervals.
+"""Exact rounded Gaussian noise, round(N(0, sigma^2)) in whole grid steps, by certified Box-Muller.
 
 Adding round(Z) to an integer m is rounding m + Z: the answer is a post-processing of the Gaussian mechanism, at any
 sigma and any grid, so every theorem about that mechanism holds for it. A discrete Gaussian is not (it is not
@@ -10,19 +10,11 @@ drawn first. Floats evaluate round(sigma sqrt(-2 ln U1) (cos, sin)(2 pi U2)) wit
 number undecided, the same strings are extended by fresh words and evaluated in decimal interval arithmetic until both
 numbers of the pair are decided. An undecided pair is never dropped, since that would condition its law, and never
 refined by halves, since its two numbers share their bits ("interval refining", Haney et al. 2022, arXiv 2207.13793).
-
-Intervals: round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of it, which for a continuous Z has
-probability 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring
-cells cancel. The quantile of Z alone leaves the grid out, and q sigma holds floor(q sigma) steps only: said to be 95
-per cent, they are 68 at sigma 1/2 and 87 at sigma 1. Such an interval covers the sum of what was counted; it knows
-nothing of individuals left out, and nothing of what was clipped.
 """
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import lru_cache
-from math import ceil, cos, floor, isfinite, log, nextafter, pi, sin, sqrt
-from statistics import NormalDist
+from math import cos, floor, log, pi, sin, sqrt
 from typing import Final
 
 import numpy as np
@@ -50,9 +42,6 @@ _WORDS_MAX: Final = 3
 _PI: Final = Decimal(
     "3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679821480865"
 )
-# NormalDist evaluates Wichura's algorithm AS 241 (Applied Statistics 37, 1988), good to about one part in 10^16. The
-# quantile is enlarged by 64 units in the last place, so that what is said to be covered is.
-_MARGIN: Final = 1 + 2.0**-47
 
 
 class EntropyFailure(Exception):
@@ -79,28 +68,6 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
         chunk = draws[start : start + _CHUNK]
         chunk[:] = _pairs((chunk.size + 1) // 2, sigma_steps, entropy).reshape(-1)[: chunk.size]
     return draws
-
-
-def half_width_steps(sigma_steps: float, confidence: float) -> int:
-    """The least k for which the noise is within k grid steps of 0 with at least this probability.
-
-    Where k - 1 would do by less than a part in 10^14 of sigma, it may be one more. Raises ValueError unless sigma is
-    positive and finite, and the confidence above 0 and below 1.
-    """
-    if not (sigma_steps > 0 and isfinite(sigma_steps)):
-        raise ValueError(f"sigma_steps must be positive and finite, got {sigma_steps}")
-    return max(0, ceil(_quantile(confidence) * sigma_steps - 0.5))
-
-
-def sigma_steps_within(steps: int, confidence: float) -> float:
-    """The largest sigma, less a part in 10^14, at which the noise is within so many steps of 0 at this confidence.
-
-    Such that half_width_steps(sigma_steps_within(k, c), c) <= k. Raises ValueError for negative steps and for a
-    confidence that is not above 0 and below 1.
-    """
-    if steps < 0:
-        raise ValueError(f"steps must not be negative, got {steps}")
-    return nextafter((steps + 0.5) / _quantile(confidence), 0.0)
 
 
 def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
@@ -195,12 +162,3 @@ def _cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
         term = -term * angle / (order + 1)
         cosine += term
     return cosine, sine
-
-
-@lru_cache(maxsize=1024)
-def _quantile(confidence: float) -> float:
-    """An upper bound of the q for which a standard normal number is within q of 0 with this probability."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-    # 1 - confidence is exact from 1/2 up, and below that it errs by less than the step down.
-    return -_MARGIN * NormalDist().inv_cdf(nextafter(1 - confidence, 0.0) / 2)

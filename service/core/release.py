@@ -6,23 +6,19 @@ everyone else has the zero vector, adds nothing and pays nothing. Accounts are d
 in cache; the caller commits charges and answer together before the answer leaves, or takes the charges back.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched, first, is_uniform, kept, narrowest, uniform
-from service.core.charge import charge_units, worst_case_units
+from service.arrays import exact_sum, first, is_uniform, kept, narrowest, take, uniform
+from service.core.charge import charge_units, norm_within, worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.renyi_filter import Accounts
-
-__all__ = ["Contributions", "Participants", "Release", "answer", "exact_sum"]
-
-
-_HALF_BITS = 32
-_SUMMED_MAX = 2**62
+from service.core.outer_products import OuterProducts
+from service.core.renyi_filter import Accounts, Touched
+from service.core.shortening import shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +35,7 @@ class Contributions:
     touched: Touched
     norms_squared: NDArray[np.int64]  # (p,) squared grid steps, positive where touched, and in range elsewhere too
     dimension: int
-    owners: NDArray[np.int64] | None  # (m,) entry e is of place owners[e]; None: one entry each, in order
+    owners: NDArray[np.int64] | None  # (m,) entry e is of place owners[e], not decreasing; None: one entry each
     coordinates: NDArray[np.int64]  # (m,) in [0, dimension) where touched
     values: NDArray[np.int64]  # (m,) grid steps
     one_norm: bool = False
@@ -69,6 +65,24 @@ class Contributions:
         else:
             np.add.at(total, kept(entries, self.coordinates), kept(entries, self.values))
 
+    def shortened(self, places: NDArray[np.int64], norms_squared_max: NDArray[np.int64]) -> Self:
+        """The block with the vectors at `places` (k,), each beyond its bound (k,), scaled and truncated to within it.
+
+        Feldman and Zrnic (2021), Algorithm 3. For m entries at most sqrt(2 room m) / sigma_steps of rho and a unit stay
+        unused: truncation takes sqrt(m) steps at most.
+        """
+        values, norms = self.values.copy(), self.norms_squared.copy()
+        if self.owners is None:
+            entries, firsts = places, np.arange(places.size)
+        else:
+            entries = np.flatnonzero(np.bincount(places, minlength=norms.size)[self.owners])
+            firsts = np.searchsorted(self.owners[entries], places)
+        values[entries], norms[places] = shortened(values[entries], firsts, norms_squared_max)
+        return replace(self, values=values, norms_squared=norms, one_norm=False)
+
+
+Block = Contributions | OuterProducts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Participants:
@@ -78,6 +92,8 @@ class Participants:
     active: NDArray[np.bool_]  # (p,) False where not touched; no other is charged
     norms_squared: NDArray[np.integer[Any]]  # (p,) squared grid steps, as narrow as the largest norm needs
     count: int  # of the individuals touched
+    asked: NDArray[np.integer[Any]] | None = None  # (p,) under the clip rule the norms before it, as narrow
+    one_norm: bool = False  # by the query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,62 +108,84 @@ class Release:
     charged_units: int
 
 
-def answer(
-    contributions: Iterable[Contributions],
-    accounts: Accounts,
-    *,
-    dimension: int,
-    sigma_steps: float,
-    norm_squared_max: int,
-    entropy: Entropy,
-) -> Release:
-    """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each of the `dimension` coordinates.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The terms of a query, all public: `sigma_steps` in grid steps, and a squared norm that no vector exceeds.
 
-    `sigma_steps` in grid steps, `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots, no
-    squared norm above `norm_squared_max`. Every active individual is debited its charge, so that the transcript is
-    B-zCDP and sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises
-    ValueError before reading any contribution when sigma or the dimension is out of range, and for blocks that do not
-    fit the query or each other; blocks before such a one stay debited.
+    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to what is left.
     """
-    values = rounded_gaussian(dimension, sigma_steps, entropy)
-    blocks, one_norm, touched, charged, units = [], True, 0, 0, 0
-    narrow = narrowest(norm_squared_max)
-    for block in _in_order(contributions, dimension):
-        charges = _charges(block, sigma_steps, norm_squared_max)
-        active = accounts.active(block.touched, charges)
-        block.add_to(values, active)
-        debited = accounts.debit(block.touched, active, charges)
-        norms = block.norms_squared if block.one_norm else block.norms_squared.astype(narrow)
-        count, active_count = block.touched.count, int(np.count_nonzero(active))
-        blocks.append(Participants(touched=block.touched, active=active, norms_squared=norms, count=count))
-        one_norm = one_norm and block.one_norm
-        touched, charged = touched + count, charged + active_count
-        units += first(charges) * active_count if block.one_norm else exact_sum(debited)
+
+    dimension: int
+    sigma_steps: float
+    norm_squared_max: int
+    shortens: bool = False
+
+
+def answer(
+    contributions: Iterable[Block],
+    accounts: Accounts,
+    terms: Terms,
+    *,
+    entropy: Entropy,
+    dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
+) -> Release:
+    """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
+
+    `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots; under the drop rule `dropped` gives
+    a positive number, by place of a block, where one was left out before. Every active individual is debited
+    its charge, so that the transcript is B-zCDP and sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7;
+    Koskela et al. 2023, Theorem 12). Raises ValueError before reading any contribution when sigma or the dimension is
+    out of range, and for blocks that do not fit the query or each other; blocks before such a one stay debited.
+    """
+    values = rounded_gaussian(terms.dimension, terms.sigma_steps, entropy)
+    parts = [
+        _participate(block, accounts, terms, values, None if dropped is None else dropped(block.touched))
+        for block in _in_order(contributions, terms.dimension)
+    ]
+    blocks, charged = tuple(block for block, _, _ in parts), sum(count for _, count, _ in parts)
     return Release(
         values=values,
-        blocks=tuple(blocks),
-        one_norm=one_norm,
+        blocks=blocks,
+        one_norm=all(block.one_norm for block in blocks),
         charged_count=charged,
-        left_out_count=touched - charged,
-        charged_units=units,
+        left_out_count=sum(block.count for block in blocks) - charged,
+        charged_units=sum(units for _, _, units in parts),
     )
 
 
-def exact_sum(units: NDArray[np.int64]) -> int:
-    """The sum of non-negative `units` (n,) as a Python int: many near 2^62 do not fit 64 bits."""
-    if int(units.max(initial=0)) * units.size < _SUMMED_MAX:
-        return int(units.sum())
-    return (int((units >> _HALF_BITS).sum()) << _HALF_BITS) + int((units & (2**_HALF_BITS - 1)).sum())
+def _participate(
+    block: Block, accounts: Accounts, terms: Terms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
+) -> tuple[Participants, int, int]:
+    """Charge the active of a block and add their vectors to `values`; how many they are, and their units together."""
+    sigma_steps, most, places = terms.sigma_steps, terms.norm_squared_max, block.touched.size
+    if block.one_norm:  # and one charge by the query, worked out once
+        charges = uniform(worst_case_units(first(block.norms_squared), sigma_steps), places)
+    else:
+        charges = charge_units(block.norms_squared, sigma_steps, norm_squared_max=most)
+    active = accounts.active(block.touched, charges, dropped)
+    norms, asked, narrow = block.norms_squared, None, narrowest(most)
+    if terms.shortens:
+        asked = norms.astype(narrow)
+        may_take_part = accounts.active(block.touched, uniform(0, places), dropped)
+        short = np.flatnonzero(np.greater(may_take_part, active))
+        room = take(accounts.room[block.touched.index], short)
+        block = block.shortened(short, norm_within(room, sigma_steps, norm_squared_max=most))
+        charges = np.array(charges)
+        charges[short] = charge_units(take(block.norms_squared, short), sigma_steps, norm_squared_max=most)
+        active[short] = take(block.norms_squared, short) > 0
+        norms = block.norms_squared * active
+    block.add_to(values, active)
+    debited = accounts.debit(block.touched, active, charges)
+    charged, touched = int(np.count_nonzero(active)), block.touched
+    units = first(charges) * charged if block.one_norm else exact_sum(debited)
+    one, norms = block.one_norm, norms if block.one_norm else norms.astype(narrow)
+    told = Participants(
+        touched=touched, active=active, norms_squared=norms, count=touched.count, asked=asked, one_norm=one
+    )
+    return told, charged, units
 
 
-def _charges(block: Contributions, sigma_steps: float, norm_squared_max: int) -> NDArray[np.int64]:
-    """The charge by place of the block (p,); a charge that is one by the query is worked out once."""
-    if block.one_norm:
-        return uniform(worst_case_units(first(block.norms_squared), sigma_steps), block.touched.size)
-    return charge_units(block.norms_squared, sigma_steps, norm_squared_max=norm_squared_max)
-
-
-def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterator[Contributions]:
+def _in_order(contributions: Iterable[Block], dimension: int) -> Iterator[Block]:
     """The blocks, refused if an individual could be in two of them: each would be let through on the same balance."""
     end = 0
     for block in contributions:

@@ -1,19 +1,78 @@
-"""The individual filter: each has a limit, and one that cannot pay for a query is left out of it (the skip rule).
+"""The individual filter: each has a limit, and one that cannot pay for a query is left out of it.
 
 Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only
 while its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is
 B-zCDP for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being
-Gaussian. A paused individual is left out as well, whatever is left; the limit, and so the promise, stays B.
+Gaussian. That is the skip rule. Under the drop rule, whose active set is the S_t of Corollary 4.7, an individual that
+was left out once is left out of every later query too: fewer take part, so that the same sums of charges stay within B.
+Both decide from the individual's own record and the answers so far alone. A paused individual is left out as well,
+whatever is left; the limit, and so the promise, stays B.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched, first, is_uniform
+from service.arrays import compress, first, is_uniform
 from service.core.charge import LIMIT_UNITS_MAX
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The individuals of a block that a query touches: slots by place (p of them), and which of these are touched.
+
+    A list of slots where these are few, a stretch of slots where many. Arrays "by place" have one element for each
+    listed slot, or for each slot of the stretch; elements at places that are not marked mean nothing. Over a stretch
+    every operation is one pass through memory in order, and no list of slots is ever made. The form of a block decides
+    about time alone (tests/laws/test_forms.py).
+
+    `index` is a strictly increasing list of slots (p,) int64, or a slice of p slots with step 1; `marks` (p,) are True
+    at the touched ones, and None where all of a list are. Raises IndexError for slots out of order or below zero,
+    ValueError for marks of another shape or type, and for a stretch without marks.
+    """
+
+    index: NDArray[np.int64] | slice
+    marks: NDArray[np.bool_] | None = None
+    size: int = field(init=False)  # places
+    begin: int = field(init=False)  # the first slot that a place is for; 0 without places
+    end: int = field(init=False)  # the slot after the last; 0 without places
+
+    def __post_init__(self) -> None:
+        """Refuse slots of which one could be charged twice: a repeated one would be let through on the same balance."""
+        index = self.index
+        if isinstance(index, slice):
+            if self.marks is None or index.step is not None or not 0 <= index.start <= index.stop:
+                raise ValueError("a stretch has a start, a stop and marks")
+            begin, end, size = index.start, index.stop, index.stop - index.start
+        else:
+            size = index.size
+            begin, end = (int(index[0]), int(index[-1]) + 1) if size > 0 else (0, 0)
+            if begin < 0 or not (index[1:] > index[:-1]).all():
+                raise IndexError("slots must be strictly increasing and not negative")
+        if self.marks is not None and (self.marks.shape != (size,) or self.marks.dtype != np.bool_):
+            raise ValueError("one mark for each place")
+        for name, value in (("size", size), ("begin", begin), ("end", end)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def count(self) -> int:
+        """The number of slots that are touched."""
+        return self.size if self.marks is None else int(np.count_nonzero(self.marks))
+
+    def among(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of the places `which` (p,) that are touched, (p,)."""
+        return which if self.marks is None else np.logical_and(which, self.marks)
+
+    def slots(self, which: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The touched slots, or those of the places `which` (p,): strictly increasing."""
+        marks = self.marks if which is None else which
+        if not isinstance(self.index, slice):
+            return self.index if marks is None else compress(self.index, marks)
+        slots = np.flatnonzero(np.asarray(marks))
+        slots += self.begin
+        return slots
 
 
 class FilterViolation(Exception):
@@ -85,15 +144,19 @@ class Accounts:
             object.__setattr__(part, name, getattr(self, name)[:size])
         return part
 
-    def active(self, touched: Touched, charges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def active(
+        self, touched: Touched, charges: NDArray[np.int64], dropped: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.bool_]:
         """The active individuals: spent + charge <= limit, equality included (Algorithm 2, line 3), and not paused.
 
-        `charges` (p,) by place of `touched`, units in [0, CHARGE_UNITS_MAX]. Returns (p,) booleans, False where not
-        touched. Raises IndexError for slots beyond the accounts.
+        `charges` (p,) by place of `touched`, units in [0, CHARGE_UNITS_MAX]; where `dropped` (p,) is positive, none is
+        active. Returns (p,) booleans, False where not touched. Raises IndexError for slots beyond the accounts.
         """
         self._refuse_beyond(touched)
         active: NDArray[np.bool_] = np.greater_equal(self.room[touched.index], charges)
         np.greater(active, self.paused[touched.index], out=active)  # true and not paused
+        if dropped is not None:
+            np.greater(active.view(np.uint8), dropped, out=active)  # 1 and 0
         return active if touched.marks is None else np.logical_and(active, touched.marks, out=active)
 
     def debit(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> NDArray[np.int64]:

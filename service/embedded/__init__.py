@@ -7,7 +7,7 @@ from service.embedded.lock import HomeInUseError
 from service.embedded.postgres import EmbeddedPostgres
 from service.embedded.postgres import attach as attach_postgres
 from service.embedded.process import EmbeddedServerError
-from service.embedded.servers import Servers, attach_servers, start_servers
+from service.embedded.servers import Servers, open_servers
 from service.embedded.valkey import EmbeddedValkey
 from service.embedded.valkey import attach as attach_valkey
 
@@ -18,7 +18,6 @@ __all__ = [
     "HomeInUseError",
     "Servers",
     "attach_postgres",
-    "attach_servers",
     "attach_valkey",
-    "start_servers",
+    "open_servers",
 ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from service.embedded.home import PRIVATE_ROOT, reachable
 from service.embedded.process import EmbeddedServerError, OsAccount, run_program
 
-POSTGRES_MAJOR_MIN = 15
+POSTGRES_MAJOR_MIN = 16  # the first that takes STORAGE in CREATE TABLE, which the migrations say
 SYSTEM_POSTGRES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")  # Debian's and Red Hat's places, below /
 PROBE_TIMEOUT_S = 20.0
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # the wheel's folder names
@@ -154,4 +154,4 @@ def _package_folder(name: str) -> Path | None:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None
-    return Path(spec.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0]).resolve()  # a link may lie where the account cannot go

@@ -13,6 +13,7 @@ import pwd
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,14 +91,29 @@ def reachable(path: Path, account: OsAccount) -> bool:
     return all(_may_pass(directory.stat(), account) for directory in (resolved, *resolved.parents))
 
 
+def is_shared(account: OsAccount) -> bool:
+    """Whether other programs may run as this account too."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(account.uid).pw_name == ACCOUNTS[-1]
+    return False
+
+
 def make_server_directory(path: Path, account: OsAccount | None) -> None:
     """Make a directory that only the servers' account may enter, if it is not there."""
     path.mkdir(mode=0o700, exist_ok=True)
     _give(path, account)
 
 
-def make_runtime(account: OsAccount | None) -> Path:
-    """Make a fresh directory for sockets, entered by the servers' account only, with a path short enough for them."""
+def make_runtime(account: OsAccount | None, *, before: Path | None = None) -> Path:
+    """Make a directory for sockets, entered by the servers' account only, with a path short enough for them.
+
+    It lies where it was `before`, so that a server keeps its address, unless something else is there by now.
+    """
+    if before is not None and before.name.startswith(RUNTIME_PREFIX):
+        with contextlib.suppress(OSError):
+            before.mkdir(mode=0o700)
+            _give(before, account)
+            return before
     for parent in (Path(tempfile.gettempdir()), Path("/run"), Path("/tmp"), Path("/var/tmp")):  # noqa: S108 -- mkdtemp
         short = len(os.fsencode(parent / LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX
         if short and os.access(parent, os.W_OK | os.X_OK) and (account is None or reachable(parent, account)):
@@ -121,17 +137,30 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def write_private(path: Path, text: str, account: OsAccount | None = None) -> None:
-    """Write a file that only its owner may read, whole or not at all, and durably."""
+def write_private(path: Path, text: str, account: OsAccount | None = None, *, keep: bool = False) -> None:
+    """Write a file that only its owner may read, whole or not at all, and durably. With `keep`, only where none is."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
+    with os.fdopen(descriptor, "wb", buffering=0) as file, _naming(path):
+        file.write(text.encode())
         os.fsync(descriptor)
         if account is not None:  # through the descriptor: the directory may be the account's, and names in it its play
             os.fchown(descriptor, account.uid, account.gid)
-    Path(name).replace(path)
+    if keep:
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(name)
+        Path(name).unlink()
+    else:
+        Path(name).replace(path)
     sync_directory(path.parent)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """An error of a descriptor, such as of a full disk, says which file it is about."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def sync_directory(path: Path) -> None:

@@ -1,7 +1,8 @@
 """One supervisor per server and home: a lock that the kernel drops when its holder dies.
 
 `flock` on a file, not a pid written to one: a pid can be reused, a dead holder's flock cannot.  The file's content (the
-holder's pid and where its sockets are) is a note for others, never the proof.
+holder's pid, where its sockets are, whether its server has answered) is a note for others, never the proof.  It stays
+after the holder, so that the next one makes its sockets at the same place.
 """
 
 import contextlib
@@ -34,8 +35,6 @@ class HomeInUseError(EmbeddedServerError):
         """Name the server, the directory that is taken and, when known, the process that holds it."""
         holder = "another process" if holder_pid is None else f"process {holder_pid}"
         super().__init__(f"{holder} already runs the embedded {server} of {state}; stop it first or attach to it")
-        self.state = state
-        self.server = server
         self.holder_pid = holder_pid
 
 
@@ -43,15 +42,19 @@ class HomeInUseError(EmbeddedServerError):
 class Note:
     """The facts that the holder of a lock tells others."""
 
-    pid: int
+    pid: int | None  # None: it has released the lock in order
     runtime: Path | None  # the directory of its sockets, once there is one
+    has_answered: bool = False  # its server was ready once; it may have died since
 
 
 def read_note(path: Path) -> Note | None:
-    """Return the note in a lock file; None when there is none or it is just being written."""
+    """Return the note in a lock file; None when there is none, or it is of the file that this one was copied from."""
     try:
         content = json.loads(path.read_bytes())
-        return Note(pid=content["pid"], runtime=None if content["runtime"] is None else Path(content["runtime"]))
+        if content["inode"] != path.stat().st_ino:
+            return None
+        runtime = None if content["runtime"] is None else Path(content["runtime"])
+        return Note(pid=content["pid"], runtime=runtime, has_answered=content["has_answered"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -73,17 +76,31 @@ class HomeLock:
             note = read_note(path)
             raise HomeInUseError(state, server, None if note is None else note.pid) from error
         _held.add(self._descriptor)
-        self.predecessor = read_note(path)  # the note of a holder that died without releasing
-        self.write(None)
+        self.predecessor = read_note(path)  # of the last holder; with a pid, it died without releasing
+        try:
+            self.write(None if self.predecessor is None else self.predecessor.runtime)
+        except OSError as error:
+            self._let_go()
+            raise EmbeddedServerError(f"cannot write {path}: {error.strerror}") from error
 
-    def write(self, runtime: Path | None) -> None:
+    def write(self, runtime: Path | None, *, has_answered: bool = False) -> None:
         """Leave a note with our pid and the directory of our sockets."""
-        text = json.dumps({"pid": os.getpid(), "runtime": None if runtime is None else str(runtime)})
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, text.encode(), 0)
+        self._write(Note(pid=os.getpid(), runtime=runtime, has_answered=has_answered))
+        self._runtime = runtime
 
     def release(self) -> None:
         """Let the next one in; the file stays, since removing it would let two processes lock two files."""
+        with contextlib.suppress(OSError):  # a disk may be full; the next one then ends a predecessor that is not there
+            self._write(Note(pid=None, runtime=self._runtime))
+        self._let_go()
+
+    def _write(self, note: Note) -> None:
+        runtime = None if note.runtime is None else str(note.runtime)
+        facts = {"pid": note.pid, "runtime": runtime, "has_answered": note.has_answered}
+        text = json.dumps({**facts, "inode": os.fstat(self._descriptor).st_ino})
+        os.pwrite(self._descriptor, text.encode(), 0)
+        os.ftruncate(self._descriptor, len(text))
+
+    def _let_go(self) -> None:
         _held.discard(self._descriptor)
-        os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)

@@ -5,6 +5,7 @@ kill -9, the kernel sends it SIGINT, which Postgres takes as a fast shutdown.
 """
 
 import hashlib
+import logging
 import os
 import secrets
 import shutil
@@ -21,12 +22,15 @@ from service.embedded.home import (
     PRIVATE_ROOT,
     Home,
     data_directories,
+    is_shared,
     make_server_directory,
     sync_directory,
     write_private,
 )
 from service.embedded.process import EmbeddedServerError, arguments_of, run_program
-from service.embedded.server import EmbeddedServer, end_orphans, find_running
+from service.embedded.server import EmbeddedServer, end_orphans
+
+log = logging.getLogger("sparing.servers")
 
 SERVER = "postgres"
 DATABASE = "sparing"
@@ -106,6 +110,7 @@ class EmbeddedPostgres(EmbeddedServer):
     def _prepare(self, home: Home, runtime: Path) -> Sequence[str | Path]:
         if self._is_new:
             _initialise(home, self._programs, self._data, runtime, sync=not self._throw_away)
+        self._is_new = False
         self._password = _read_password(home)
         settings = {**self._settings, "cluster_name": _mark(self._data), "unix_socket_directories": str(runtime)}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
@@ -120,30 +125,32 @@ class EmbeddedPostgres(EmbeddedServer):
         except psycopg.Error as error:
             raise EmbeddedServerError(f"the embedded Postgres of {self._path} refuses us: {error}") from error
 
+    def _is_served(self, home: Home, runtime: Path) -> bool:
+        """The server has our database, and proves that it knows our password too: scram is mutual."""
+        try:
+            self._password = _read_password(home)
+            data = _data_directory_of(_url(runtime, self._password, DATABASE))
+        except (EmbeddedServerError, psycopg.Error):
+            return False
+        return any(data.exists() and data.samefile(ours) for ours in data_directories(home.state))
+
     def _url(self) -> str:
         return self.url_of(DATABASE)
 
 
 def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home, or None when none runs.
-
-    The server has to prove itself: it knows our password (scram is mutual) and serves this home's data directory.
-    """
-    running = find_running(path, SERVER)
-    if running is None:
-        return None
-    home, runtime = running
-    try:
-        password = _read_password(home)
-        data = _data_directory_of(_url(runtime, password, MAINTENANCE_DATABASE))
-    except (EmbeddedServerError, psycopg.Error):
-        return None
-    served = any(data.exists() and data.samefile(ours) for ours in data_directories(home.state))
-    return _url(runtime, password, DATABASE) if served else None
+    """Return the URL of the server that another process runs for this home, or None when none answers."""
+    return EmbeddedPostgres(path).attach()
 
 
 def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:
     """Make a data directory with a password of its own, so that an interruption leaves none rather than half of one."""
+    if home.account is not None and is_shared(home.account):
+        log.warning(
+            "the data in %s belongs to the account nobody, which other programs may share: for one of its own, make a"
+            " system account `sparing`, and give it these files while the service is stopped",
+            home.state,
+        )
     fresh = home.state / f"{data.name}.new"
     if fresh.exists():
         shutil.rmtree(fresh)
@@ -176,15 +183,16 @@ def _await_predecessor(data: Path) -> None:
     def belongs(arguments: list[str]) -> bool:
         return leads(arguments) or any(argument.startswith(f"postgres: {mark}: ") for argument in arguments[:1])
 
-    end_orphans(belongs, leads, signal.SIGINT, what=f"cannot start on {data}", timeout_s=PREDECESSOR_TIMEOUT_S)
+    what = f"cannot start on {data}"
+    end_orphans(belongs, leads, signal.SIGINT, what=what, timeout_s=PREDECESSOR_TIMEOUT_S, leaderless=signal.SIGQUIT)
     _remove_stale_pid_file(data)
 
 
 def _remove_stale_pid_file(data: Path) -> None:
     """Remove postmaster.pid when its pid now belongs to a process that is no Postgres of this data directory.
 
-    Postgres would take such a process for a running server.  A dead pid is left to Postgres, which also looks for
-    orphaned backends in shared memory before it goes on.
+    Postgres would take such a process for a running server, and so it would a dead one that its parent has not asked
+    about yet.  With or without the file, Postgres looks for orphaned backends in shared memory before it goes on.
     """
     path = data / "postmaster.pid"
     try:
@@ -192,8 +200,6 @@ def _remove_stale_pid_file(data: Path) -> None:
     except FileNotFoundError:
         return
     arguments = arguments_of(int(first)) if first.isdigit() else []
-    if first.isdigit() and not arguments:
-        return
     if arguments and _is_postgres_of(int(first), arguments, data):
         raise EmbeddedServerError(f"process {first}, which we did not start, runs Postgres on {data}; stop it first")
     path.unlink()

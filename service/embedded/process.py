@@ -1,7 +1,7 @@
 """Child processes that cannot outlive us, and a look at the processes that are already there.
 
 Linux only: `prctl(PR_SET_PDEATHSIG)` makes the kernel signal a child when the *thread* that created it ends, hence the
-rule that servers start in the main thread, and /proc tells which process is which.
+rule that servers start in the main thread or in one that ends after them, and /proc tells which process is which.
 """
 
 import os
@@ -30,9 +30,14 @@ class OsAccount:
     gid: int
 
 
-def require_main_thread() -> None:
-    """Raise EmbeddedServerError outside the main thread, whose end would take the servers down."""
-    if threading.current_thread() is not threading.main_thread():
+class LastingThread(threading.Thread):
+    """A thread that ends after the servers that it starts."""
+
+
+def require_lasting_thread() -> None:
+    """Raise EmbeddedServerError in a thread whose end would take the servers down."""
+    thread = threading.current_thread()
+    if thread is not threading.main_thread() and not isinstance(thread, LastingThread):
         raise EmbeddedServerError(
             "embedded servers must be started in the main thread: they end together with the thread that started them"
         )
@@ -46,7 +51,7 @@ def start_child(
     The kernel sends it `death_signal` when we end, however we end.  A session of its own keeps a terminal's Ctrl-C for
     us, so that the servers are still there while we finish.  Raises EmbeddedServerError.
     """
-    require_main_thread()
+    require_lasting_thread()
     uid, gid = (-1, -1) if account is None else (account.uid, account.gid)
     facts = map(str, (os.getpid(), int(death_signal), uid, gid))
     launcher: list[str | Path] = [sys.executable, "-I", "-S", LAUNCHER, *facts]

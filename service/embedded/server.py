@@ -1,7 +1,9 @@
 """The life of an embedded server: lock, predecessor, directory of sockets, log, launch, readiness, stop."""
 
 import os
+import shutil
 import subprocess
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,17 +14,27 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from service.embedded.home import PRIVATE_ROOT, Home, find_home, make_runtime, open_home, open_log, remove_runtime
-from service.embedded.lock import HomeLock, read_note
-from service.embedded.process import EmbeddedServerError, processes_where, require_main_thread, start_child, stop_child
+from service.embedded.lock import HomeInUseError, HomeLock, Note, read_note
+from service.embedded.process import (
+    EmbeddedServerError,
+    processes_where,
+    require_lasting_thread,
+    start_child,
+    stop_child,
+)
 
 POLL_S = 0.005
+OPEN_POLL_S = 0.05
+ABSENT_S = 0.5  # how long a server that has answered before may be silent before a command gives up
 LOG_BYTES_SHOWN = 2000
+FREE_BYTES_MIN = 2**20  # with less a disk counts as full
 
 
 class EmbeddedServer(ABC):
     """The embedded server of a home; a context manager that starts and stops it.
 
-    A subclass says how its program is found, prepared and asked.
+    It is ours once it is launched, or another process's that we attach to. A subclass says how its program is found,
+    prepared and asked.
     """
 
     title: ClassVar[str]  # in messages
@@ -37,53 +49,121 @@ class EmbeddedServer(ABC):
         self._private_root = private_root
         self._runtime = Path()
         self._supervision: Supervision | None = None
+        self._is_attached = False
+        self._lock = threading.Lock()  # around what begins or ends the child
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this object launched the server and has not stopped it."""
+        return self._supervision is not None
 
     def start(self) -> str:
         """Start the server and return its URL: `launch`, then `ready`, and what they raise."""
         self.launch()
         return self.ready()
 
+    def open(self, *, start_timeout_s: float) -> None:
+        """Attach to the server that another process runs, or launch it where none does; then call `ready`.
+
+        A server that another process is starting is waited for, and one that has answered before for half a second.
+        Raises EmbeddedServerError when it does not answer in that time, and what `launch` does.
+        """
+        begin = time.monotonic()
+        while self.attach() is None:
+            try:
+                self.launch()
+            except HomeInUseError as error:
+                note = find_note(self._path, self.server)
+                has_answered = note is not None and note.has_answered
+                if time.monotonic() - begin > (ABSENT_S if has_answered else start_timeout_s):
+                    raise EmbeddedServerError(self._absence(error.holder_pid)) from error
+            else:
+                return
+            time.sleep(OPEN_POLL_S)
+
+    def attach(self) -> str | None:
+        """The URL of the server that another process runs for this home; None unless one answers and proves to be it.
+
+        The server has to know our password, and to serve this home's directory.
+        """
+        running = find_running(self._path, self.server)
+        if running is None or not self._is_served(*running):
+            return None
+        self._runtime = running[1]
+        self._is_attached = True
+        return self._url()
+
     def launch(self) -> None:
         """Have the server begin to start; files that a first start needs are made.
 
         Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
-        in the main thread.
+        in the main thread, or in one that ends later than the server.
         """
-        require_main_thread()
+        require_lasting_thread()
         if self._supervision is not None:
             raise EmbeddedServerError(f"the embedded {self.title} of {self._path} has been started already")
-        home = open_home(self._path, private_root=self._private_root)
-        supervision = Supervision(home, self.server)
         try:
-            self._choose_program(home)
-            self._end_predecessor(supervision.predecessor_runtime)
-            self._runtime = supervision.open_runtime()
-            supervision.launch(self._prepare(home, self._runtime), death_signal=self.death_signal)
-        except BaseException:
-            supervision.close(self.stop_steps)
-            raise
+            home = open_home(self._path, private_root=self._private_root)
+            supervision = Supervision(home, self.server)
+            try:
+                self._choose_program(home)
+                self._end_predecessor(supervision.predecessor_runtime)
+                self._runtime = supervision.open_runtime()
+                supervision.launch(self._prepare(home, self._runtime), death_signal=self.death_signal)
+            except BaseException:
+                supervision.close(self.stop_steps)
+                raise
+        except OSError as error:
+            raise EmbeddedServerError(self._refusal(error)) from error
         self._supervision = supervision
+        self._is_attached = False
 
     def ready(self) -> str:
         """Wait until the launched server answers, and return its URL, which holds the password.
 
         Raises EmbeddedServerError when it does not come up, or is not the one that was launched; it is stopped then.
         """
+        if self._is_attached:
+            return self._url()
         supervision = self._supervision
         if supervision is None:
             raise EmbeddedServerError(f"the embedded {self.title} of {self._path} has not been launched")
         with ExitStack() as failing:
             failing.callback(self.stop)
-            supervision.await_ready(self._answers, timeout_s=self.start_timeout_s)
-            self._prove()
+            self._await_ready(supervision)
             failing.pop_all()
         return self._url()
 
+    def wait(self) -> str:
+        """Wait for the end of the server that is ours, and return how it ended."""
+        supervision = self._supervision
+        return "was stopped" if supervision is None else f"ended with {supervision.wait()}"
+
+    def restart(self) -> None:
+        """Start the server that is ours and has ended once more, at the same URL, and wait until it answers.
+
+        Does nothing once it is stopped. Raises EmbeddedServerError.
+        """
+        try:
+            with self._lock:
+                supervision = self._supervision
+                if supervision is None:
+                    return
+                supervision.end_child(self.stop_steps)
+                self._end_predecessor(self._runtime)
+                supervision.reopen_runtime()
+                command = self._prepare(supervision.home, self._runtime)
+                supervision.launch(command, death_signal=self.death_signal)
+        except OSError as error:
+            raise EmbeddedServerError(self._refusal(error)) from error
+        self._await_ready(supervision)
+
     def stop(self) -> None:
-        """Stop the server in order and wait for its end; does nothing when it is not running."""
-        supervision, self._supervision = self._supervision, None
-        if supervision is not None:
-            supervision.close(self.stop_steps)
+        """Stop the server in order and wait for its end; does nothing when it is not running, or not ours."""
+        with self._lock:
+            supervision, self._supervision = self._supervision, None
+            if supervision is not None:
+                supervision.close(self.stop_steps)
 
     def __enter__(self) -> Self:
         self.start()
@@ -93,6 +173,20 @@ class EmbeddedServer(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _await_ready(self, supervision: "Supervision") -> None:
+        supervision.await_ready(self._answers, timeout_s=self.start_timeout_s)
+        self._prove()
+        supervision.tell_ready()
+
+    def _absence(self, holder_pid: int | None) -> str:
+        holder = "another process" if holder_pid is None else f"process {holder_pid}"
+        log = self._path.absolute() / f"{self.server}.log"
+        return f"the embedded {self.title} of {self._path} does not answer; {holder} is to run it, and its log is {log}"
+
+    def _refusal(self, error: OSError) -> str:
+        where = f": {error.filename}" if error.filename else ""
+        return f"cannot start the embedded {self.title} of {self._path}: {error.strerror or error}{where}"
 
     @abstractmethod
     def _choose_program(self, home: Home) -> None:
@@ -115,18 +209,24 @@ class EmbeddedServer(ABC):
         """Raise EmbeddedServerError unless the server that answers is the one that was launched."""
 
     @abstractmethod
+    def _is_served(self, home: Home, runtime: Path) -> bool:
+        """Whether a server with its sockets in `runtime` takes our password and serves this home."""
+
+    @abstractmethod
     def _url(self) -> str:
         """The URL of the running server, for its client library."""
 
 
-def find_running(path: Path, server: str) -> tuple[Home, Path] | None:
-    """The places of a home and the directory of sockets that a running server's owner has noted; None for none.
-
-    A note is no proof: its writer may have died.
-    """
+def find_note(path: Path, server: str) -> Note | None:
+    """The note of the process that runs, or ran, a home's server. It is no proof: its writer may have died."""
     home = find_home(path)
-    note = None if home is None else read_note(home.state / f"{server}.lock")
-    if home is None or note is None or note.runtime is None:
+    return None if home is None else read_note(home.state / f"{server}.lock")
+
+
+def find_running(path: Path, server: str) -> tuple[Home, Path] | None:
+    """The places of a home and the directory of sockets that a running server's owner has noted; None for none."""
+    home, note = find_home(path), find_note(path, server)
+    if home is None or note is None or note.pid is None or note.runtime is None:
         return None
     return home, note.runtime
 
@@ -147,16 +247,43 @@ class Supervision:
 
     @property
     def predecessor_runtime(self) -> Path | None:
-        """The directory of the sockets of an earlier supervisor that died before it could remove them."""
+        """The directory of the sockets of the last supervisor, also where it has removed them."""
         return None if self._lock.predecessor is None else self._lock.predecessor.runtime
 
     def open_runtime(self) -> Path:
-        """Make the directory of this server's sockets and tell others where it is; removes a dead predecessor's."""
-        if self.predecessor_runtime is not None:
-            remove_runtime(self.predecessor_runtime)
-        self._runtime = make_runtime(self.home.account)
+        """Make the directory of this server's sockets and tell others where it is.
+
+        A predecessor's is removed if it died, and its place is taken: those who used that server find this one there.
+        """
+        predecessor = self._lock.predecessor
+        if predecessor is not None and predecessor.runtime is not None and predecessor.pid is not None:
+            remove_runtime(predecessor.runtime)
+        self._runtime = make_runtime(self.home.account, before=self.predecessor_runtime)
         self._lock.write(self._runtime)
         return self._runtime
+
+    def reopen_runtime(self) -> None:
+        """Make the directory of sockets once more where somebody has cleared it away. Raises EmbeddedServerError."""
+        if self._runtime is None or self._runtime.is_dir():
+            return
+        if make_runtime(self.home.account, before=self._runtime) != self._runtime:
+            raise EmbeddedServerError(f"cannot make {self._runtime} once more")
+
+    def tell_ready(self) -> None:
+        """Tell others that the server answers."""
+        self._lock.write(self._runtime, has_answered=True)
+
+    def wait(self) -> int | None:
+        """Wait for the end of the child, and return its exit status; None where none was launched."""
+        return None if self._child is None else self._child.wait()
+
+    def end_child(self, steps: Sequence[tuple[Signals, float]]) -> None:
+        """Stop the child by `steps` (signal, seconds to wait) unless it has ended, and take its exit status.
+
+        An ended child whose status nobody takes keeps its pid, and so the locks that name it.
+        """
+        if self._child is not None:
+            stop_child(self._child, steps)
 
     def launch(self, command: Sequence[str | Path], *, death_signal: Signals) -> None:
         """Start the server as our child, its output going to its log."""
@@ -175,6 +302,8 @@ class Supervision:
         deadline = time.monotonic() + timeout_s
         while not ready():
             if child.poll() is not None:
+                if shutil.disk_usage(self.home.state).free < FREE_BYTES_MIN:
+                    raise EmbeddedServerError(f"the embedded {self.server} ended: no space left at {self.home.state}")
                 raise EmbeddedServerError(f"the embedded {self.server} ended while starting:\n{self._log_tail()}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
@@ -189,8 +318,7 @@ class Supervision:
         """
         if os.getpid() != self._owner_pid:
             return
-        if self._child is not None:
-            stop_child(self._child, steps)
+        self.end_child(steps)
         if self._runtime is not None:
             remove_runtime(self._runtime)
         self._lock.release()
@@ -209,18 +337,21 @@ def end_orphans(
     *,
     what: str,
     timeout_s: float,
+    leaderless: Signals = SIGKILL,
 ) -> None:
     """Wait until no process `belongs` to a server whose owner has died; those that lead get the signal, once.
 
-    The kernel has normally sent that signal already and the server is on its way out.
+    The kernel has normally sent that signal already and the server is on its way out. Where the leader was killed, the
+    others get `leaderless`.
     """
     deadline = time.monotonic() + timeout_s
     signalled: set[int] = set()
     while remaining := processes_where(belongs):
-        for pid in set(processes_where(leads)) - signalled:
+        leaders = processes_where(leads)
+        for pid in set(leaders or remaining) - signalled:
             signalled.add(pid)
             try:
-                os.kill(pid, number)
+                os.kill(pid, number if leaders else leaderless)
             except ProcessLookupError:
                 continue
             except PermissionError as error:

@@ -9,7 +9,9 @@ from typing import Self
 
 from service.embedded import postgres, valkey
 from service.embedded.home import PRIVATE_ROOT
-from service.embedded.server import EmbeddedServer
+from service.embedded.keeper import Keeper
+
+START_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,43 +35,43 @@ class Servers:
         self.stop()
 
 
-def start_servers(
+def open_servers(
     home: Path,
     database_url: str | None,
     redis_url: str | None,
     *,
     private_root: Path = PRIVATE_ROOT,
     meanwhile: Callable[[], None] = lambda: None,
+    start_timeout_s: float = START_TIMEOUT_S,
+    failed: Callable[[str], None] | None = None,
 ) -> Servers:
-    """Start an embedded server in `home` for each URL that is None; all or none.
+    """Open an embedded server in `home` for each URL that is None: another process's, or one that is started here.
 
-    They come up beside each other, and beside `meanwhile`, which is called once they are under way. Raises
-    HomeInUseError when another process runs one of them and EmbeddedServerError when one cannot be started; call it in
-    the main thread, early, since the servers end with it.
+    Those that are started come up beside each other, and beside `meanwhile`, which is called once they are under way.
+    With `failed` they are kept running (`Keeper`), and it is called from another thread, with the reason, when one does
+    not stay alive. Raises EmbeddedServerError when one cannot be started, or is not ready within `start_timeout_s`
+    where another process starts it; call it in the main thread, early, since the servers end with it.
     """
     with ExitStack() as started:
-        database = _under_way(database_url, postgres.EmbeddedPostgres(home, private_root=private_root), started)
-        cache = _under_way(redis_url, valkey.EmbeddedValkey(home, private_root=private_root), started)
-        meanwhile()
-        return Servers(database_url=database(), redis_url=cache(), _stop=started.pop_all().close)
+        database = postgres.EmbeddedPostgres(home, private_root=private_root) if database_url is None else None
+        cache = valkey.EmbeddedValkey(home, private_root=private_root) if redis_url is None else None
+        opened = [server for server in (database, cache) if server is not None]
+        for server in opened:
+            server.open(start_timeout_s=start_timeout_s)
+            started.callback(server.stop)
+        if any(server.is_ours for server in opened):
+            meanwhile()
+        if database is not None:
+            database_url = database.ready()
+            if failed is not None:
+                _keep(Keeper(database, database_url, name="keep-postgres", failed=failed), started)
+        if cache is not None:
+            redis_url = cache.ready()
+            if failed is not None:
+                _keep(Keeper(cache, redis_url, name="keep-valkey", failed=failed), started)
+        return Servers(database_url=database_url or "", redis_url=redis_url or "", _stop=started.pop_all().close)
 
 
-def attach_servers(home: Path, database_url: str | None, redis_url: str | None) -> Servers | None:
-    """Find the embedded servers that another process runs in `home`, for each URL that is None.
-
-    Returns None unless all that are needed run; `stop` of the result leaves them running.
-    """
-    database_url = postgres.attach(home) if database_url is None else database_url
-    redis_url = valkey.attach(home) if redis_url is None else redis_url
-    if database_url is None or redis_url is None:
-        return None
-    return Servers(database_url=database_url, redis_url=redis_url, _stop=lambda: None)
-
-
-def _under_way(url: str | None, server: EmbeddedServer, started: ExitStack) -> Callable[[], str]:
-    """The wait for a server's URL: the one that was given, or that of the embedded server launched in its place."""
-    if url is not None:
-        return lambda: url
-    server.launch()
-    started.callback(server.stop)
-    return server.ready
+def _keep(keeper: Keeper, started: ExitStack) -> None:
+    keeper.open()
+    started.callback(keeper.close)

@@ -1,8 +1,9 @@
 """A real Valkey of our own, as a child process that cannot outlive us.
 
-It is a cache: nothing is written to disk, the password is new at every start, and when we die it is simply killed.
+It is a cache: nothing is written to disk, and when we die it is simply killed.
 """
 
+import re
 import secrets
 import signal
 from collections.abc import Sequence
@@ -16,10 +17,11 @@ from redis.retry import Retry
 from service.embedded.binaries import choose_valkey, valkey_candidates
 from service.embedded.home import PRIVATE_ROOT, VALKEY, Home, make_server_directory, write_private
 from service.embedded.process import EmbeddedServerError
-from service.embedded.server import EmbeddedServer, end_orphans, find_running
+from service.embedded.server import EmbeddedServer, end_orphans
 
 SERVER = "valkey"
 PASSWORD_FILE = "valkey.password"  # noqa: S105 -- the file's name
+PASSWORD_FORM = re.compile("[0-9a-f]{64}")
 SOCKET = "valkey.sock"
 CONFIGURATION = "valkey.conf"
 MEMORY_MB_MAX = 256
@@ -80,8 +82,7 @@ class EmbeddedValkey(EmbeddedServer):
 
     def _prepare(self, home: Home, runtime: Path) -> Sequence[str | Path]:
         make_server_directory(self._directory, home.account)
-        self._password = secrets.token_hex(32)
-        write_private(home.path / PASSWORD_FILE, self._password)
+        self._password = _kept_password(home.path / PASSWORD_FILE)
         # A file and not arguments: everyone on the machine can read a command line.
         lines = _configuration(self._directory, runtime, self._password, self._memory_mb_max)
         write_private(runtime / CONFIGURATION, lines, home.account)
@@ -95,25 +96,30 @@ class EmbeddedValkey(EmbeddedServer):
         if served is None or not served.samefile(self._directory):
             raise EmbeddedServerError(f"the server that answers serves {served}, not {self._directory}")
 
+    def _is_served(self, home: Home, runtime: Path) -> bool:
+        try:
+            self._password = (home.path / PASSWORD_FILE).read_text().strip()
+        except OSError:
+            return False
+        served = _directory_of(_url(runtime, self._password))
+        return served is not None and served.exists() and served.samefile(home.state / VALKEY)
+
     def _url(self) -> str:
         return _url(self._runtime, self._password)
 
 
 def attach(path: Path) -> str | None:
-    """Return the URL of the server that another process runs for this home, or None when none runs.
+    """Return the URL of the server that another process runs for this home, or None when none answers."""
+    return EmbeddedValkey(path).attach()
 
-    The server has to take our password and to have this home's directory as its own.
-    """
-    running = find_running(path, SERVER)
-    if running is None:
-        return None
-    home, runtime = running
-    try:
-        url = _url(runtime, (home.path / PASSWORD_FILE).read_text().strip())
-    except OSError:
-        return None
-    served = _directory_of(url)
-    return url if served is not None and served.exists() and served.samefile(home.state / VALKEY) else None
+
+def _kept_password(path: Path) -> str:
+    """The password of this home's server, made at its first start: who uses a server finds its successor by it."""
+    password = path.read_text().strip() if path.exists() else ""
+    if not PASSWORD_FORM.fullmatch(password):
+        password = secrets.token_hex(32)
+        write_private(path, password)
+    return password
 
 
 def _configuration(directory: Path, runtime: Path, password: str, memory_mb_max: int) -> str:

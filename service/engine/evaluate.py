@@ -6,49 +6,85 @@ tests/laws/test_separability.py). Where one block ends and the next begins depen
 decides about memory alone. Floats occur only in `service.engine.sparse_vectors`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import isqrt
 
 import numpy as np
 
-from service.core.arrays import Codes, Integers, Touched, take, uniform
-from service.core.release import Contributions
+from service.arrays import Codes, Integers, Mask, take, uniform
+from service.core.release import Block, Contributions
+from service.core.renyi_filter import Touched
 from service.engine.events import EventPage
+from service.engine.features import FeatureReader, vectors_read
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
+from service.engine.products import products
 from service.engine.rows import ChosenRows, RowView, Run, TableRows, cuts, runs
 from service.engine.selection import candidates, listings_of, selects_nulls, shortest
 from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
 from service.engine.tallies import blocks_of
 from service.engine.terms import SingleTerm, Unit
+from service.query.columns import Folded, ReaderFormula
 from service.query.conditions import All
+from service.query.gradients import rows_in_products
 from service.query.layout import BLOCK_ROWS, rows_in_run
 from service.query.plan import Count, Histogram, Plan
 from service.query.working_memory import STRETCH_ROWS
 
 
-def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
+def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = True) -> Iterator[Block]:
     """The touched individuals with their vectors in grid steps, in at least one block.
 
-    An event table's rows are summed per individual before the norm is taken. Raises BrokenInvariant, before the first
-    block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
+    An event table's rows are summed per individual before the norm is taken. Under the drop rule no query touches those
+    that have paused: to be left out would be for good. Raises BrokenInvariant, before the first block, if the plan's
+    public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
+    accounts, room_units = memory.accounts, plan.room_units
+    if not touches_paused:
+        return _only(contributions(plan, memory), lambda index: ~accounts.paused[index])
+    if room_units is not None:
+        blocks = contributions(replace(plan, room_units=None), memory)
+        return _only(blocks, lambda index: np.greater_equal(accounts.room[index], room_units))
     query = prepared(plan, memory)
     if query.is_of_events:
         count = _tallied_count(query)
         if count is not None and memory.events(plan.table).admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
-    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables)
+    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables, readers=query.readers)
+    if plan.product is not None:
+        rows_max = rows_in_products(plan.product.width)
+        vectors = vectors_read(plan.product.features, memory)
+        reader = FeatureReader(plan.product.features, plan.columns, query.tables, vectors)
+        return products(plan, plan.product, reader, _scanned(query, memory, table, rows_max=rows_max))
     listed, term = _looked_up(query, memory, table), query.alone
     if term is None:
-        chosen = (touched.slots() for _, touched in _scanned(query, memory, table)) if listed is None else [listed]
+        chosen = (
+            (touched.slots() for _, touched in _scanned(query, memory, table, rows_max=BLOCK_ROWS))
+            if listed is None
+            else [listed]
+        )
         return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
     if listed is None:
-        return (_of_one_row(query, term, view, touched) for view, touched in _scanned(query, memory, table))
+        return (
+            _of_one_row(query, term, view, touched)
+            for view, touched in _scanned(query, memory, table, rows_max=BLOCK_ROWS)
+        )
     parts = (listed[start : start + BLOCK_ROWS] for start in range(0, max(listed.size, 1), BLOCK_ROWS))
     return (_of_one_row(query, term, RowView(table, slots), Touched(slots)) for slots in parts)
+
+
+def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -> Iterator[Block]:
+    """The blocks, of which only those individuals are touched that `chosen` marks, by place (p,) of an index.
+
+    The account of a slot is that of its own individual, and is read before the block is debited: a function of its
+    record and the answers before. All of a block are looked at, exhausted, paused or not.
+    """
+    for block in blocks:
+        index = block.touched.index
+        yield replace(block, touched=Touched(index, block.touched.among(chosen(index))))
 
 
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
@@ -59,7 +95,7 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     names = frozenset(query.added)
     if not names or any(plan.columns[name].formula is not None for name in names):
         return None
-    counts_all = isinstance(plan.predicate, All) and plan.rows_kept is None and not plan.clip_binds
+    counts_all = isinstance(plan.predicate, All) and plan.rows_kept is None and not (plan.clip_binds or plan.shortens)
     term = query.terms[0]
     return (term, names) if counts_all and isinstance(term, Unit) else None
 
@@ -104,12 +140,15 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> 
     return query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
 
 
-def _scanned(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Iterator[tuple[RowView, Touched]]:
+def _scanned(
+    query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int
+) -> Iterator[tuple[RowView, Touched]]:
     """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
-    tests_presence = selects_nulls(query.plan.predicate) and not query.required
-    for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
-        stretch = slice(start, min(start + BLOCK_ROWS, memory.slots_used))
+    reads_slots = any(isinstance(column.formula, Folded | ReaderFormula) for column in query.plan.columns.values())
+    tests_presence = reads_slots or (selects_nulls(query.plan.predicate) and not query.required)
+    for start in range(0, max(memory.slots_used, 1), rows_max):
+        stretch = slice(start, min(start + rows_max, memory.slots_used))
         view, chosen = RowView(table, stretch), np.empty(stretch.stop - start, dtype=np.bool_)
         query.choose(view, chosen)
         if tests_presence:
@@ -124,8 +163,10 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
             stored=page.columns,
             columns=query.plan.columns,
             owners=page.owners,
+            first_slot=number * PAGE_SLOTS,
             individuals={name: memory.people.columns[name][slots_of_page] for name in query.own_columns},
             tables=query.tables,
+            readers=query.readers,
         )
         for rows in _event_rows(query, page, table):
             slots = take(page.owners, rows).astype(np.int64)
@@ -167,9 +208,8 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
     """The entries of an individual's rows added up, with one row's value where an individual adds once."""
     if query.counted_once is None:
         return entries
-    block, offsets = query.counted_once
-    is_once = np.isin(entries.coordinates % block, offsets)
-    values = np.where(is_once, next(term.value for term in query.terms if isinstance(term, Unit)), entries.values)
+    is_once = entries.coordinates % query.plan.layout.block == query.counted_once.offset
+    values = np.where(is_once, query.counted_once.value, entries.values)
     return Entries(owners=entries.owners, coordinates=entries.coordinates, values=values)
 
 
@@ -230,7 +270,10 @@ def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
 def _together(query: PreparedPlan, entries: Entries) -> Contributions:
     """Contributions of several entries each, none zero."""
     return entries.contributions(
-        dimension=query.plan.dimension, norm_squared_max=query.plan.clip_squared_steps, clip_binds=query.plan.clip_binds
+        dimension=query.plan.dimension,
+        norm_squared_max=query.plan.clip_squared_steps,
+        clip_binds=query.plan.clip_binds,
+        item_clips=query.item_clips,
     )
 
 

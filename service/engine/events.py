@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers
+from service.arrays import Codes, Integers
 from service.engine.inverted import Inverted, InvertedPages, Listing, is_indexed, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.engine.tallies import Tally, tally_of

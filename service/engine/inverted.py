@@ -17,7 +17,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers
+from service.arrays import Codes, Integers
 from service.query.columns import Coding, coding_of
 from service.query.schema import CategoryColumn, Column, IntegerColumn
 

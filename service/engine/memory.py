@@ -16,15 +16,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers
+from service.arrays import Codes, Integers
 from service.core.charge import LIMIT_UNITS_MAX
 from service.core.renyi_filter import Accounts
 from service.engine.events import EventPage, EventTable
 from service.engine.inverted import Built, Listing
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
-from service.query.columns import Coding, coding_of
-from service.query.schema import BudgetColumn, EventsTable, Schema, Table
+from service.engine.vectors import check_rows
+from service.query.columns import Coding, codings_of
+from service.query.schema import EventsTable, Schema
+from service.query.vector_columns import VectorCoding, vectors_of
 
 __all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "Placed"]
 
@@ -56,9 +58,11 @@ class DatasetMemory:
         self.slots_used = self.version = 0
         self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
         self.accounts, self.counters = _no_accounts(0), Counters(pages_for(slots_max) * PAGE_SLOTS)
-        self.codings: dict[str, dict[str, Coding]] = {name: _codings(table) for name, table in schema.tables.items()}
+        tables = schema.tables.items()
+        self.codings: dict[str, dict[str, Coding]] = {name: codings_of(table.columns) for name, table in tables}
+        self.vectors: dict[str, dict[str, VectorCoding]] = {name: vectors_of(table.columns) for name, table in tables}
         name = schema.individuals_name
-        self.people = People(schema.tables[name], self.codings[name])
+        self.people = People(schema.tables[name], self.codings[name], self.vectors[name])
         self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
         self._events = {
             name: EventTable(table, self.codings[name])
@@ -109,9 +113,10 @@ class DatasetMemory:
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
         """Columns of `count` NULLs: the record of an individual that is known by its events alone."""
-        return {
+        codes: dict[str, Codes] = {
             name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self.codings[table].items()
         }
+        return codes | {name: coding.missing(count) for name, coding in self.vectors[table].items()}
 
     def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
         """Put records (n of them) into empty slots and set the limits (units).
@@ -214,18 +219,17 @@ class DatasetMemory:
         """Refuse what does not fit; NULL is the largest code there is."""
         if slots.dtype != np.int64 or slots.ndim != 1 or (slots.size > 0 and slots.min() < 0):
             raise ValueError("slots must be a row of int64, none negative")
-        codings = self.codings[table]
-        if codes.keys() != codings.keys():
-            raise ValueError(f"the columns must be {', '.join(codings)}")
-        for name, column in codes.items():
-            if column.shape != slots.shape or column.dtype != codings[name].dtype:
-                raise ValueError(f"column {name} must hold one {codings[name].dtype} for each slot")
-            if column.size > 0 and int(column.max()) > codings[name].null_code:
+        codings, vectors = self.codings[table], self.vectors[table]
+        if codes.keys() != codings.keys() | vectors.keys():
+            raise ValueError(f"the columns must be {', '.join([*codings, *vectors])}")
+        for name, coding in codings.items():
+            column = codes[name]
+            if column.shape != slots.shape or column.dtype != coding.dtype:
+                raise ValueError(f"column {name} must hold one {coding.dtype} for each slot")
+            if column.size > 0 and int(column.max()) > coding.null_code:
                 raise ValueError(f"column {name} holds a code that stands for nothing")
-
-
-def _codings(table: Table) -> dict[str, Coding]:
-    return {name: coding_of(column) for name, column in table.columns.items() if not isinstance(column, BudgetColumn)}
+        for name, vector in vectors.items():
+            check_rows(name, codes[name], vector, slots.size)
 
 
 def _no_accounts(size: int) -> Accounts:

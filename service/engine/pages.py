@@ -1,10 +1,12 @@
 """The page, the unit in which everything by slot grows and is checkpointed, and two counters beside each account.
 
 They count the queries that charged an individual, and those that left it out, and are replayed from the ledger as spent
-totals are, so that counting does not read all entries. They stand here and not in the core: no charge, no limit and no
-answer depends on them. A query that touches a whole stretch is counted in one byte for each slot and counter, and the
+totals are, so that counting does not read all entries. They stand here and not in the core: no charge and no limit
+depends on them. In a dataset with the drop rule the second one decides who takes part (`have_been_left_out`); elsewhere
+no answer depends on it. A query that touches a whole stretch is counted in one byte for each slot and counter, and the
 bytes of a page are added to its totals before they overflow: adding marks to bytes takes a fifth of the time of adding
-them to wider numbers.
+them to wider numbers. The byte of those left out is never taken back to zero by that, so that it alone tells whether a
+slot was ever left out.
 """
 
 from collections.abc import Sequence
@@ -14,7 +16,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import FEW, Touched
+from service.arrays import FEW
+from service.core.renyi_filter import Touched
 from service.query.working_memory import PAGE_SLOTS
 
 __all__ = [
@@ -36,7 +39,8 @@ Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """A slot within its page is exactly a uint16."""
 _CHARGED, _LEFT_OUT = 0, 1
-_RECENT_MAX: Final = 255
+_RECENT_MAX: Final = 254
+"""A byte holds these, and one that stays."""
 _PAGES_APART: Final = 37  # pages overflow at different queries
 
 
@@ -114,16 +118,24 @@ class Counters:
 
     def charged_of(self, slots: Slots | slice) -> Counts:
         """By some slots (k,), (k,): a copy."""
-        return self._totals[_CHARGED, slots] + self._recent[_CHARGED, slots]
+        return self._of(_CHARGED, slots)
 
     def left_out_of(self, slots: Slots | slice) -> Counts:
         """By some slots (k,), (k,): a copy."""
-        return self._totals[_LEFT_OUT, slots] + self._recent[_LEFT_OUT, slots]
+        return self._of(_LEFT_OUT, slots)
+
+    def have_been_left_out(self, touched: Touched) -> NDArray[np.uint8]:
+        """Positive where a query has ever left out a place of `touched`, (p,). Raises IndexError for a slot beyond."""
+        if touched.end > self._size:
+            raise IndexError("slots must be within the counters")
+        ever: NDArray[np.uint8] = self._recent[_LEFT_OUT][touched.index]
+        return ever
 
     def set(self, slots: slice, charged: Counts | int, left_out: Counts | int) -> None:
         """Set the counters of some slots, of a load."""
-        self._totals[_CHARGED, slots], self._totals[_LEFT_OUT, slots] = charged, left_out
-        self._recent[:, slots] = 0
+        ever = np.greater(left_out, 0).astype(np.uint8)
+        self._totals[_CHARGED, slots], self._totals[_LEFT_OUT, slots] = charged, left_out - ever
+        self._recent[_CHARGED, slots], self._recent[_LEFT_OUT, slots] = 0, ever
 
     def grow(self, size: int) -> None:
         """Have counters for `size` slots: more of the room, or of a larger room."""
@@ -150,7 +162,9 @@ class Counters:
         if not isinstance(touched.index, slice):
             charged_totals, left_out_totals = self._totals  # rows: numpy picks from one without releasing the GIL
             charged_totals[touched.index[active]] += 1
-            left_out_totals[touched.index[left_out]] += 1
+            out, recent = touched.index[left_out], self._recent[_LEFT_OUT]
+            left_out_totals[out] += recent[out] > 0
+            recent[out] = np.maximum(recent[out], 1)
             return
         self._spare(touched.index)
         for number, counted in ((_CHARGED, active), (_LEFT_OUT, left_out)):
@@ -162,7 +176,15 @@ class Counters:
         for page in range(len(self._queries)):
             self._settle(page)
         self._totals[_CHARGED, touched.slots(active)] -= 1
-        self._totals[_LEFT_OUT, touched.slots(touched.among(~active))] -= 1
+        out = touched.slots(touched.among(~active))
+        are_more = self._totals[_LEFT_OUT, out] > 0
+        self._totals[_LEFT_OUT, out] -= are_more
+        self._recent[_LEFT_OUT, out] = are_more
+
+    def _of(self, number: int, slots: Slots | slice) -> Counts:
+        """One of the counters; of a slice, the slots that there are."""
+        counted: Counts = self._totals[number, : self._size][slots] + self._recent[number, : self._size][slots]
+        return counted
 
     def _spare(self, stretch: slice) -> None:
         """Have a byte left for one more query on the pages of a stretch."""
@@ -174,6 +196,9 @@ class Counters:
     def _settle(self, page: int) -> None:
         """Add the bytes of a page to its totals."""
         slots = slots_on(page)
-        self._totals[:, slots] += self._recent[:, slots]
-        self._recent[:, slots] = 0
+        charged, left_out = self._recent[:, slots]
+        ever = left_out > 0
+        self._totals[_CHARGED, slots] += charged
+        self._totals[_LEFT_OUT, slots] += left_out - ever
+        charged[:], left_out[:] = 0, ever
         self._queries[page] = 0

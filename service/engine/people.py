@@ -2,7 +2,8 @@
 
 A change is built beside what it is for and then set in its place. Few records on pages that are there already are
 written into the columns; for many, or where the columns must grow, whole new columns are built and exchanged by
-reference, so that setting them in place takes no longer for a million records than for a thousand.
+reference, so that setting them in place takes no longer for a million records than for a thousand. Vectors are always
+exchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers
+from service.arrays import Codes, Integers
 from service.engine.inverted import Built, Indexes, Listing, is_indexed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
+from service.engine.vectors import Replaced, VectorBlocks
 from service.query.columns import Coding
 from service.query.schema import CategoryColumn, Table
+from service.query.vector_columns import VectorCoding
 
 Columns = dict[str, Codes]
 Placed = tuple[Integers, Mapping[str, Codes]]
@@ -36,19 +39,23 @@ class PeopleChange:
     whole: tuple[NDArray[np.bool_], Columns] | None
     came_to: tuple[int, ...]
     indexes: Mapping[Listing, Built]
+    vectors: Mapping[str, Replaced]
 
 
 class People:
     """The records of individuals, one to a slot: `columns` by slot, and in which slots `present` there is a record.
 
-    Both are of whole pages.
+    Both are of whole pages. `vectors` are columns apart, in blocks.
     """
 
-    def __init__(self, table: Table, codings: Mapping[str, Coding]) -> None:
+    def __init__(
+        self, table: Table, codings: Mapping[str, Coding], vectors: Mapping[str, VectorCoding] | None = None
+    ) -> None:
         self._codings = codings
         self.present: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self.columns: Columns = {name: np.empty(0, dtype=coding.dtype) for name, coding in codings.items()}
         indexed = {name: column for name, column in table.columns.items() if is_indexed(column)}
+        self.vectors = {name: VectorBlocks(coding) for name, coding in (vectors or {}).items()}
         self.indexes = Indexes(codings, frozenset(indexed))
         self._categories: tuple[Listing, ...] = tuple(
             (name,) for name, column in indexed.items() if isinstance(column, CategoryColumn)
@@ -106,6 +113,7 @@ class People:
             whole=whole,
             came_to=tuple(came),
             indexes=self.indexes.built(listings, page_of, came, count=size // PAGE_SLOTS),
+            vectors={name: blocks.changed(emptied, slots, codes[name]) for name, blocks in self.vectors.items()},
         )
 
     def put(self, change: PeopleChange) -> None:
@@ -115,6 +123,8 @@ class People:
         else:
             self.present, self.columns = change.whole
         self.indexes.put(change.came_to, change.indexes)
+        for name, blocks in change.vectors.items():
+            self.vectors[name].put(blocks)
 
     def _copied(self, size: int) -> tuple[NDArray[np.bool_], Columns]:
         added = size - self.present.size
@@ -137,7 +147,7 @@ class People:
         self, emptied: Integers, slots: Integers, codes: Mapping[str, Codes], order: Integers
     ) -> Callable[[str, int], Codes]:
         """The columns of a page as they will be once records are written into them, in the `order` of their slots."""
-        slots, codes = slots[order], {name: values[order] for name, values in codes.items()}
+        slots, codes = slots[order], {name: codes[name][order] for name in self.columns}
 
         def page_of(name: str, page: int) -> Codes:
             page_codes = self.columns[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS].copy()

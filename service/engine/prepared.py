@@ -7,15 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.core.arrays import Codes, Integers, Mask, kept, take
+from service.arrays import Codes, Integers, Mask, kept, take
+from service.engine.features import vectors_read
 from service.engine.memory import DatasetMemory
-from service.engine.rows import RowView, TableRows, code_tables
+from service.engine.own_events import OwnEventsReader
+from service.engine.predictions import PredictionReader
+from service.engine.rows import ColumnReader, RowView, TableRows, code_tables
 from service.engine.selection import Cover, Select, columns_of, covers, every, selection
-from service.engine.sparse_vectors import Entries, RowEntries, side_by_side
+from service.engine.sparse_vectors import Entries, ItemClips, RowEntries, side_by_side
 from service.engine.terms import Groups, SingleTerm, Spread, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.columns import Coding, OwnColumn, Placed, Weighted
 from service.query.conditions import Conjunction, Predicate
+from service.query.own_events import OwnTotal
 from service.query.plan import CountIndividuals, Plan
+from service.query.predictions import Predicted
 from service.query.schema import EventsTable
 
 
@@ -35,8 +40,21 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
         covers=covers(plan.predicate, codings, index.admit),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
-        tables=code_tables(plan.columns),
+        tables=(tables := code_tables(plan.columns)),
+        readers=_readers(plan, memory, tables),
     )
+
+
+def _readers(plan: Plan, memory: DatasetMemory, tables: Mapping[str, Codes]) -> dict[str, ColumnReader]:
+    """The readers of the columns that have one."""
+    readers: dict[str, ColumnReader] = {}
+    for name, column in plan.columns.items():
+        if isinstance(column.formula, Predicted):
+            vectors = vectors_read(column.formula.features, memory)
+            readers[name] = PredictionReader(column.formula, column.coding, plan.columns, tables, vectors)
+        elif isinstance(column.formula, OwnTotal):
+            readers[name] = OwnEventsReader(column.formula, column.coding, memory)
+    return readers
 
 
 class Sieve(NamedTuple):
@@ -58,6 +76,7 @@ class PreparedPlan:
     groups: Groups
     terms: tuple[Term, ...]
     tables: Mapping[str, Codes]  # of columns in intervals and with weights: their codes by the code that they are of
+    readers: Mapping[str, ColumnReader]
 
     @cached_property
     def select(self) -> Select:
@@ -103,13 +122,23 @@ class PreparedPlan:
         return tuple(name for name in self.required if not isinstance(self.plan.columns[name].formula, Placed))
 
     @cached_property
-    def counted_once(self) -> tuple[int, Integers] | None:
-        """The coordinates of a group, and those of them (k,) to which an individual adds once; None without any."""
-        offsets, offset = [], 0
-        for item in self.plan.items:
-            offsets += [offset] if isinstance(item, CountIndividuals) else []
-            offset += item.size
-        return (offset, np.array(offsets, dtype=np.int64)) if offsets and self.is_of_events else None
+    def counted_once(self) -> Unit | None:
+        """The count of individuals, to whose coordinate of a group an individual adds once; None without one."""
+        for item, term in zip(self.plan.items, self.terms, strict=True):
+            if isinstance(item, CountIndividuals) and isinstance(term, Unit) and self.is_of_events:
+                return term
+        return None
+
+    @cached_property
+    def item_clips(self) -> ItemClips | None:
+        """The clips of the select items, where each has one."""
+        squares, layout = self.plan.clips_squared, self.plan.layout
+        if not squares:
+            return None
+        sizes = [0] * len(squares)
+        for place, (item, _) in zip(layout.places, layout.items, strict=True):
+            sizes[place] += item.size
+        return ItemClips(ends=np.cumsum(sizes), norms_squared_max=np.array(squares, dtype=np.int64))
 
     @cached_property
     def own_columns(self) -> tuple[str, ...]:

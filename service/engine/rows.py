@@ -12,25 +12,40 @@ way of a query that selects one row.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers, Mask, take
+from service.arrays import Codes, Integers, Mask, take
 from service.query.columns import (
+    CODE_TABLE_SPAN_MAX,
     Calculated,
     Coding,
     Cyclic,
+    Folded,
     Formula,
     Intervals,
     OwnColumn,
     Placed,
     QueryColumn,
+    ReaderFormula,
     Term,
     Weighted,
 )
-from service.query.working_memory import CODE_TABLE_SPAN_MAX, TABLE_SPAN_MAX
+from service.query.working_memory import TABLE_SPAN_MAX
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIXING: Final = tuple(
+    (np.uint64(bits), np.uint64(factor)) for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+)
+
+
+class ColumnReader(Protocol):
+    """Makes the codes of a column that no formula of one row's numbers gives."""
+
+    def codes(self, table: "TableRows", rows: slice | Integers) -> Codes:
+        """The codes (k,) of some rows (k of them) of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,7 +56,9 @@ class TableRows:
     columns: Mapping[str, QueryColumn]  # those that the query reads
     owners: NDArray[np.uint16] | None = None  # (n,) of events: the individual within its page
     individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
+    first_slot: int = 0  # of events: the first individual of the page
     tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
+    readers: Mapping[str, ColumnReader] = field(default_factory=dict)
 
 
 class RowView(dict[str, Codes]):
@@ -71,8 +88,18 @@ class RowView(dict[str, Codes]):
                 if column.name in self._table.tables:
                     return take(self._table.tables[column.name], codes)
                 return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
+            case Folded():
+                return _folds(self._slots(), formula, column.coding)
             case Cyclic():
                 return self._cyclic(formula, column.coding)
+            case ReaderFormula():
+                return self._table.readers[column.name].codes(self._table, self._rows)
+
+    def _slots(self) -> Integers:
+        """The slots of the individuals that the rows are of."""
+        if self._table.owners is not None:
+            return self._owners() + self._table.first_slot
+        return np.arange(self._rows.start, self._rows.stop) if isinstance(self._rows, slice) else self._rows
 
     def _owners(self) -> Integers:
         if self._table.owners is None:
@@ -146,6 +173,20 @@ def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Co
         return _coded(order[places], ~is_listed, coding)
     weights = np.where(is_listed, np.array(formula.steps, dtype=np.int64)[order[places]], 0)
     return _coded(weights - coding.offset, codes == own.null_code, coding)
+
+
+def _folds(slots: Integers, formula: Folded, coding: Coding) -> Codes:
+    """The part (k,) of each slot (k,): its hash by SplitMix64 (Steele, Lea and Flood 2014), scaled to their number."""
+    mixed = slots.astype(np.uint64)
+    mixed *= _GOLDEN
+    mixed += np.uint64(formula.seed)
+    for bits, factor in _MIXING:
+        mixed ^= mixed >> bits
+        mixed *= factor
+    mixed ^= mixed >> np.uint64(31)
+    mixed >>= np.uint64(32)
+    mixed *= np.uint64(formula.count)
+    return (mixed >> np.uint64(32)).astype(coding.dtype)
 
 
 def _combined(operator: str, left: Integers, right: Integers) -> Integers:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers, Mask
+from service.arrays import Codes, Integers, Mask
 from service.engine.inverted import InvertedPages, Listing
 from service.query.columns import Coding
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of

@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, Touched, first, kept, uniform
+from service.arrays import Integers, first, halves, kept, uniform
 from service.core.release import Contributions
+from service.core.renyi_filter import Touched
+from service.core.shortening import shortened
 
-SATURATED = 2**62
+SATURATED: Final = 2**62
 """Stands for any squared norm of 2^62 or more: beyond every clip."""
-_HALF_BITS = 32
-_LOW_HALF = 2**_HALF_BITS - 1
-_ATTEMPTS_MAX = 40
+_HALF_BITS: Final = 32
 _WORD: Final = 2**32
 Keys = NDArray[np.uint32] | NDArray[np.int64]
 
@@ -83,11 +83,18 @@ class Entries:
             merged = Entries(owners=owners, coordinates=coordinates, values=values)
         return merged if self.one_value else merged.kept(values != 0)
 
-    def contributions(self, *, dimension: int, norm_squared_max: int, clip_binds: bool) -> Contributions:
+    def contributions(
+        self, *, dimension: int, norm_squared_max: int, clip_binds: bool, item_clips: "ItemClips | None" = None
+    ) -> Contributions:
         """The merged entries as the core takes them: every vector within the clip, by scaling if the clip binds.
 
-        Raises BrokenInvariant if a vector is beyond a clip that cannot bind.
+        With `item_clips` each select item's part of a vector is within a clip of its own. Raises BrokenInvariant if a
+        vector is beyond a clip that cannot bind.
         """
+        if clip_binds and item_clips is not None:
+            return self._clipped_by_item(item_clips).contributions(
+                dimension=dimension, norm_squared_max=norm_squared_max, clip_binds=False
+            )
         firsts = np.flatnonzero(_begins(self.owners))
         if clip_binds:
             values, norms = clipped(self.values, firsts, norm_squared_max)
@@ -104,6 +111,28 @@ class Entries:
             coordinates=entries.coordinates,
             values=entries.values,
         )
+
+    def _clipped_by_item(self, clips: "ItemClips") -> "Entries":
+        """The entries with each item's part of each vector within its clip, one part after the other."""
+        items = clips.items(self.coordinates)
+        parts = self.owners * np.int64(clips.norms_squared_max.size) + items
+        order = np.argsort(parts, kind="stable")
+        firsts = np.flatnonzero(_begins(parts[order]))
+        values, _ = clipped(self.values[order], firsts, clips.norms_squared_max[items[order][firsts]])
+        return Entries(owners=self.owners[order], coordinates=self.coordinates[order], values=values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ItemClips:
+    """The clip of each select item (k of them), and the coordinates that are its."""
+
+    ends: Integers  # (k,) where each item's coordinates end, within a group
+    norms_squared_max: Integers  # (k,) squared steps
+
+    def items(self, coordinates: Integers) -> Integers:
+        """The item (m,) of each of some coordinates (m,)."""
+        items: Integers = np.searchsorted(self.ends, coordinates % self.ends[-1], side="right")
+        return items
 
 
 def side_by_side(parts: Sequence[RowEntries], owners: Integers) -> "Entries":
@@ -141,26 +170,27 @@ def norms_squared(values: Integers, firsts: Integers) -> Integers:
     if peak * peak * int(_lengths(firsts, values.size).max(initial=0)) < SATURATED:
         return np.add.reduceat(values * values, firsts)
     magnitudes = np.minimum(np.abs(values), 2**31)
-    high, low = _halves(magnitudes * magnitudes, firsts)
+    high, low = halves(magnitudes * magnitudes, firsts)
     fits = high < SATURATED >> _HALF_BITS
     return np.where(fits, (np.where(fits, high, 0) << _HALF_BITS) + low, SATURATED)
 
 
-def clipped(values: Integers, firsts: Integers, norm_squared_max: int) -> tuple[Integers, Integers]:
-    """The vectors and their squared norms (k,); a vector beyond the clip is scaled into it and truncated toward zero.
+def clipped(values: Integers, firsts: Integers, norm_squared_max: int | Integers) -> tuple[Integers, Integers]:
+    """The vectors and their squared norms (k,); a vector beyond the clip is shortened to it (`core.shortening`).
 
-    Raises BrokenInvariant for a `norm_squared_max` outside [0, 2^61], or if a vector cannot be brought within it.
+    One clip for all vectors, or (k,) one for each. Raises BrokenInvariant for a `norm_squared_max` outside [0, 2^61].
     """
-    if not 0 <= norm_squared_max <= SATURATED // 2:
+    if np.min(norm_squared_max, initial=0) < 0 or np.max(norm_squared_max, initial=0) > SATURATED // 2:
         raise BrokenInvariant("the clip is out of range")
+    limits = np.broadcast_to(np.asarray(norm_squared_max, dtype=np.int64), firsts.shape)
     norms = norms_squared(values, firsts)
-    beyond = norms > norm_squared_max
+    beyond = norms > limits
     lengths = _lengths(firsts, values.size)
     entries = np.repeat(beyond, lengths)
     starts = np.cumsum(lengths[beyond]) - lengths[beyond]
     values = values.copy()
     # That no vector is beyond the clip saves no work: one individual's vector must not show in how long this takes.
-    values[entries], norms[beyond] = _scaled(values[entries], starts, norm_squared_max)
+    values[entries], norms[beyond] = shortened(values[entries], starts, limits[beyond])
     return values, norms
 
 
@@ -195,34 +225,6 @@ def _joined(parts: Sequence[Entries]) -> Entries:
         coordinates=np.concatenate([part.coordinates for part in parts]),
         values=np.concatenate([part.values for part in parts]),
     )
-
-
-def _scaled(values: Integers, firsts: Integers, norm_squared_max: int) -> tuple[Integers, Integers]:
-    """Vectors all beyond the clip, times clip / norm."""
-    owners = np.repeat(np.arange(firsts.size), _lengths(firsts, values.size))
-    magnitudes = np.abs(values)
-    # A vector beyond 32 bits loses low bits first, so that squares fit 64; the clip is below 31 bits: it stays beyond.
-    bits = np.frexp(np.maximum.reduceat(magnitudes, firsts).astype(np.float64))[1]
-    small = (magnitudes >> np.maximum(bits - _HALF_BITS, 0).astype(np.int64)[owners]).astype(np.uint64)
-    high, low = _halves(small * small, firsts)
-    factors = np.sqrt(float(norm_squared_max)) / np.sqrt(high * float(2**_HALF_BITS) + low)
-    for attempt in range(_ATTEMPTS_MAX):
-        cut = (small * factors[owners]).astype(np.int64)
-        norms = np.add.reduceat(cut * cut, firsts)
-        beyond = norms > norm_squared_max
-        if not beyond.any():
-            return np.sign(values) * cut, norms
-        factors[beyond] *= 1 - 2.0 ** (attempt - 50)
-    raise BrokenInvariant("a vector cannot be brought within the clip")
-
-
-def _halves(
-    squares: NDArray[np.int64] | NDArray[np.uint64], firsts: Integers
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sums (k,) of 64-bit squares as high * 2^32 + low with low below 2^32; at most 2^31 squares a vector."""
-    low = np.add.reduceat(squares & squares.dtype.type(_LOW_HALF), firsts).astype(np.int64)
-    high = np.add.reduceat(squares >> squares.dtype.type(_HALF_BITS), firsts).astype(np.int64)
-    return high + (low >> _HALF_BITS), low & _LOW_HALF
 
 
 def _lengths(firsts: Integers, entries: int) -> Integers:

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers, Touched, uniform
+from service.arrays import Codes, Integers, uniform
 from service.core.release import Contributions
+from service.core.renyi_filter import Touched
 from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import Groups, Unit
 from service.query.columns import Coding

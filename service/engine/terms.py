@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers, first, is_uniform, take, uniform
+from service.arrays import Codes, Integers, first, is_uniform, take, uniform
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
 from service.query.columns import Coding, rounded
-from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
+from service.query.item_steps import STEPS_MAX, Quotient, Quotients, quotient_for, quotients
+from service.query.plan import Active, Count, CountIndividuals, Functionals, Histogram, Plan, Sum
 from service.query.scale import shifted
 
+_SAME = Quotient(shift=0, divisor=1)
 TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate
 NORM_SQUARED_MAX = 2**61
 _SHIFT_MAX = 62
@@ -62,6 +64,7 @@ class Value:
     column: str
     coding_offset: int
     shift: int  # from the column's steps to grid steps: left, or if negative right with rounding half up
+    quotient: Quotient | None = None  # instead of `shift`, where the item has steps of its own
 
     def coordinates(self, _columns: Mapping[str, Codes], bases: Integers) -> Integers:
         """As in Unit."""
@@ -71,6 +74,8 @@ class Value:
         """As in Unit, of their own."""
         steps = columns[self.column].astype(np.int64)
         steps += self.coding_offset
+        if self.quotient is not None:
+            return self.quotient.of_all(steps)
         if self.shift == 0:
             return steps
         if self.shift > 0:
@@ -121,6 +126,7 @@ class Stack:
     added: Integers  # what is added to the code of a sum, and to zero for others
     lefts: Integers | None  # by how many bits the sum of both is shifted then; None: by none
     rights: Integers | None
+    quotients: Quotients | None  # instead of shifts, where each item has steps of its own
 
     def codes(self, columns: Mapping[str, Codes], count: int) -> Integers:
         """The codes of so many chosen rows, (j, count), 0 for a term without a column; their `columns` (count,)."""
@@ -147,7 +153,7 @@ class Stack:
             np.left_shift(steps, self.lefts, out=steps)
         if self.rights is not None:
             np.right_shift(steps, self.rights, out=steps)
-        return steps
+        return steps if self.quotients is None else self.quotients(steps)
 
 
 def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack:
@@ -155,6 +161,7 @@ def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack
     leads = _upright([int(isinstance(term, Unit) and term.column is not None) for term in terms])
     shifts = _upright([term.shift if isinstance(term, Value) else 0 for term in terms])
     lefts, rights = np.maximum(shifts, 0), np.maximum(-shifts, 0)
+    own = [term.quotient or _SAME if isinstance(term, Value) else _SAME for term in terms]
     added = _upright([term.value if isinstance(term, Unit) else term.coding_offset for term in terms])
     return Stack(
         columns=tuple(term.column for term in terms),
@@ -164,6 +171,7 @@ def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack
         added=added + (np.left_shift(1, rights) >> 1),  # a half for rounding, where it is shifted right
         lefts=lefts if lefts.any() else None,
         rights=rights if rights.any() else None,
+        quotients=None if all(quotient is _SAME for quotient in own) else quotients(own),
     )
 
 
@@ -192,50 +200,86 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
         raise BrokenInvariant("the clip is out of range")
     terms: list[Term] = []
     offset = 0
-    for item in plan.items:
+    for place, item in enumerate(plan.items):
+        size = plan.item_sigmas[plan.layout.places[place]] / plan.sigma_steps if plan.item_sigmas else None
+        counted = Counted(rows_max=rows_max, grid_log2=plan.grid_log2, size=size)
         match item:
             case Sum(column=column):
-                terms.append(_value(column, codings[column], offset, plan.grid_log2, rows_max))
+                terms.append(_value(column, codings[column], offset, counted))
             case Histogram(column=column):
                 if codings[column].span + 1 != item.size:
                     raise BrokenInvariant("a histogram is not as wide as its column")
-                terms.append(Unit(offset=offset, column=column, value=_unit(plan.grid_log2, rows_max)))
+                terms.append(Unit(offset=offset, column=column, value=_unit(counted)))
             case Functionals():
-                terms.append(_spread(item, codings[item.column], offset, plan.grid_log2, rows_max))
-            case Count() | CountIndividuals():
-                terms.append(Unit(offset=offset, column=None, value=_unit(plan.grid_log2, rows_max)))
+                terms.append(_spread(item, codings[item.column], offset, counted))
+            case Count() | CountIndividuals() | Active():
+                terms.append(Unit(offset=offset, column=None, value=_unit(counted)))
         offset += item.size
     return tuple(terms)
 
 
-def _unit(grid_log2: int, rows_max: int) -> int:
-    """One row, in grid steps."""
-    unit = _checked(rounded(1, -grid_log2), rows_max)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """How an item is counted: on the grid, or in steps of a size of its own."""
+
+    rows_max: int
+    grid_log2: int
+    size: float | None
+
+    def shift(self, step_log2: int, *, of: str) -> int:
+        """From steps of 2**step_log2 to grid steps. Raises BrokenInvariant for a grid that is far too coarse."""
+        shift = step_log2 - self.grid_log2
+        if shift < -_SHIFT_MAX:
+            raise BrokenInvariant(f"the grid is too coarse for the {of}")
+        return shift
+
+    def quotient(self, step_log2: int) -> Quotient | None:
+        """From steps of 2**step_log2 to the item's own, if it has any."""
+        return None if self.size is None else quotient_for(step_log2=step_log2, size=self.size)
+
+    def checked(self, value: int, step_log2: int) -> int:
+        """A value in steps of 2**step_log2 as it is counted. Raises BrokenInvariant if rows may add up to too much."""
+        counted, most = rounded(value, step_log2 - self.grid_log2), TOTAL_MAX
+        if self.size is not None:
+            counted, most = quotient_for(step_log2=step_log2, size=self.size).of(value), STEPS_MAX
+        if abs(counted) * self.rows_max > most:
+            raise BrokenInvariant(f"an individual's rows could add up to more than 2^{most.bit_length() - 1} steps")
+        return counted
+
+
+def _unit(counted: Counted) -> int:
+    """One row, in steps."""
+    unit = counted.checked(1, 0)
     if unit == 0:
-        raise BrokenInvariant("the grid is too coarse to count rows")
+        raise BrokenInvariant("the steps are too coarse to count rows")
     return unit
 
 
-def _value(column: str, coding: Coding, offset: int, grid_log2: int, rows_max: int) -> Value:
-    # Zero times anything is zero on every grid, however small the steps of the product are.
-    shift = 0 if coding.offset == coding.span == 0 else coding.step_log2 - grid_log2
+def _value(column: str, coding: Coding, offset: int, counted: Counted) -> Value:
+    # Zero times anything is zero in steps of any size, however small those of the product are.
+    is_zero = coding.offset == coding.span == 0
+    step_log2 = counted.grid_log2 if is_zero else coding.step_log2
     for bound in (coding.offset, coding.offset + coding.span):
-        _checked(rounded(bound, shift), rows_max)
-    if shift < -_SHIFT_MAX:
-        raise BrokenInvariant("the grid is too coarse for the column")
-    return Value(offset=offset, column=column, coding_offset=coding.offset, shift=shift)
+        counted.checked(bound, step_log2)
+    return Value(
+        offset=offset,
+        column=column,
+        coding_offset=coding.offset,
+        shift=0 if counted.size is not None else counted.shift(step_log2, of="column"),
+        quotient=_SAME if is_zero and counted.size is not None else counted.quotient(step_log2),
+    )
 
 
-def _spread(item: Functionals, coding: Coding, offset: int, grid_log2: int, rows_max: int) -> Spread:
-    """Weights that are zero on the grid have no entry."""
+def _spread(item: Functionals, coding: Coding, offset: int, counted: Counted) -> Spread:
+    """Weights that are zero in the item's steps have no entry."""
     matrix = item.matrix
-    shift = matrix.step_log2 - grid_log2
     for bound in (min(matrix.steps), max(matrix.steps)):
-        _checked(rounded(bound, shift), rows_max)
-    if shift < -_SHIFT_MAX:
-        raise BrokenInvariant("the grid is too coarse for the weights")
+        counted.checked(bound, matrix.step_log2)
     functionals, steps = np.array(matrix.functionals, dtype=np.int64), np.array(matrix.steps, dtype=np.int64)
-    values = shifted(steps, shift)
+    quotient = counted.quotient(matrix.step_log2)
+    values = (
+        shifted(steps, counted.shift(matrix.step_log2, of="weights")) if quotient is None else quotient.of_all(steps)
+    )
     owners = np.repeat(np.arange(len(matrix.starts) - 1), np.diff(matrix.starts))
     if owners.size != values.size or functionals.max() >= item.size or len(matrix.starts) - 2 != coding.span:
         raise BrokenInvariant("a matrix is not as large as it says")
@@ -248,12 +292,6 @@ def _spread(item: Functionals, coding: Coding, offset: int, grid_log2: int, rows
         entry_coordinates=functionals[values != 0] + offset,
         entry_values=values[values != 0],
     )
-
-
-def _checked(steps: int, rows_max: int) -> int:
-    if abs(steps) * rows_max > TOTAL_MAX:
-        raise BrokenInvariant("an individual's rows could add up to more than 2^61 steps")
-    return steps
 
 
 def _moved(bases: Integers, offset: int) -> Integers:

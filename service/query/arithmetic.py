@@ -2,12 +2,16 @@
 
 Every result has at most 2^60 steps within its bounds, so that the engine's int64 never overflows: where a result would
 have more, its step is coarser, and operands are rounded half up to what it can hold. Whole numbers stay exact.
+
+Decimals are rounded to steps of powers of two before they are calculated with. `error` bounds how far that may move a
+result from the exact one of the decimals; it follows from the declared bounds alone, and comparisons allow for it.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
-from service.query.columns import Calculated, Coding, Kind, QueryColumn, Term, rounded
+from service.query.columns import REAL_BITS, Calculated, Coding, Kind, QueryColumn, Term, meant_by, rounded
 
 BITS_MAX = 60
 FACTOR_BITS_MAX = 30
@@ -23,6 +27,7 @@ class Amount:
     high: int
     step_log2: int
     is_whole: bool
+    error: Fraction = Fraction(0)  # in its unit, as that of a column
 
     @classmethod
     def of_column(cls, column: QueryColumn) -> "Amount":
@@ -35,6 +40,7 @@ class Amount:
             high=coding.offset + coding.span,
             step_log2=coding.step_log2,
             is_whole=column.kind != "real",
+            error=column.error,
         )
 
     @classmethod
@@ -45,11 +51,16 @@ class Amount:
 
     @classmethod
     def of_number(cls, number: float) -> "Amount":
-        """A constant, exactly."""
+        """A constant: of a literal that no double holds, the nearest one."""
         numerator, denominator = number.as_integer_ratio()
-        step_log2 = 1 - denominator.bit_length()
         return cls(
-            column=None, offset=numerator, low=numerator, high=numerator, step_log2=step_log2, is_whole=denominator == 1
+            column=None,
+            offset=numerator,
+            low=numerator,
+            high=numerator,
+            step_log2=1 - denominator.bit_length(),
+            is_whole=denominator == 1,
+            error=abs(meant_by(number) - Fraction(numerator, denominator)),
         )
 
     @property
@@ -57,12 +68,23 @@ class Amount:
         """The bits of its largest absolute value."""
         return max(abs(self.low), abs(self.high)).bit_length()
 
+    @property
+    def largest(self) -> Fraction:
+        """Its largest absolute value, in its unit."""
+        return max(abs(self.low), abs(self.high)) * _power(self.step_log2)
+
     def shifted(self, shift: int) -> "tuple[Term, int, int]":
         """The operand with another step: the term, and its bounds."""
         low, high = rounded(self.low, shift), rounded(self.high, shift)
         if self.column is None:
             return Term(column=None, offset=low, shift=0), low, high
         return Term(column=self.column, offset=self.offset, shift=shift), low, high
+
+    def error_shifted(self, shift: int) -> Fraction:
+        """`error` of the operand with another step: up to half of the step more where it has to be rounded."""
+        if shift >= 0 or self.low == self.high == rounded(self.low, shift) << -shift:
+            return self.error
+        return self.error + _power(self.step_log2 - shift - 1)
 
 
 def total(name: str, left: Amount, right: Amount) -> QueryColumn:
@@ -82,8 +104,10 @@ def product(name: str, left: Amount, right: Amount) -> QueryColumn:
     corners = [x * y for x in a for y in b]
     step_log2 = left.step_log2 - shifts[0] + right.step_log2 - shifts[1]
     is_whole = left.is_whole and right.is_whole and shifts == (0, 0)
+    x, y = left.error_shifted(shifts[0]), right.error_shifted(shifts[1])
+    error = left.largest * y + right.largest * x + x * y
     formula = Calculated(operator="mul", left=first, right=second)
-    return _calculated(name, formula, (min(corners), max(corners)), step_log2, is_whole=is_whole)
+    return _calculated(name, formula, (min(corners), max(corners)), step_log2, is_whole=is_whole, error=error)
 
 
 def without_sign(name: str, amount: Amount) -> QueryColumn:
@@ -91,15 +115,30 @@ def without_sign(name: str, amount: Amount) -> QueryColumn:
     term, low, high = amount.shifted(0)
     lowest = 0 if low <= 0 <= high else min(abs(low), abs(high))
     bounds = (lowest, max(abs(low), abs(high)))
-    return _calculated(name, Calculated(operator="abs", left=term), bounds, amount.step_log2, is_whole=amount.is_whole)
+    formula = Calculated(operator="abs", left=term)
+    return _calculated(name, formula, bounds, amount.step_log2, is_whole=amount.is_whole, error=amount.error)
 
 
-def clipped(name: str, amount: Amount, low: int, high: int) -> QueryColumn:
-    """`amount` moved into low..high, in its own steps."""
-    term, lowest, highest = amount.shifted(0)
-    bounds = (min(max(lowest, low), high), min(max(highest, low), high))
-    formula = Calculated(operator="clip", left=term, low=bounds[0], high=bounds[1])
-    return _calculated(name, formula, bounds, amount.step_log2, is_whole=amount.is_whole)
+def clipped(name: str, amount: Amount, low: Fraction, high: Fraction) -> QueryColumn:
+    """`amount` moved into low..high, numbers in its unit; in finer steps than its own where those do not hold them."""
+    ends = [end / _power(amount.step_log2) for end in (low, high)]
+    reached = [min(max(Fraction(bound), ends[0]), ends[1]) for bound in (amount.low, amount.high)]
+    bits = max(amount.bits, *(int(abs(bound)).bit_length() for bound in reached))
+    is_exact = all(bound.denominator == 1 for bound in reached)
+    shift = min(BITS_MAX + 1 - bits, 0 if is_exact else max(REAL_BITS - bits, 0))
+    term = amount.shifted(shift)[0]
+    least, most = (round(bound * _power(shift)) for bound in reached)
+    step_log2 = amount.step_log2 - shift
+    error = max(abs(bound * _power(shift) - round(bound * _power(shift))) for bound in reached) * _power(step_log2)
+    formula = Calculated(operator="clip", left=term, low=least, high=most)
+    return _calculated(
+        name,
+        formula,
+        (least, most),
+        step_log2,
+        is_whole=amount.is_whole and shift == 0,
+        error=max(amount.error_shifted(shift), error),
+    )
 
 
 def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amount) -> QueryColumn:
@@ -107,14 +146,13 @@ def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amo
     # An operand that is always zero is zero in steps of any size, and takes no bits from the other one.
     bits = 1 + max(each.bits + each.step_log2 - step_log2 if each.bits else 0 for each in (left, right))
     step_log2 += max(bits - BITS_MAX, 0)
-    (first, a, b), (second, c, d) = (
-        each.shifted(each.step_log2 - step_log2 if each.bits else 0) for each in (left, right)
-    )
+    shifts = [each.step_log2 - step_log2 if each.bits else 0 for each in (left, right)]
+    (first, a, b), (second, c, d) = left.shifted(shifts[0]), right.shifted(shifts[1])
+    error = left.error_shifted(shifts[0]) + right.error_shifted(shifts[1])
     bounds = (a + c, b + d) if operator == "add" else (a - d, b - c)
     is_whole = left.is_whole and right.is_whole and step_log2 == 0
-    return _calculated(
-        name, Calculated(operator=operator, left=first, right=second), bounds, step_log2, is_whole=is_whole
-    )
+    formula = Calculated(operator=operator, left=first, right=second)
+    return _calculated(name, formula, bounds, step_log2, is_whole=is_whole, error=error)
 
 
 def _factor_shifts(left: int, right: int) -> tuple[int, int]:
@@ -129,10 +167,13 @@ def _factor_shifts(left: int, right: int) -> tuple[int, int]:
 
 
 def _calculated(
-    name: str, formula: Calculated, bounds: tuple[int, int], step_log2: int, *, is_whole: bool
+    name: str, formula: Calculated, bounds: tuple[int, int], step_log2: int, *, is_whole: bool, error: Fraction
 ) -> QueryColumn:
     low, high = bounds
     kind: Kind = "integer" if is_whole else "real"
-    return QueryColumn(
-        name=name, kind=kind, coding=Coding(offset=low, span=high - low, step_log2=step_log2), formula=formula
-    )
+    coding = Coding(offset=low, span=high - low, step_log2=step_log2)
+    return QueryColumn(name=name, kind=kind, coding=coding, formula=formula, error=error)
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)

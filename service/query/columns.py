@@ -9,11 +9,12 @@ conditions, groups, sums, charges and costs need not know that it is not stored.
 each row, in whole steps; NULL in, NULL out.
 """
 
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import frexp
-from typing import Literal
+from math import frexp, ldexp
+from typing import Final, Literal
 
 import numpy as np
 
@@ -22,13 +23,19 @@ from service.query.schema import (
     BudgetColumn,
     CategoryColumn,
     Column,
+    DataColumn,
     DateColumn,
     DatetimeColumn,
     IntegerColumn,
     RealColumn,
+    VectorColumn,
 )
 
+CODE_TABLE_SPAN_MAX: Final = 2**16
+"""The largest column whose values' intervals, weights or features are looked up in a table, of eight bytes a code."""
+_DIGESTS: Final = re.compile(r"((?:predict|own) [0-9a-f]{8})[0-9a-f]{24}")
 REAL_BITS = 52  # the larger bound of a real column is at most 2^52 steps, so a decoded value is exactly a double
+REAL_ERROR = Fraction(3, 4)  # steps: from a decimal to its double at most 1/4, from that to its code at most 1/2
 
 
 _DTYPES = [np.dtype(f"uint{bits}") for bits in (8, 8, 16, 32, 32, 64, 64, 64, 64)]  # by the bytes that a code takes
@@ -61,9 +68,25 @@ class Coding:
         """
         return round(_steps(value, self.step_log2)) - self.offset
 
+    def decimal_of(self, code: int) -> float:
+        """The number of the fewest decimal places that has this code: of 19.61 in a real column, 19.61.
+
+        Of two decimals whose last place is above ten steps only one can have the code, and it is the one nearest to the
+        code; three more places make any code.
+        """
+        value = ldexp(code + self.offset, self.step_log2)
+        places = len(str(1 << -self.step_log2)) - 2 if self.step_log2 < 0 else -len(str(1 << self.step_log2)) - 1
+        shorter = (round(value, places + more) for more in range(4))
+        return next(each for each in shorter if round(ldexp(each, -self.step_log2)) - self.offset == code)
+
+
+def meant_by(number: float) -> Fraction:
+    """The number that a literal is written as: of the double 0.1 it is 1/10, the shortest decimal that reads as it."""
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
 
 def coding_of(column: Column) -> Coding:
-    """The coding of a declared column. Raises ValueError for a budget column, which is not data."""
+    """The coding of a declared column. Raises ValueError for a budget column, which is not data, and a vector."""
     match column:
         case CategoryColumn():
             return Coding(offset=0, span=len(column.domain) - 1, step_log2=0)
@@ -78,6 +101,18 @@ def coding_of(column: Column) -> Coding:
             return _real_coding(column)
         case BudgetColumn():
             raise ValueError("a budget column holds limits, not data, and has no coding")
+        case VectorColumn():
+            raise ValueError("a vector has many numbers, and no single code")
+
+
+def scalars_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> "dict[str, DeclaredColumn]":
+    """The columns that hold one value of each row: all but limits and vectors."""
+    return {name: column for name, column in columns.items() if not isinstance(column, BudgetColumn | VectorColumn)}
+
+
+def codings_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> dict[str, Coding]:
+    """The codings of the columns that hold one value of each row."""
+    return {name: coding_of(column) for name, column in scalars_of(columns).items()}
 
 
 def _real_coding(column: RealColumn) -> Coding:
@@ -148,6 +183,14 @@ class Cyclic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """The part, of `count` equal ones, that the individual is in by a hash of its slot and the `seed`."""
+
+    seed: int  # 64 bits
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Weighted:
     """The steps of the code where it is one of `codes`, which increase, and else zero."""
 
@@ -164,7 +207,16 @@ class Placed:
     codes: tuple[int, ...]
 
 
-Formula = OwnColumn | Calculated | Intervals | Cyclic | Weighted | Placed
+class ReaderFormula:
+    """A formula for which the engine makes a reader before it looks at the first row; `sources` are of the same row."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the query that it reads, row by row."""
+        return ()
+
+
+Formula = OwnColumn | Calculated | Intervals | Cyclic | Folded | Weighted | Placed | ReaderFormula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +228,7 @@ class QueryColumn:
     coding: Coding
     declared: DeclaredColumn | None = None
     formula: Formula | None = None  # None: stored in the table itself
+    error: Fraction = Fraction(0)  # in its unit: how far a value may be from that of the decimals it is made of
 
     @property
     def is_ordered(self) -> bool:
@@ -183,9 +236,47 @@ class QueryColumn:
         return self.kind not in {"category", "boolean"}
 
     @property
+    def slack(self) -> Fraction:
+        """How far from the place of a literal, in steps, the code of an equal value may lie.
+
+        A declared column has none: a literal is coded there as the data were.
+        """
+        return Fraction(0) if self.declared is not None else self.error / Fraction(2) ** self.coding.step_log2
+
+    @property
     def shape(self) -> Hashable:
         """The facts that the cost of calculating the column depends on."""
         return type(self.formula), listed(self.formula), self.coding.dtype
+
+
+def sources(formula: Formula | None) -> tuple[str, ...]:
+    """The columns of the query that a column is calculated of, row by row."""
+    match formula:
+        case None | OwnColumn() | Folded():
+            return ()
+        case ReaderFormula():
+            return formula.sources
+        case Calculated(left=left, right=right):
+            return tuple(term.column for term in (left, right) if term is not None and term.column is not None)
+        case _:
+            return (formula.column,)
+
+
+def with_sources(names: Iterable[str], columns: Mapping[str, QueryColumn]) -> set[str]:
+    """The columns, those that they are calculated of, and so on down to those that no formula makes."""
+    found: set[str] = set()
+    waiting = [*names]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += sources(columns[name].formula)
+    return found
+
+
+def label_of(name: str) -> str:
+    """A column as labels name it: eight digits are enough to tell models and own events of one query apart."""
+    return _DIGESTS.sub(r"\1", name)
 
 
 def listed(formula: Formula | None) -> int:

@@ -8,7 +8,7 @@ selects a row if and only if its condition is TRUE, and with negations pushed do
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, floor
 
 from service.query.columns import QueryColumn
@@ -19,13 +19,16 @@ from service.query.expressions_ast import (
     ColumnRef,
     Comparison,
     Condition,
+    Fold,
+    FoldOf,
     In,
     IsNull,
     Not,
     Or,
     Row,
-    Value,
 )
+from service.query.literals_ast import Value
+from service.query.parts import in_parts
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, position_of
 
@@ -33,7 +36,8 @@ DEPTH_MAX = 16
 CONDITIONS_MAX = 4096
 GAPS_MAX = 16  # up to so many ranges are cheaper to test than a list of codes
 CODES_MAX = 2**16
-_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+_ORDERED = frozenset({"lt", "le", "gt", "ge"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +92,17 @@ Leaf = Within | Among | Null | All | Nothing
 Predicate = Leaf | Conjunction | Disjunction
 
 
-def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
+def predicate_of(where: Condition | None, columns: RowColumns, *, field: str = "where") -> Predicate:
     """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
     if where is None:
         return All()
     nodes = _nodes(where)
     literals = sum(2 if isinstance(node, Between) else isinstance(node, Comparison) for node in nodes)
     if len(nodes) + literals > CONDITIONS_MAX:
-        raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
+        raise QueryProblem.of(field, f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
     if sum(len(node.in_[1]) for node in nodes if isinstance(node, In)) > LISTED_MAX:
-        raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
-    return _reduced(where, columns, negated=False, field="where")
+        raise QueryProblem.of(field, f"has more than {LISTED_MAX} literals in lists")
+    return _reduced(where, columns, negated=False, field=field)
 
 
 def leaves_of(predicate: Predicate) -> list[Leaf]:
@@ -199,6 +203,8 @@ def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str)
             return _membership(value, literals, columns, negated=negated, field=f"{field}.in")
         case Between():
             return _between(node, columns, negated=negated, field=f"{field}.between")
+        case Fold(fold=asked):
+            return _fold(asked, columns, negated=negated, field=f"{field}.fold")
         case IsNull():
             return _is_null(node.is_null, columns, negated=negated, field=f"{field}.is_null")
         case _:
@@ -211,8 +217,8 @@ def _between(node: Between, columns: RowColumns, *, negated: bool, field: str) -
     column = columns.value(value, f"{field}[0]")
     _refuse_unordered(column, value, field)
     name, span = column.name, column.coding.span
-    low = ceil(position_of(lower, column, f"{field}[1]"))
-    high = floor(position_of(upper, column, f"{field}[2]"))
+    low = ceil(position_of(lower, column, f"{field}[1]") - column.slack)
+    high = floor(position_of(upper, column, f"{field}[2]") + column.slack)
     if not negated:
         return within(name, low, high, span=span)
     if low > high:
@@ -226,6 +232,14 @@ def _is_null(value: Row, columns: RowColumns, *, negated: bool, field: str) -> P
     return within(column.name, 0, span, span=span) if negated else Null(column.name)
 
 
+def _fold(asked: FoldOf, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    for place, part in enumerate(asked.in_):
+        if part >= asked.of:
+            raise QueryProblem.of(f"{field}.in[{place}]", f"must be below {asked.of}, the number of parts")
+    column = columns.fold(asked)
+    return among(column.name, asked.in_, span=column.coding.span, negated=negated)
+
+
 def _refuse_unordered(column: QueryColumn, value: Row, field: str) -> None:
     if not column.is_ordered:
         place = f"{field}[0].col" if isinstance(value, ColumnRef) else f"{field}[0]"
@@ -237,12 +251,30 @@ def _membership(
 ) -> Predicate:
     column = columns.value(value, f"{field}[0]")
     positions = [position_of(literal, column, f"{field}[1][{place}]") for place, literal in enumerate(literals)]
-    return among(column.name, positions, span=column.coding.span, negated=negated)
+    if column.slack == 0:
+        return among(column.name, positions, span=column.coding.span, negated=negated)
+    cut, members = _near(positions, column, f"{column.name} by {field}")
+    return among(columns.add(cut).name, members, span=cut.coding.span, negated=negated)
+
+
+def _near(positions: Iterable[int | Fraction], column: QueryColumn, name: str) -> tuple[QueryColumn, list[int]]:
+    """The column cut where codes begin or end to be within its slack of a position, and the parts that are."""
+    cuts = {0: 0, column.coding.null_code: 0}
+    for position in positions:
+        low, high = (
+            min(max(end, 0), column.coding.null_code)
+            for end in (ceil(position - column.slack), floor(position + column.slack) + 1)
+        )
+        cuts[low], cuts[high] = cuts.get(low, 0) + 1, cuts.get(high, 0) - 1
+    edges = sorted(cuts)
+    inside = list(accumulate(cuts[edge] for edge in edges[:-1]))
+    return in_parts(column, name, edges), [place for place, count in enumerate(inside) if count > 0]
 
 
 def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: str) -> Predicate:
+    """The rows whose code is equal to a position, or on one side of it; codes within the slack of it are equal."""
     left, right = getattr(node, node.KIND)
-    is_ordered = node.KIND in _OPPOSITE
+    is_ordered = node.KIND in _ORDERED
     if isinstance(right, (bool, int, float, str)):
         column = columns.value(left, f"{field}[0]")
         if is_ordered:
@@ -251,20 +283,19 @@ def _comparison(node: Comparison, columns: RowColumns, *, negated: bool, field: 
     else:
         column = columns.compared(left, right, field, is_ordered=is_ordered)
         position = -column.coding.offset
-    name, span = column.name, column.coding.span
-    if is_ordered:
-        low, high = _range(_OPPOSITE[node.KIND] if negated else node.KIND, position, span)
-        return within(name, low, high, span=span)
-    return among(name, [position], span=span, negated=(node.KIND == "ne") is not negated)
-
-
-def _range(operator: str, position: int | Fraction, span: int) -> tuple[int, int]:
-    match operator:
+    name, span, slack = column.name, column.coding.span, 0 if column.declared is not None else column.slack
+    first, last = ceil(position - slack), floor(position + slack)
+    match _OPPOSITE[node.KIND] if negated else node.KIND:
         case "ge":
-            return ceil(position), span
+            return within(name, first, span, span=span)
         case "gt":
-            return floor(position) + 1, span
+            return within(name, last + 1, span, span=span)
         case "le":
-            return 0, floor(position)
+            return within(name, 0, last, span=span)
+        case "lt":
+            return within(name, 0, first - 1, span=span)
+        case "eq":
+            return within(name, first, last, span=span)
         case _:
-            return 0, ceil(position) - 1
+            others = [(0, first - 1), (last + 1, span)] if first <= last else [(0, span)]
+            return disjunction(within(name, *each, span=span) for each in others)

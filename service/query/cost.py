@@ -6,16 +6,26 @@ facts admit: every declared individual and row is there and selected, and charge
 different norms.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from service.core.arrays import narrowest
+from service.arrays import narrowest
 from service.core.charge import wide_rounds
 from service.core.noise import ERROR
-from service.query.columns import Intervals, OwnColumn, Placed, Weighted, listed
+from service.query.columns import (
+    CODE_TABLE_SPAN_MAX,
+    Intervals,
+    OwnColumn,
+    Placed,
+    QueryColumn,
+    ReaderFormula,
+    Weighted,
+    listed,
+)
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
+from service.query.features import FeatureMap
 from service.query.layout import (
     CATEGORIES_SHOWN_MAX,
     LABELS_MAX,
@@ -25,24 +35,41 @@ from service.query.layout import (
     Histogram,
     Layout,
     ListedValues,
+    Products,
     domain_of,
 )
+from service.query.own_events import OwnTotal
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
+from service.query.predictions import Predicted
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
-from service.query.working_memory import CODE_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
+from service.query.working_memory import (
+    RUNS_MAX,
+    TABLE_SPAN_MAX,
+    columns_by_row,
+    feature_tables,
+    features_of,
+    models_of,
+    own_events_of,
+    working_bytes,
+)
 
 _LABEL_BYTES = 40  # the braces, quotes and names of one label, without its values
 _AXIS_BYTES = 256  # one axis of a reply, without its values
 _NUMBER_BYTES = 24  # the longest number in JSON, with its comma
+_NAME_BYTES = 6  # a character of a name in JSON
+_OWN_NOISE_BYTES = 512  # what an answer and an entry say of the noise of an item that has its own
 _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
 _SLOTS_A_BYTE = 2**8  # header, digest, seal and row of each piece
-_LOOKED_UP = 16  # conditions: an individual's own column of an event
-_CALCULATED = 64  # a calculation in whole numbers
+_ROOM = 4.5  # conditions: what an individual has left, in eight bytes
+_CALCULATED = 64  # conditions: a calculation in whole numbers
+_FORMULA_CONDITIONS: Mapping[type, int] = {OwnColumn: 16, OwnTotal: 16, Predicted: 0}  # looked up; counted by itself
 _TABLE_LOOKED_UP = 8  # a list of values, in a table
 _CONDITION = 16  # values of a list
+_FEATURE = 256  # values of a list: reading one entry of a list of features, with what it is calculated of
+_OWN_STEPS = 768  # an item's own steps and clip, in values of a list
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -77,11 +104,16 @@ class Speed:
     individual: float = 4.0  # selecting, charging, filtering, adding, encoding and debiting at equal charges
     priced_individual: float = 20.0  # the same where charges may differ
     wide_charge: float = 25.0  # one charge in 128 bits, beside that (`service.core.charge.wide_rounds`)
+    shortened_individual: float = 150.0  # shortening and charging again the vector of one, under the clip rule
     listed_individual: float = 75.0  # the same of an individual in a list: of events, or of several select items
     scatter_entry: float = 8.0  # adding at one of several coordinates, and each group that leads to it
     scalar_entry: float = 8.0  # one event row of one count or sum, clipped or not, beside its priced individual
     entry: float = 75.0  # one vector entry of any other event row, or of several select items
     clipped_entry: float = 25.0  # scaling it
+    feature: float = 8.0  # one feature of an individual, looked up and measured; a calculation costs conditions beside
+    error: float = 25.0  # one error of its prediction: predicted, rounded and measured
+    product: float = 0.5  # a feature times an error or another feature
+    vector_number: float = 10.0  # one number of a vector as a feature: copied and measured
     coordinate: float = 300.0  # noise and JSON of one number
     refined_coordinate: float = 400_000  # noise of one number, where doubles do not decide it
     label: float = 1_000  # the label of one number, where each has one
@@ -94,12 +126,14 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     """The public cost of a plan on a table of a dataset of at most `capacity` individuals."""
     rows = table.rows_max(capacity)
     touched = min(rows, capacity)
-    entries = rows * plan.entries_of_row
-    time_ns = speed.query + speed.literal * _literals(plan) + speed.searched_row * _table_steps(plan)
-    time_ns += rows * speed.leaf_row * (1 + _leaves(plan))
-    time_ns += rows * speed.searched_row * (_steps(plan) + _sought_steps(plan))
-    time_ns += rows * speed.leaf_row * _calculations(plan)
-    time_ns += entries * _entry_ns(plan, table, speed) + _made_ready_ns(plan, speed)
+    time_ns = speed.query + speed.literal * _OWN_STEPS * len(plan.item_sigmas)
+    time_ns += _conditions_ready_ns(plan.predicate, plan.columns, speed)
+    time_ns += speed.literal * _FEATURE * features_of(plan)
+    time_ns += rows * _chosen_ns(plan.predicate, plan.columns, columns_by_row(plan), speed)
+    time_ns += 0.0 if plan.room_units is None else rows * speed.leaf_row * _ROOM
+    time_ns += rows * _added_ns(plan, table, speed) + _made_ready_ns(plan, speed)
+    time_ns += sum(2 * rows * _predicted_ns(model, speed) for model in models_of(plan))
+    time_ns += sum(_totalled_ns(events, capacity, speed) for events in own_events_of(plan))
     if plan.rows_kept is not None:
         time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
     time_ns += touched * _individual_ns(plan, table, speed)
@@ -108,7 +142,7 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     time_ns += committed * speed.committed_byte
     return PublicCost(
         time_ns=ceil(time_ns),
-        kept_bytes=_COPIES * committed,
+        kept_bytes=_COPIES * (committed + _unstored_bytes(plan)),
         working_bytes=working_bytes(plan, table, capacity=capacity),
     )
 
@@ -123,7 +157,8 @@ class Costs:
 
     def of(self, plan: Plan) -> PublicCost:
         """The public cost of a plan: `cost_of`, a function of its shape."""
-        if len(plan.canonical) > _SHAPE_BYTES_MAX:
+        reads = any(isinstance(column.formula, ReaderFormula) for column in plan.columns.values())
+        if len(plan.canonical) > _SHAPE_BYTES_MAX or plan.product is not None or reads:
             return self._worked_out(plan)
         shape: tuple[Hashable, ...] = (
             plan.table,
@@ -131,8 +166,11 @@ class Costs:
             plan.group_by,
             _shape(plan.predicate),
             plan.clip_binds,
+            plan.shortens,
             plan.clip_squared_steps,
             plan.sigma_steps,
+            plan.clips_squared,
+            len(plan.item_sigmas),
             len(plan.canonical),
         )
         if plan.rows_kept is not None:
@@ -174,7 +212,19 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
     is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
     is_alone = is_one and isinstance(table, IndividualsTable)
     rounds = wide_rounds(plan.clip_squared_steps, plan.sigma_steps)
-    return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge
+    shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
+    return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge + shortened
+
+
+def _added_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
+    """Adding up and clipping what one row adds."""
+    if plan.product is None:
+        return plan.entries_of_row * _entry_ns(plan, table, speed)
+    size, classes = plan.product.features.size, plan.product.classes
+    multiplied = size**2 if plan.product.model is None else 2 * size * classes
+    scaled = (size if plan.product.model is None else classes) * (plan.clip_binds + plan.shortens)
+    made = _read_ns(plan.product.features, speed) + classes * speed.error
+    return made + multiplied * speed.product + scaled * speed.clipped_entry
 
 
 def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
@@ -182,6 +232,9 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
     if isinstance(table, EventsTable) and _adds_one_number(plan):
         return speed.scalar_entry
     clipped = speed.clipped_entry if plan.clip_binds else 0.0
+    clipped += speed.clipped_entry if plan.item_sigmas else 0.0  # as many steps of arithmetic
+    clipped += speed.clipped_entry if plan.shortens and not _adds_one_number(plan) else 0.0
+    clipped += speed.entry if plan.clips_squared else 0.0  # sorting once more, by item
     if isinstance(table, EventsTable) or plan.entries_of_row > 1:
         return speed.entry + clipped
     return clipped + (speed.scatter_entry * (1 + len(plan.group_by)) if plan.dimension > 1 else 0.0)
@@ -193,16 +246,36 @@ def _adds_one_number(plan: Plan) -> bool:
 
 
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
-    """Putting each entry of a matrix into its place, before the first row is looked at."""
-    return speed.entry * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
+    """Putting entries of matrices into place and making tables of features, before the first row is looked at."""
+    entries = sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
+    calculated = sum(codes * (1 + made_of) for codes, made_of in feature_tables(plan))
+    return speed.entry * entries + speed.leaf_row * _CALCULATED * calculated
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
-    """The bytes stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
+    """The bytes stored of one query: touched and active slots, norms, the released numbers, labels, the text.
+
+    The numbers stand in the entry, and again in the reply where they are few. Parameters that came by hash are kept
+    once; the price counts them each time.
+    """
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
     norms = 0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize * touched
+    norms *= 2 if plan.shortens else 1
     names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)
-    return slots + norms + (8 + _NUMBER_BYTES) * plan.dimension + names + 2 * len(plan.canonical)
+    own = _OWN_NOISE_BYTES * len(plan.items) if plan.item_sigmas else 0
+    replied = 0 if _is_long(plan) else _NUMBER_BYTES * plan.dimension
+    parameters = sum(len(each.numbers or b"") for each in plan.parameters)
+    return slots + norms + 8 * plan.dimension + replied + parameters + names + own + 2 * len(plan.canonical)
+
+
+def _is_long(plan: Plan) -> bool:
+    """Whether the reply is stored without its numbers, and written again from the entry."""
+    return plan.dimension > LABELS_MAX
+
+
+def _unstored_bytes(plan: Plan) -> int:
+    """The bytes of a reply that are sent and not stored."""
+    return _NUMBER_BYTES * plan.dimension if _is_long(plan) else 0
 
 
 def _shape(predicate: Predicate) -> Hashable:
@@ -222,69 +295,97 @@ def _shape(predicate: Predicate) -> Hashable:
             return repr(predicate)
 
 
-def _leaves(plan: Plan) -> float:
+def _chosen_ns(
+    predicate: Predicate, columns: Mapping[str, QueryColumn], read: Iterable[QueryColumn], speed: Speed
+) -> float:
+    """Calculating the columns that are `read` of one row and testing the conditions on it.
+
+    Columns are calculated for choosing rows, and again for adding them up.
+    """
+    formulas = [column.formula for column in read if column.formula is not None]
+    calculated = 2 * sum(_FORMULA_CONDITIONS.get(type(formula), _CALCULATED) for formula in formulas)
+    searched = _searched_steps(predicate, columns) + _sought_steps(columns)
+    return speed.leaf_row * (1 + _leaves(predicate, columns) + calculated) + speed.searched_row * searched
+
+
+def _conditions_ready_ns(predicate: Predicate, columns: Mapping[str, QueryColumn], speed: Speed) -> float:
+    """Making conditions and tables of intervals and weights ready before the first row is looked at."""
+    leaves = leaves_of(predicate)
+    literals = _CONDITION * len(leaves) + sum(len(leaf.codes) for leaf in leaves if isinstance(leaf, Among))
+    return speed.literal * literals + speed.searched_row * _table_steps(columns)
+
+
+def _leaves(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> float:
     """The conditions on a row, in those on a column of one byte; a list of values counts more, by its length."""
     conditions = 0.0
-    for leaf in leaves_of(plan.predicate):
+    for leaf in leaves_of(predicate):
         if isinstance(leaf, Among):
             tested = len(leaf.codes) if len(leaf.codes) <= RUNS_MAX else _TABLE_LOOKED_UP
-            conditions += _width(leaf.column, plan) * tested
+            conditions += _width(columns[leaf.column]) * tested
         elif isinstance(leaf, Within | Null):
-            conditions += _width(leaf.column, plan)
+            conditions += _width(columns[leaf.column])
     return conditions
 
 
-def _width(column: str, plan: Plan) -> float:
+def _width(column: QueryColumn) -> float:
     """One condition on a column, in those on one of one byte: it passes eight bytes in four times the time of one."""
-    return (1 + plan.columns[column].coding.dtype.itemsize) / 2
+    return (1 + column.coding.dtype.itemsize) / 2
 
 
-def _literals(plan: Plan) -> int:
-    """The work of making conditions ready before the first row is looked at, in values of a list."""
-    leaves = leaves_of(plan.predicate)
-    return _CONDITION * len(leaves) + sum(len(leaf.codes) for leaf in leaves if isinstance(leaf, Among))
-
-
-def _calculations(plan: Plan) -> int:
-    """The work of calculated columns on one row, in conditions: for choosing rows, and again for adding them up."""
-    formulas = [column.formula for column in plan.columns.values() if column.formula is not None]
-    return 2 * sum(_LOOKED_UP if isinstance(formula, OwnColumn) else _CALCULATED for formula in formulas)
-
-
-def _sought_steps(plan: Plan) -> int:
+def _sought_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
     steps = 0
-    for column in plan.columns.values():
+    for column in columns.values():
         if isinstance(column.formula, (Intervals, Weighted, Placed)):
             span_max = TABLE_SPAN_MAX if isinstance(column.formula, Placed) else CODE_TABLE_SPAN_MAX
-            is_wide = plan.columns[column.formula.column].coding.span > span_max
+            is_wide = columns[column.formula.column].coding.span > span_max
             steps += 2 * listed(column.formula).bit_length() if is_wide else 0
     return steps
 
 
-def _table_steps(plan: Plan) -> int:
+def _table_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which the tables of intervals and weights are made, by which rows are then looked up."""
     steps = 0
-    for column in plan.columns.values():
+    for column in columns.values():
         if isinstance(column.formula, (Intervals, Weighted)):
-            span = plan.columns[column.formula.column].coding.span
+            span = columns[column.formula.column].coding.span
             is_table = span <= CODE_TABLE_SPAN_MAX
             steps += (span + 2) * (1 + listed(column.formula).bit_length()) if is_table else 0
     return steps
 
 
-def _steps(plan: Plan) -> int:
+def _searched_steps(predicate: Predicate, columns: Mapping[str, QueryColumn]) -> int:
     """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
-    lists = [leaf for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
-    wide = [leaf for leaf in lists if plan.columns[leaf.column].coding.span > TABLE_SPAN_MAX]
+    lists = [leaf for leaf in leaves_of(predicate) if isinstance(leaf, Among) and len(leaf.codes) > RUNS_MAX]
+    wide = [leaf for leaf in lists if columns[leaf.column].coding.span > TABLE_SPAN_MAX]
     return sum(len(leaf.codes).bit_length() for leaf in wide)
+
+
+def _predicted_ns(model: Predicted, speed: Speed) -> float:
+    """One prediction: its features, its arguments and its link."""
+    return _read_ns(model.features, speed) + model.classes * (speed.error + model.features.size * speed.product)
+
+
+def _read_ns(features: FeatureMap, speed: Speed) -> float:
+    """Reading the features of one row."""
+    numbers = sum(vector.size for vector in features.vectors)
+    return (features.size - numbers) * speed.feature + numbers * speed.vector_number
+
+
+def _totalled_ns(events: OwnTotal, capacity: int, speed: Speed) -> float:
+    """Choosing and totalling the events of all individuals, and coding each individual's total."""
+    chosen = _chosen_ns(events.predicate, events.columns, events.columns.values(), speed)
+    rows = events.declared.rows_max(capacity)
+    ready = _conditions_ready_ns(events.predicate, events.columns, speed)
+    return ready + rows * (chosen + speed.scalar_entry) + capacity * speed.individual
 
 
 def _labels_bytes(layout: Layout) -> int:
     if layout.dimension > LABELS_MAX:
         return 0
     columns = [column for _, column in layout.groups] + [column for _, column in layout.items if column is not None]
-    return layout.dimension * (_LABEL_BYTES + sum(map(_value_bytes, columns)))
+    names = sum(max(map(len, part), default=0) for part in _names(layout))
+    return layout.dimension * (_LABEL_BYTES + sum(map(_value_bytes, columns)) + 2 * _NAME_BYTES * names)
 
 
 def _axes_bytes(layout: Layout) -> int:
@@ -292,7 +393,15 @@ def _axes_bytes(layout: Layout) -> int:
     shown = [column for column in columns if isinstance(column, ListedValues) or _has_names(column)]
     listed = [column for column in shown if column is not None and len(domain_of(column)) <= CATEGORIES_SHOWN_MAX]
     said = sum(_NUMBER_BYTES * len(domain_of(column)) for column in columns if isinstance(column, Parts))
+    said += _NAME_BYTES * sum(len(name) + 1 for part in _names(layout) for name in part)
     return said + _AXIS_BYTES * len(columns) + sum(len(domain_of(column)) * _value_bytes(column) for column in listed)
+
+
+def _names(layout: Layout) -> list[tuple[str, ...]]:
+    """The names of features and classes."""
+    items = [item for item, _ in layout.items if isinstance(item, Products)]
+    parts = [part for item in items for part in (item.features, tuple(map(str, item.classes or ())))]
+    return [part for part in parts if len(part) <= CATEGORIES_SHOWN_MAX or layout.dimension <= LABELS_MAX]
 
 
 def _has_names(column: Domain | None) -> bool:

@@ -6,50 +6,32 @@ and no operation can fail on any data, because all bounds follow from the declar
 gives a condition its meaning in a table.
 """
 
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, FailFast, Field, Strict, Tag, model_validator
-from pydantic.config import JsonDict
+from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from service.query.schema import doc, optional
+from service.query.literals_ast import (
+    NOT_EMPTY,
+    SOME,
+    Closed,
+    ColumnName,
+    Empty,
+    Name,
+    Number,
+    Value,
+    feature_kind,
+    only_key,
+    operand_kind,
+)
+from service.query.parameters_ast import Parameters
+from service.query.schema import REAL_MAX, doc, optional
 
-INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 EDGES_MAX = 10_001
 PARTS_MAX = 4096  # of a conjunction or disjunction
 LISTED_MAX = 2**15  # literals of `in`
-Part = TypeVar("Part")
-Name = Annotated[str, Field(min_length=1, max_length=63)]
-
-
-def _not_empty(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    if not parts:
-        raise PydanticCustomError("too_short", "must not be empty")
-    return parts
-
-
-# Not `min_length`, which counts only the parts that were valid and then complains about that as well.
-NOT_EMPTY = AfterValidator(_not_empty)
-SOME: JsonDict = {"minItems": 1}  # the same, said in the JSON schema
-
-
-class Closed(BaseModel):
-    """A model that refuses what is not declared, and does not take `true` for 1."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-def only_key(node: object) -> str | None:
-    """The tag of a node: its one key in JSON, its class's `KIND` once read."""
-    if isinstance(node, dict):
-        return f"({next(iter(node))})" if len(node) == 1 else None
-    return f"({getattr(node, 'KIND', None)})"
-
-
-Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
-Value = bool | Number | Annotated[str, Field(max_length=1000)]
-ColumnName = Annotated[str, Field(min_length=1, max_length=127)]
-"""A column of the table, or `people.town`: the column of the individual that the event is of."""
+FOLDS_MAX = 1000
+FEATURES_MAX = 2**10  # entries of the list: a vector or a one_hot is many numbers
 
 
 class ColumnRef(Closed):
@@ -98,27 +80,41 @@ class Clip(Closed):
     ]
 
 
+class Predict(Closed):
+    """The prediction of a linear model at public parameters; no value where a feature without `fill` has none."""
+
+    KIND: ClassVar = "predict"
+    predict: Annotated["Prediction", doc("The model.")]
+
+
+class Own(Closed):
+    """A count or sum over an individual's own events, within two bounds."""
+
+    KIND: ClassVar = "own"
+    own: Annotated["OwnEvents", doc("The events.")]
+
+
 Row = Annotated[
     Annotated[ColumnRef, Tag("(col)")]
     | Annotated[Add, Tag("(add)")]
     | Annotated[Sub, Tag("(sub)")]
     | Annotated[Mul, Tag("(mul)")]
     | Annotated[Abs, Tag("(abs)")]
-    | Annotated[Clip, Tag("(clip)")],
+    | Annotated[Clip, Tag("(clip)")]
+    | Annotated[Predict, Tag("(predict)")]
+    | Annotated[Own, Tag("(own)")],
     Discriminator(
         only_key,
         custom_error_type="value_kind",
-        custom_error_message="must be an object with exactly one of the keys col, add, sub, mul, abs, clip",
+        custom_error_message=(
+            "must be an object with exactly one of the keys col, add, sub, mul, abs, clip, predict, own"
+        ),
     ),
 ]
 """A value that depends on the row."""
 
 
-def _operand_kind(node: object) -> str:
-    return "(row)" if isinstance(node, dict | Closed) else "(literal)"
-
-
-Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(literal)")], Discriminator(_operand_kind)]
+Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(literal)")], Discriminator(operand_kind)]
 """A value that depends on the row, or a literal."""
 Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 
@@ -129,7 +125,8 @@ Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 class Bin(Closed):
     """Intervals of a number, date or time, between `edges` or of equal `width`; the last one includes its end."""
 
-    column: Annotated[ColumnName, doc("The column of numbers, dates or times.")]
+    column: ColumnName | None = optional("The column of numbers, dates or times; or `of`.")
+    of: Row | None = optional("The calculated value; or `column`.")
     edges: (
         Annotated[
             tuple[Number | Annotated[str, Field(max_length=40)], ...],
@@ -146,6 +143,8 @@ class Bin(Closed):
     def _one_of_both(self) -> "Bin":
         if (self.edges is None) == (self.width is None):
             raise PydanticCustomError("bin_kind", "must have either edges or width")
+        if (self.column is None) == (self.of is None):
+            raise PydanticCustomError("bin_kind", "must have either column or of")
         return self
 
 
@@ -163,7 +162,7 @@ class BinKey(Closed):
     """Group by intervals."""
 
     KIND: ClassVar = "bin"
-    bin: Annotated[Bin, doc("The column and its intervals.")]
+    bin: Annotated[Bin, doc("The column or value and its intervals.")]
 
 
 class BucketKey(Closed):
@@ -185,6 +184,93 @@ GroupKey = Annotated[
         custom_error_message="must be the name of a column, or an object with exactly one of the keys bin, bucket",
     ),
 ]
+# Features and predictions
+
+
+class NumberFeature(Closed):
+    """One feature: a number of the individual's, or a boolean as 0 or 1."""
+
+    KIND: ClassVar = "of"
+    of: Annotated[Row, doc("The value.")]
+    fill: Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)] | None = optional(
+        "The number that stands for a missing value; left out, an individual without a value adds nothing."
+    )
+
+
+class OneHotFeature(Closed):
+    """One feature for each value of a column, bin or bucket: 1 at the individual's own, 0 at the others."""
+
+    KIND: ClassVar = "one_hot"
+    one_hot: Annotated[GroupKey, doc("The column, or intervals or parts of the calendar.")]
+
+
+class VectorFeature(Closed):
+    """A feature for each number of a column of vectors, as stored; an individual without a vector adds nothing."""
+
+    KIND: ClassVar = "vector"
+    vector: Annotated[ColumnName, doc("The column.")]
+
+
+Feature = Annotated[
+    Annotated[NumberFeature, Tag("(of)")]
+    | Annotated[OneHotFeature, Tag("(one_hot)")]
+    | Annotated[VectorFeature, Tag("(vector)")],
+    Discriminator(
+        feature_kind,
+        custom_error_type="feature_kind",
+        custom_error_message="must be an object with of, and perhaps fill, with one_hot or with vector",
+    ),
+]
+Features = Annotated[
+    tuple[Feature, ...],
+    Strict(strict=False),
+    Field(max_length=FEATURES_MAX),
+    NOT_EMPTY,
+    doc("The features, in the order of the answer."),
+]
+Intercept = Annotated[
+    bool,
+    Field(
+        exclude_if=lambda value: not value, description="Whether the number 1 is the last feature of every individual."
+    ),
+]
+
+
+class Prediction(Closed):
+    """A linear model of features, and its link."""
+
+    link: Annotated[
+        Literal["logistic", "softmax", "identity"],
+        doc("`logistic`: a probability. `softmax`: the likeliest value of the target. `identity`: a number."),
+    ]
+    target: ColumnName | None = optional("Of `softmax`: the column whose values are predicted.")
+    features: Features
+    intercept: Intercept = False
+    parameters: Parameters
+
+
+class OwnEvents(Closed):
+    """Events of the individual that the row is of, counted or summed."""
+
+    from_: Annotated[Name, doc("The table of events.")] = Field(alias="from")
+    where: "Condition | None" = optional("The events that count; left out, all.")
+    count: Empty | None = optional("The number of events: `{}`; or `sum`.")
+    sum: Row | None = optional("The value that is added up; an event without one adds nothing. Or `count`.")
+    clip: Annotated[
+        tuple[Number, Number],
+        Strict(strict=False),
+        doc("The least and the greatest that the result may be; one beyond is moved to the nearer."),
+    ]
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "OwnEvents":
+        if (self.count is None) == (self.sum is None):
+            raise PydanticCustomError("own_kind", "must have either count or sum")
+        return self
+
+
+# Conditions
+
 Pair = Annotated[
     tuple[Row, Operand], Strict(strict=False), doc("The value of the row, and a literal or another value.")
 ]
@@ -270,6 +356,29 @@ class IsNull(Closed):
     is_null: Annotated[Row, doc("The value of the row.")]
 
 
+FoldNumber = Annotated[int, Field(ge=0, lt=FOLDS_MAX)]
+
+
+class FoldOf(Closed):
+    """Some of the equal parts into which individuals are divided at random, each for good."""
+
+    seed: Annotated[str, Field(min_length=1, max_length=100), doc("The name of the division: another, another one.")]
+    of: Annotated[int, Field(ge=2, le=FOLDS_MAX), doc("The number of parts.")]
+    in_: Annotated[
+        tuple[Annotated[int, Field(ge=0, lt=FOLDS_MAX)], ...],
+        Strict(strict=False),
+        Field(max_length=FOLDS_MAX),
+        NOT_EMPTY,
+    ] = Field(alias="in", description="The parts that are selected, from 0 on.")
+
+
+class Fold(Closed):
+    """The individual is in one of some parts, by a hash of the seed and its slot. Never unknown."""
+
+    KIND: ClassVar = "fold"
+    fold: Annotated[FoldOf, doc("The division and its parts.")]
+
+
 class And(Closed):
     """All of the parts."""
 
@@ -301,6 +410,7 @@ Condition = Annotated[
     | Annotated[In, Tag("(in)")]
     | Annotated[Between, Tag("(between)")]
     | Annotated[IsNull, Tag("(is_null)")]
+    | Annotated[Fold, Tag("(fold)")]
     | Annotated[And, Tag("(and)")]
     | Annotated[Or, Tag("(or)")]
     | Annotated[Not, Tag("(not)")],
@@ -308,7 +418,8 @@ Condition = Annotated[
         only_key,
         custom_error_type="condition_kind",
         custom_error_message=(
-            "must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, between, is_null, and, or, not"
+            "must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, between, is_null, fold, and,"
+            " or, not"
         ),
     ),
 ]

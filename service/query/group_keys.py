@@ -5,13 +5,14 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
-from service.query.columns import QueryColumn
+from service.query.columns import QueryColumn, label_of, meant_by
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
 from service.query.layout import Countable
+from service.query.literals_ast import INTEGER_MAX
 from service.query.parts import PARTS_MAX, Parts, bucketed, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted
-from service.query.row_columns import RowColumns, position_of
-from service.query.schema import RealColumn
+from service.query.row_columns import RowColumns, position_of, text_of
+from service.query.schema import IntegerColumn, RealColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,13 @@ class Group:
     domain: Countable | Parts
 
 
-def group_of(key: GroupKey, columns: RowColumns, place: int) -> Group:
-    """The group of a key. Raises QueryProblem naming the field."""
-    field = f"group_by[{place}]"
+def group_of(key: GroupKey, columns: RowColumns, field: str) -> Group:
+    """The group of a key in the place `field` of the query. Raises QueryProblem naming it."""
     match key:
         case BinKey(bin=asked):
-            column, parts = _binned(asked, columns, place, f"{field}.bin")
-            return Group(label=asked.column, column=columns.add(column), domain=parts)
+            column, parts = _binned(asked, columns, f"{field}.bin")
+            label = asked.column or ("" if asked.of is None else label_of(text_of(asked.of)))
+            return Group(label=label, column=columns.add(column), domain=parts)
         case BucketKey(bucket=asked):
             of = columns.named(asked.column, f"{field}.bucket.column")
             column, parts = bucketed(of, f"{asked.column} by {asked.by}", asked.by, f"{field}.bucket")
@@ -50,10 +51,13 @@ def countable(column: QueryColumn, field: str) -> Countable:
     return declared
 
 
-def _binned(asked: Bin, columns: RowColumns, place: int, field: str) -> tuple[QueryColumn, Parts]:
-    column = columns.named(asked.column, f"{field}.column")
+def _binned(asked: Bin, columns: RowColumns, field: str) -> tuple[QueryColumn, Parts]:
+    if asked.of is not None:
+        column, named = columns.value(asked.of, f"{field}.of"), f"{field}.of"
+    else:
+        column, named = columns.named(asked.column or "", f"{field}.column"), f"{field}.column"
     if not column.is_ordered:
-        raise QueryProblem.of(f"{field}.column", "has no order; a bin takes a number, a date or a time")
+        raise QueryProblem.of(named, "has no order; a bin takes a number, a date or a time")
     edges = asked.edges if asked.edges is not None else _edges(asked, column, field)
     positions = [position_of(edge, column, f"{field}.edges[{n}]") for n, edge in enumerate(edges)]
     for n, (low, high) in enumerate(pairwise(positions), start=1):
@@ -62,22 +66,33 @@ def _binned(asked: Bin, columns: RowColumns, place: int, field: str) -> tuple[Qu
     texts = [edge if isinstance(edge, str) else f"{edge:.12g}" for edge in edges]
     said = ("edges", tuple(edges)) if asked.width is None else ("width", asked.width)
     parts = Parts(labels=interval_labels(texts), said=(said,))
-    return in_intervals(column, f"{asked.column} in bins {place}", positions), parts
+    return in_intervals(column, f"{column.name} in bins of {field}", positions), parts
+
+
+def _bounds(column: QueryColumn) -> tuple[Fraction, Fraction]:
+    """The least and the greatest number: as declared, or of a calculated column in its steps."""
+    declared, coding = column.declared, column.coding
+    if isinstance(declared, IntegerColumn | RealColumn):
+        return meant_by(declared.lower), meant_by(declared.upper)
+    step = Fraction(2) ** coding.step_log2
+    return coding.offset * step, (coding.offset + coding.span) * step
 
 
 def _edges(asked: Bin, column: QueryColumn, field: str) -> list[int | float]:
-    """The multiples of the width, from the last one at or below the lower bound to the first above the upper one."""
+    """The multiples of the width, from the last one at or below the lower bound to the first at or above the upper one.
+
+    Width and bounds are the decimals that they are written as, and an edge is the double that is nearest to its
+    decimal: data are read by the same rule, so that a value is at an edge where their decimals are equal.
+    """
     if column.kind not in {"integer", "real"} or asked.width is None:
         raise QueryProblem.of(
             f"{field}.width", "must not be given for dates and times; give edges, or ask for a bucket"
         )
-    coding, width = column.coding, Fraction(asked.width)
-    low, high = (
-        Fraction(steps) * Fraction(2) ** coding.step_log2 for steps in (coding.offset, coding.offset + coding.span)
-    )
-    first, last = floor(low / width), ceil(high / width)
+    width = meant_by(asked.width)
+    low, high = (bound / width for bound in _bounds(column))
+    first, last = floor(low), ceil(high)
     if last - first > PARTS_MAX:
         raise QueryProblem.of(f"{field}.width", f"makes more than {PARTS_MAX} groups")
     last += last == first
     edges = [number * width for number in range(first, last + 1)]
-    return [int(edge) if edge.denominator == 1 else float(edge) for edge in edges]
+    return [int(edge) if edge.denominator == 1 and abs(edge) <= INTEGER_MAX else float(edge) for edge in edges]

@@ -5,23 +5,15 @@ declared columns. These models know nothing of a schema; `service.query.plan` ch
 """
 
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from service.query.expressions_ast import (
-    NOT_EMPTY,
-    SOME,
-    Closed,
-    ColumnName,
-    Condition,
-    GroupKey,
-    Name,
-    Row,
-    Value,
-    only_key,
-)
+from service.query.expressions_ast import Condition, GroupKey, Row
+from service.query.learning_ast import GradientItem, MomentsItem
+from service.query.literals_ast import NOT_EMPTY, SOME, Closed, ColumnName, Empty, Name, Value, only_key
+from service.query.parameters_ast import MIXED_MAX, HashedParameters
 from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX, doc, optional
 
 SELECT_MAX = 64
@@ -34,13 +26,23 @@ CLIP_MIN, CLIP_MAX = 1e-30, 1e30
 
 Weight = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
+Clip = Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)]
+ByItem = (Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
+"""Of a list with one number for each select item."""
+
+
+def _number_kind(numbers: object) -> str:
+    return "(several)" if isinstance(numbers, list | tuple) else "(one)"
+
+
+Positives = Annotated[
+    Annotated[Positive, Tag("(one)")] | Annotated[tuple[Positive, ...], *ByItem], Discriminator(_number_kind)
+]
+"""One number for all select items, or a list with one for each."""
+Clips = Annotated[Annotated[Clip, Tag("(one)")] | Annotated[tuple[Clip, ...], *ByItem], Discriminator(_number_kind)]
 
 
 # What to compute
-
-
-class Empty(Closed):
-    """The empty object: `{}`."""
 
 
 class OfColumn(Closed):
@@ -118,10 +120,6 @@ class Weights(Closed):
         return self
 
 
-def _weights_kind(weights: object) -> str:
-    return "(several)" if isinstance(weights, list | tuple) else "(one)"
-
-
 class Matrix(Closed):
     """Many functionals as one matrix in compressed sparse rows: each functional is a row, each value of the column a
     column of it.
@@ -172,7 +170,7 @@ class Linear(Closed):
             | Annotated[
                 tuple[Weights, ...], Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)")
             ],
-            Discriminator(_weights_kind),
+            Discriminator(_number_kind),
         ]
         | None
     ) = optional("One functional, or a list of them, each of which makes a number; or `matrix`.")
@@ -199,17 +197,44 @@ class LinearItem(Closed):
     linear: Annotated[Linear, doc("The column and its weights.")]
 
 
+class Left(Closed):
+    """A part of the budget that is left."""
+
+    share: Annotated[
+        float,
+        Field(gt=0, le=1),
+        doc(
+            "The share of the dataset's budget that an individual has left at least, to be counted. It pays for the"
+            " query itself: no smaller than the query's worst case."
+        ),
+    ]
+
+
+class ActiveItem(Closed):
+    """One coordinate: 1 for each selected individual that has at least a share of the dataset's budget left.
+
+    It stands alone in `select`.
+    """
+
+    KIND: ClassVar = "active"
+    active: Annotated[Left, doc("How much of the budget is left.")]
+
+
 Item = Annotated[
     Annotated[CountItem, Tag("(count)")]
     | Annotated[CountIndividualsItem, Tag("(count_individuals)")]
     | Annotated[SumItem, Tag("(sum)")]
     | Annotated[HistogramItem, Tag("(histogram)")]
-    | Annotated[LinearItem, Tag("(linear)")],
+    | Annotated[LinearItem, Tag("(linear)")]
+    | Annotated[ActiveItem, Tag("(active)")]
+    | Annotated[MomentsItem, Tag("(moments)")]
+    | Annotated[GradientItem, Tag("(gradient)")],
     Discriminator(
         only_key,
         custom_error_type="item_kind",
         custom_error_message=(
-            "must be an object with exactly one of the keys count, count_individuals, sum, histogram, linear"
+            "must be an object with exactly one of the keys count, count_individuals, sum, histogram, linear, active,"
+            " moments, gradient"
         ),
     ),
 ]
@@ -225,19 +250,25 @@ class PerIndividual(Closed):
     """
 
     l2_clip: Annotated[
-        Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)] | None,
-        doc("The longest vector, in the query's unit; a longer one is shortened. Left out, the natural bound."),
+        Clips | None,
+        doc(
+            "The longest vector, in the query's unit; a longer one is shortened. Left out, the natural bound. A list"
+            " bounds each select item by itself."
+        ),
     ] = None
     rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = optional(
         "The most selected rows of one individual that count; left out, all do."
     )
 
 
+WEIGHTS: Final = "The parts in which the select items share the worst case, one for each item; left out, equal parts."
+
+
 class Sigma(Closed):
     """The standard deviation of the noise on each coordinate, in the query's unit."""
 
     KIND: ClassVar = "sigma"
-    sigma: Annotated[Positive, doc("The standard deviation, in the query's unit.")]
+    sigma: Annotated[Positives, doc("The standard deviation, in the query's unit; or a list, one for each item.")]
 
 
 class Rho(Closed):
@@ -245,6 +276,7 @@ class Rho(Closed):
 
     KIND: ClassVar = "rho"
     rho: Annotated[Positive, doc("The most that any individual may be charged, in rho.")]
+    weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
 
 class Share(Closed):
@@ -256,13 +288,14 @@ class Share(Closed):
         Field(gt=0, le=1),
         doc("The most that any individual may be charged, as a share of the dataset's budget."),
     ]
+    weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
 
 class HalfWidth(Closed):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
     KIND: ClassVar = "half_width"
-    half_width: Annotated[Positive, doc("The distance, in the query's unit.")]
+    half_width: Annotated[Positives, doc("The distance, in the query's unit; or a list, one for each item.")]
     confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
 
 
@@ -316,5 +349,48 @@ class Query(Closed):
         doc("The bound on the vector of one individual; left out, the natural bound of the query."),
     ] = None
     noise: Annotated[Noise, doc("The precision, in one of four ways.")]
-    rule: Annotated[Literal["skip"], doc("The rule for an individual that cannot pay: `skip` leaves it out.")] = "skip"
-    reuse: Annotated[bool, doc("Whether a released answer to the same query may be returned, at no charge.")] = True
+    rule: Annotated[
+        Literal["skip", "clip"],
+        doc(
+            "The rule for an individual whose limit cannot pay for its vector: `clip` shortens the vector to what is"
+            " left; `skip`, the default, leaves it out, by the rule of the dataset."
+        ),
+    ] = "skip"
+    reuse: Annotated[
+        bool,
+        doc(
+            "Whether a released answer to the same query may be returned, at no charge. Left out, it may, unless"
+            " `active` is selected, whose number changes with every charge."
+        ),
+    ] = True
+
+    @property
+    def may_reuse(self) -> bool:
+        """Whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
+        return self.reuse and not isinstance(self.select[0], ActiveItem)
+
+    @property
+    def hashed(self) -> list[HashedParameters]:
+        """The parameters of models that it has by their hash, in its order.
+
+        Every query is looked through, most of them for nothing: in one loop, and past lists of literals.
+        """
+        found: list[HashedParameters] = []
+        waiting: list[object] = [self]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, HashedParameters):
+                found.append(part)
+            elif isinstance(part, Closed):
+                waiting.extend(reversed(part.__dict__.values()))
+            elif isinstance(part, tuple) and (len(part) <= MIXED_MAX or isinstance(part[0], Closed)):
+                waiting.extend(reversed(part))
+        return found
+
+    @property
+    def is_by_item(self) -> bool:
+        """Whether each select item is to have a precision of its own."""
+        match self.noise:
+            case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
+                has_several = isinstance(numbers, tuple)
+        return has_several or (self.per_individual is not None and isinstance(self.per_individual.l2_clip, tuple))

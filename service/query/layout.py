@@ -7,14 +7,16 @@ coordinates. Names are made on demand: an answer may have a million coordinates,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import prod
 
 from service.query.calendar import Labels, date_text, time_text
+from service.query.columns import label_of
 from service.query.parts import Parts
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
 from service.query.sparse_matrix import SparseMatrix
 
+DIMENSION_MAX = 2**20
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
 BLOCK_ROWS = 2**16
@@ -24,6 +26,8 @@ They stay in cache from the condition to the debit, and the calls of one block c
 """
 RUN_ENTRIES = 2**18
 """Entries of vectors, rows times the most entries of a row, that are worked on at a time."""
+MULTIPLIED_MAX = 10**10
+"""Products of two numbers, of features with errors, parameters or each other, in one query: some seconds."""
 
 Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
 Label = dict[str, str | int | bool]
@@ -68,7 +72,7 @@ class Sum:
     @property
     def title(self) -> str:
         """As labels write it."""
-        return f"sum({self.column})" if self.name is None else self.name
+        return f"sum({label_of(self.column)})" if self.name is None else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,54 @@ class Functionals:
         return self.name
 
 
-PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Active:
+    """1 for each individual that has at least `units` left, which are `share` of the dataset's budget, rounded up."""
+
+    units: int
+    share: float
+    size: int = 1
+
+    @property
+    def title(self) -> str:
+        """As labels write it."""
+        return f"active({self.share:.12g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """The products of features: of each pair where `classes` is None, or of each with the error of each class.
+
+    A model of one number has no classes to tell apart.
+    """
+
+    title: str
+    features: tuple[str, ...]
+    classes: tuple[str | int | bool, ...] | None
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        count = len(self.features)
+        return count * (count + 1) // 2 if self.classes is None else count * max(len(self.classes), 1)
+
+    def labels(self) -> list[Label]:
+        """The name of each coordinate."""
+        if self.classes is None:
+            pairs = combinations_with_replacement(self.features, 2)
+            return [{"select": self.title, "feature": first, "with": second} for first, second in pairs]
+        if not self.classes:
+            return [{"select": self.title, "feature": name} for name in self.features]
+        each = product(self.classes, self.features)
+        return [{"select": self.title, "class": value, "feature": name} for value, name in each]
+
+    def axis(self) -> Axis:
+        """Features and classes in a few lines, those of which there are not too many."""
+        named = {"features": self.features, "classes": self.classes or ()}
+        return {key: list(names) for key, names in named.items() if 0 < len(names) <= CATEGORIES_SHOWN_MAX}
+
+
+PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals | Active | Products
 
 
 def entries_of_row(items: Sequence[PlanItem]) -> int:
@@ -148,6 +199,7 @@ class Layout:
 
     groups: tuple[tuple[str, Domain], ...]
     items: tuple[tuple[PlanItem, Domain | None], ...]  # a histogram with its values, anything else with None
+    places: tuple[int, ...]  # the select item that each is of
 
     @cached_property
     def block(self) -> int:
@@ -168,6 +220,8 @@ class Layout:
         for item, column in self.items:
             if isinstance(item, Histogram) and column is not None:
                 inner += [{"select": item.title, item.label: value} for value in domain_of(column)]
+            elif isinstance(item, Products):
+                inner += item.labels()
             elif isinstance(item, Functionals):
                 inner += [{"select": f"{item.title}[{number}]"} for number in range(item.size)]
             else:
@@ -178,13 +232,20 @@ class Layout:
             for label in inner
         ]
 
-    def axes(self) -> list[Axis]:
-        """The coordinates in a few lines whatever their number: the groups from the outermost in, then the items."""
+    def axes(self, *, has_places: bool = False) -> list[Axis]:
+        """The coordinates in a few lines whatever their number: the groups from the outermost in, then the items.
+
+        With places, each item says the select item that it is of.
+        """
         offset, items = 0, []
-        for item, column in self.items:
+        for place, (item, column) in zip(self.places, self.items, strict=True):
             axis: Axis = {"select": item.title, "offset": offset, "size": item.size}
+            if has_places:
+                axis["item"] = place
             if isinstance(item, Histogram) and column is not None:
                 axis["values"] = _column_axis(item.label, column)
+            if isinstance(item, Products):
+                axis |= item.axis()
             items.append(axis)
             offset += item.size
         return [*(_column_axis(name, column) for name, column in self.groups), {"select": items}]

@@ -17,8 +17,8 @@ import rfc8785
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from service.query.expressions_ast import INTEGER_MAX
 from service.query.language import Query
+from service.query.literals_ast import INTEGER_MAX
 from service.query.problems import FieldError, QueryProblem, quoted
 
 BODY_BYTES_MAX = 256 * 1024
@@ -41,6 +41,7 @@ _MESSAGES = {
     "too_long": "must have at most {max_length} entries",
     "string_too_short": "must not be empty",
     "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
     "string_unicode": "has half of a surrogate pair, which is not text",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",

@@ -29,11 +29,19 @@ class Parts:
 
 
 def in_intervals(column: QueryColumn, name: str, positions: Sequence[int | Fraction]) -> QueryColumn:
-    """Intervals between positions on the scale of codes, which increase; the last one includes its end."""
-    last = column.coding.null_code
-    thresholds = [ceil(position) for position in positions[:-1]] + [floor(positions[-1]) + 1]
-    cut = tuple(min(max(threshold, 0), last) for threshold in thresholds)
-    return _part(name, Intervals(column=column.name, thresholds=cut), len(positions) - 1)
+    """Intervals between positions on the scale of codes, which increase; the last one includes its end.
+
+    A code within the column's slack of a position is at it.
+    """
+    last, slack = column.coding.null_code, column.slack
+    thresholds = [ceil(position - slack) for position in positions[:-1]] + [floor(positions[-1] + slack) + 1]
+    return in_parts(column, name, [min(max(threshold, 0), last) for threshold in thresholds])
+
+
+def in_parts(column: QueryColumn, name: str, thresholds: Sequence[int]) -> QueryColumn:
+    """Intervals between codes, which do not decrease."""
+    formula = Intervals(column=column.name, thresholds=tuple(thresholds))
+    return _part(name, formula, len(thresholds) - 1)
 
 
 def interval_labels(texts: Sequence[str]) -> Labels:

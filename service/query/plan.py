@@ -7,16 +7,21 @@ duration what another has asked. Queries that compare equal are not the same: to
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
+from service.core.release import Terms
+from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
 from service.query.columns import Placed, QueryColumn, Weighted
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
 from service.query.functionals import functionals_of, listed_histogram, weighed
+from service.query.gradients import ProductPlan, products_of
 from service.query.group_keys import Group, countable, group_of
+from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
 from service.query.language import (
     SELECT_MAX,
+    ActiveItem,
     CountIndividualsItem,
     CountItem,
     HistogramItem,
@@ -26,6 +31,8 @@ from service.query.language import (
     SumItem,
 )
 from service.query.layout import (
+    DIMENSION_MAX,
+    Active,
     Axis,
     Count,
     CountIndividuals,
@@ -39,14 +46,20 @@ from service.query.layout import (
     domain_of,
     entries_of_row,
 )
+from service.query.learning_ast import GradientItem, MomentsItem
+from service.query.model_parameters import each_once
+from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
 from service.query.problems import QueryProblem, quoted
+from service.query.query_columns import QueryColumns
 from service.query.row_columns import DataTable, RowColumns
-from service.query.scale import Extent, Precision, Scale, ScaleRequest, half_width_95, precision_of, scale_of
+from service.query.scale import Extent, Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
+from service.query.stated_noise import StatedNoise, stated_noise
 
 __all__ = [
     "DIMENSION_MAX",
+    "Active",
     "Count",
     "CountIndividuals",
     "Functionals",
@@ -58,12 +71,12 @@ __all__ = [
     "compile_query",
 ]
 
-DIMENSION_MAX = 2**20
 KEPT_CANONICAL_BYTES_MAX: Final = 2048
 KEPT_CODES_MAX: Final = 2**10
 """Codes in lists of a plan that is kept: they may be longer than the text that they are of."""
 
 Registration = TypeVar("Registration")
+_OF_ONE_NORM: Final = (Count, CountIndividuals, Histogram, Active)
 _ONE = Extent(low=1, high=1, step_log2=0, integral=True)
 _ONCE = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
 
@@ -78,7 +91,7 @@ class Plan:
     items: tuple[PlanItem, ...]
     dimension: int
     layout: Layout  # names the coordinates
-    grid_log2: int  # the grid is 2**grid_log2
+    grid_log2: int  # the grid is 2**grid_log2; 0, and all in steps, where each item has steps of its own
     clip_squared_steps: int  # no individual's vector may exceed this squared norm, in grid steps
     clip_binds: bool  # False: no vector within the declared bounds can exceed it, and none needs scaling
     l2_clip: float  # query units; what was asked for, or the natural bound if that is smaller
@@ -92,7 +105,13 @@ class Plan:
     rows_kept: int | None  # the most selected rows of an individual that count; None: all do
     entries_of_row: int  # the most entries that one row adds, to all items together
     reuse: bool
-    rule: str
+    shortens: bool = False  # the clip rule: a vector that costs more than is left is shortened to that
+    bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
+    item_sigmas: tuple[float, ...] = ()  # of each select item, where each has steps of its own
+    clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
+    product: ProductPlan | None = None  # what an item of products sums; None of others
+    parameters: tuple[HashedParameters, ...] = ()  # those of models that the canonical form has by their hash alone
+    room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
 
     @property
     def labels(self) -> list[Label]:
@@ -100,18 +119,29 @@ class Plan:
         return self.layout.labels()
 
     @property
-    def half_width_95(self) -> float:
-        """Query units; a multiple of the grid that the noise keeps to with probability 0.95 or more."""
-        return half_width_95(sigma=self.sigma, grid_log2=self.grid_log2)
+    def terms(self) -> Terms:
+        """The terms on which the core answers it."""
+        return Terms(
+            dimension=self.dimension,
+            sigma_steps=self.sigma_steps,
+            norm_squared_max=self.clip_squared_steps,
+            shortens=self.shortens,
+        )
 
-    def is_met_by(self, *, sigma: float, grid_log2: int) -> bool:
-        """Whether a released answer to this query has no more noise than is asked for, on the same grid."""
-        return grid_log2 == self.grid_log2 and sigma <= self.sigma
+    @property
+    def noise(self) -> StatedNoise:
+        """The noise as an answer states it."""
+        return stated_noise(sigma=self.sigma, grid_log2=self.grid_log2, sigmas=self.item_sigmas)
+
+    def is_met_by(self, *, sigma: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
+        """Whether a released answer to this query has its numbers and no more noise than is asked for, on its grid."""
+        is_counted_alike = (grid_log2, dimension, sigmas) == (self.grid_log2, self.dimension, self.item_sigmas)
+        return is_counted_alike and sigma <= self.sigma
 
     @property
     def axes(self) -> list[Axis]:
         """The order of the coordinates in a few lines, whatever the dimension."""
-        return self.layout.axes()
+        return self.layout.axes(has_places=bool(self.item_sigmas))
 
 
 def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: int) -> Plan:
@@ -119,23 +149,17 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
-    name = query.from_ or schema.individuals_name
-    columns = RowColumns(schema, name)
-    where = predicate_of(query.where, columns)
-    groups = _groups(query, columns)
-    layout = _layout(groups, tuple(_items(query, columns)))
-    items = tuple(item for item, _ in layout.items)
-    rows_kept = _rows_kept(query, columns.table)
-    if rows_kept is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
-        where = conjunction([where, weighed(items, columns.used)])
-    is_alone = columns.table.kind == "individuals" and len(items) == 1
-    scale = _scale(query, layout, columns, capacity, precision_of(query.noise, budget_units=budget_units), rows_kept)
-    canonical = _canonical(query, name)
+    columns, parameters = QueryColumns(schema, name := query.from_ or schema.individuals_name), _parameters(query)
+    where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
+    layout, product, scale = _counted(query, columns, groups, rows, capacity=capacity, budget_units=budget_units)
+    if rows is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
+        where = conjunction([where, weighed([item for item, _ in layout.items], columns.used)])
+    is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
     return Plan(
         table=name,
         predicate=where,
         group_by=tuple(group.column.name for group in groups),
-        items=items,
+        items=(items := tuple(item for item, _ in layout.items)),
         dimension=layout.dimension,
         layout=layout,
         grid_log2=scale.grid_log2,
@@ -144,16 +168,27 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         l2_clip=scale.l2_clip,
         sigma=scale.sigma,
         sigma_steps=scale.sigma_steps,
-        has_one_norm=is_alone and not isinstance(items[0], Sum | Functionals),
+        has_one_norm=is_alone and isinstance(items[0], _OF_ONE_NORM),
         worst_case_units=scale.worst_case_units,
-        canonical=canonical,
+        canonical=(canonical := _canonical(query, name)),
         query_hash=hashlib.sha256(canonical).hexdigest(),
-        reuse=query.reuse,
-        rule=query.rule,
+        reuse=query.reuse and not isinstance(items[0], Active),
+        shortens=query.rule == "clip",
         columns=columns.used,
-        rows_kept=rows_kept,
+        rows_kept=rows,
         entries_of_row=entries_of_row(items),
+        bounds=scale.bounds,
+        item_sigmas=scale.sigmas,
+        clips_squared=scale.clips_squared,
+        product=product,
+        parameters=parameters,
+        room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
     )
+
+
+def _parameters(query: Query) -> tuple[HashedParameters, ...]:
+    """The arrays that a query names by their hashes, each once."""
+    return each_once(named) if (named := query.hashed) else ()
 
 
 def _canonical(query: Query, table: str) -> bytes:
@@ -180,7 +215,8 @@ class KeptPlans(Generic[Registration]):
         plan = self._compiled(query, registration)
         has_matrix = any(isinstance(item, Functionals) for item in plan.items)
         listed = sum(len(leaf.codes) for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among))
-        if not has_matrix and len(plan.canonical) <= KEPT_CANONICAL_BYTES_MAX and listed <= KEPT_CODES_MAX:
+        is_long = len(plan.canonical) > KEPT_CANONICAL_BYTES_MAX or listed > KEPT_CODES_MAX
+        if not (has_matrix or plan.parameters or is_long):
             if len(self._kept) >= KEPT_MAX:
                 self._kept.clear()
             self._kept[id(query)] = query, registration, plan
@@ -191,7 +227,7 @@ def _groups(query: Query, columns: RowColumns) -> list[Group]:
     groups: list[Group] = []
     dimension = 1
     for place, key in enumerate(query.group_by):
-        group = group_of(key, columns, place)
+        group = group_of(key, columns, f"group_by[{place}]")
         if group.label in {each.label for each in groups}:
             raise QueryProblem.of(f"group_by[{place}]", f"names {quoted(group.label)} a second time")
         groups.append(group)
@@ -201,8 +237,12 @@ def _groups(query: Query, columns: RowColumns) -> list[Group]:
     return groups
 
 
-def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Domain | None]]) -> Layout:
-    layout = Layout(groups=tuple((group.label, group.domain) for group in groups), items=tuple(items))
+def _layout(groups: Sequence[Group], items: Sequence[tuple[int, PlanItem, Domain | None]]) -> Layout:
+    layout = Layout(
+        groups=tuple((group.label, group.domain) for group in groups),
+        items=tuple((item, domain) for _, item, domain in items),
+        places=tuple(place for place, _, _ in items),
+    )
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
     if len(items) > SELECT_MAX:
@@ -210,8 +250,8 @@ def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Domain | No
     return layout
 
 
-def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Domain | None]]:
-    """Each item once: the same numbers with noise of their own cost work and tell what less noise would tell."""
+def _items(query: Query, columns: RowColumns, budget_units: int) -> Iterator[tuple[int, PlanItem, Domain | None]]:
+    """Each item once, by its place in `select`: the same numbers with noise of their own tell what less noise would."""
     places: dict[Item, int] = {}
     for place, item in enumerate(query.select):
         field = f"select[{place}]"
@@ -220,15 +260,20 @@ def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Domain
         places[item] = place
         match item:
             case CountItem():
-                yield Count(), None
+                yield place, Count(), None
             case CountIndividualsItem():
-                yield CountIndividuals(), None
+                yield place, CountIndividuals(), None
             case SumItem():
-                yield Sum(column=_summable(item, columns, f"{field}.sum").name), None
+                yield place, Sum(column=_summable(item, columns, f"{field}.sum").name), None
             case HistogramItem():
-                yield _histogram(item, query, columns, place)
+                yield place, *_histogram(item, query, columns, place)
             case LinearItem():
-                yield from ((each, None) for each in functionals_of(item.linear, columns, place))
+                yield from ((place, each, None) for each in functionals_of(item.linear, columns, place))
+            case ActiveItem():
+                yield place, active_of(item, query, columns.table, budget_units=budget_units), None
+            case MomentsItem() | GradientItem():
+                kind = item.KIND
+                raise QueryProblem.of("select", f"{kind} stands alone: ask the other items in a query of their own")
 
 
 def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
@@ -254,20 +299,44 @@ def _histogram(item: HistogramItem, query: Query, columns: RowColumns, place: in
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
-def _scale(
-    query: Query, layout: Layout, columns: RowColumns, capacity: int, precision: Precision, rows_kept: int | None
-) -> Scale:
-    rows_max = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
-    return scale_of(
-        ScaleRequest(
-            extents=tuple(_extent(item, columns) for item, _ in layout.items),
-            rows=rows_max if rows_kept is None else rows_kept,
-            groups=layout.dimension // layout.block,
-            capacity=capacity,
-            l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
-            precision=precision,
-        )
+def _counted(
+    query: Query,
+    columns: RowColumns,
+    groups: Sequence[Group],
+    rows_kept: int | None,
+    *,
+    capacity: int,
+    budget_units: int,
+) -> tuple[Layout, ProductPlan | None, Scale]:
+    """The coordinates of the items, what an item of products sums, and the scale of all items together, or of each."""
+    asked = query.select[0]
+    if isinstance(asked, MomentsItem | GradientItem):
+        item, product, scale = products_of(asked, query, columns, capacity=capacity, budget_units=budget_units)
+        return _layout(groups, [(0, item, None)]), product, scale
+    layout = _layout(groups, tuple(_items(query, columns, budget_units)))
+    rows = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
+    rows = rows if rows_kept is None else rows_kept
+    extents, count = tuple(_extent(item, columns) for item, _ in layout.items), layout.dimension // layout.block
+    facts = None
+    if len(query.select) > 1 or query.is_by_item:
+        several: list[list[Extent]] = [[] for _ in query.select]
+        for place, extent in zip(layout.places, extents, strict=True):
+            several[place].append(extent)
+        facts = ScaleFacts(extents=tuple(map(tuple, several)), rows=rows, groups=count, capacity=capacity)
+        if query.is_by_item:
+            return layout, None, scale_by_item(query, facts, budget_units=budget_units)
+    clip = None if query.per_individual is None else query.per_individual.l2_clip
+    request = ScaleRequest(
+        extents=extents,
+        rows=rows,
+        groups=count,
+        capacity=capacity,
+        l2_clip=None if isinstance(clip, tuple) else clip,
+        precision=precision_of(query.noise, budget_units=budget_units),
+        is_fine=query.rule == "clip",
     )
+    scale = scale_of(request)
+    return layout, None, scale if facts is None else replace(scale, bounds=natural_bounds(facts))
 
 
 def _rows_kept(query: Query, table: DataTable) -> int | None:

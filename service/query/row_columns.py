@@ -1,27 +1,42 @@
 """The columns that one query may read, found by name or calculated, with their codings; all of it public."""
 
+import hashlib
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Final
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
 from service.query.calendar import days_of, seconds_of
-from service.query.columns import OwnColumn, QueryColumn, coding_of
-from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Row, Sub, Value
+from service.query.columns import REAL_ERROR, Coding, Folded, OwnColumn, QueryColumn, coding_of, meant_by
+from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, FoldOf, Mul, Operand, Own, Predict, Row, Sub
+from service.query.literals_ast import Value
 from service.query.problems import QueryProblem, quoted
-from service.query.schema import BudgetColumn, CategoryColumn, Column, EventsTable, IndividualsTable, Schema
+from service.query.schema import (
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    EventsTable,
+    IndividualsTable,
+    Schema,
+    VectorColumn,
+)
+from service.query.suggestions import did_you_mean
+from service.query.vector_columns import VectorCoding, vectors_of
 
 DataTable = IndividualsTable | EventsTable
-EXACT_SPAN: Final = 2**32
-"""A calculated real of fewer steps is compared exactly: it is made of whole numbers and short fractions alone."""
+_AS_FEATURE = '{"vector": column}'
 
 
-class RowColumns:
-    """The columns of one table in one query; `used` collects those that the query has named."""
+class RowColumns(ABC):
+    """The columns of one table in one query; `used` collects those that the query has named.
+
+    `service.query.query_columns.QueryColumns` reads the values that are themselves made of features and conditions.
+    """
 
     def __init__(self, schema: Schema, table: str) -> None:
         """Raises QueryProblem if there is no such table."""
         if table not in schema.tables:
-            raise QueryProblem.of("from", f"there is no table {quoted(table)}")
+            raise QueryProblem.of("from", f"there is no table {quoted(table)}{did_you_mean(table, schema.tables)}")
+        self.schema = schema
         self.table: DataTable = schema.tables[table]
         self.used: dict[str, QueryColumn] = {}
         self._people = schema.individuals_name
@@ -35,13 +50,34 @@ class RowColumns:
         if isinstance(self.table, EventsTable) and prefix == self._people and own:
             formula, declared = OwnColumn(column=own), self._individuals.columns.get(own)
         if declared is None:
-            raise QueryProblem.of(field, f"there is no column {quoted(name)} in this table")
+            meant = did_you_mean(name, self._queryable())
+            raise QueryProblem.of(field, f"there is no column {quoted(name)} in this table{meant}")
         if isinstance(declared, BudgetColumn):
             raise QueryProblem.of(
                 field, f"{quoted(name)} holds the individuals' limits; it is not data and cannot be queried"
             )
+        if isinstance(declared, VectorColumn):
+            raise QueryProblem.of(field, f"{quoted(name)} is a vector; only a feature reads it, as {_AS_FEATURE}")
         coding = coding_of(declared)
-        return self.add(QueryColumn(name=name, kind=declared.type, coding=coding, declared=declared, formula=formula))
+        error = REAL_ERROR * Fraction(2) ** coding.step_log2 if declared.type == "real" else Fraction(0)
+        return self.add(
+            QueryColumn(name=name, kind=declared.type, coding=coding, declared=declared, formula=formula, error=error)
+        )
+
+    def _queryable(self) -> dict[str, None]:
+        """The names of the columns that a query of this table may have."""
+        found = {name: None for name, each in self.table.columns.items() if not isinstance(each, BudgetColumn)}
+        if isinstance(self.table, EventsTable):
+            own = self._individuals.columns.items()
+            found |= {f"{self._people}.{name}": None for name, each in own if not isinstance(each, BudgetColumn)}
+        return found
+
+    def vector(self, name: str, field: str) -> VectorCoding:
+        """The coding of a column of vectors. Raises QueryProblem if there is none of that name."""
+        vectors = vectors_of(self.table.columns)
+        if name not in vectors:
+            raise QueryProblem.of(field, f"there is no column of vectors {quoted(name)}{did_you_mean(name, vectors)}")
+        return vectors[name]
 
     def value(self, node: Row, field: str) -> QueryColumn:
         """The column that a value of the row is read or calculated as. Raises QueryProblem naming the field."""
@@ -60,6 +96,18 @@ class RowColumns:
                 return self.add(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
             case Clip():
                 return self.add(self._clipped(node, f"{field}.clip"))
+            case Predict():
+                return self.add(self.predicted(node, f"{field}.predict"))
+            case Own():
+                return self.add(self.of_own_events(node, f"{field}.own"))
+
+    @abstractmethod
+    def predicted(self, node: Predict, field: str) -> QueryColumn:
+        """The column of a model's predictions. Raises QueryProblem naming the field."""
+
+    @abstractmethod
+    def of_own_events(self, node: Own, field: str) -> QueryColumn:
+        """The column of a count or sum over own events. Raises QueryProblem naming the field."""
 
     def compared(self, left: Row, right: Row, field: str, *, is_ordered: bool) -> QueryColumn:
         """A column that is below, at or above zero where `left` is below, at or above `right`."""
@@ -77,6 +125,15 @@ class RowColumns:
             )
         codes = Amount.of_codes(first), Amount.of_codes(second)
         return self.add(difference(f"codes of {name}", *codes))
+
+    def fold(self, asked: FoldOf) -> QueryColumn:
+        """The part of a division that the individual is in."""
+        seed = int.from_bytes(hashlib.sha256(asked.seed.encode()).digest()[:8], "big")
+        name = f"part of {asked.of} by {quoted(asked.seed)}"
+        coding = Coding(offset=0, span=asked.of - 1, step_log2=0)
+        return self.add(
+            QueryColumn(name=name, kind="integer", coding=coding, formula=Folded(seed=seed, count=asked.of))
+        )
 
     def add(self, column: QueryColumn) -> QueryColumn:
         """Note a column that the query reads."""
@@ -114,21 +171,18 @@ class RowColumns:
         amount = self._number(inner, f"{field}[0]")
         if low > high:
             raise QueryProblem.of(f"{field}[2]", "must not be below the lower bound")
-        bounds = []
         for place, bound in enumerate((low, high), start=1):
-            steps = Fraction(bound) / Fraction(2) ** amount.step_log2
-            if amount.is_whole and steps.denominator != 1:
+            if amount.is_whole and meant_by(bound).denominator != 1:
                 raise QueryProblem.of(f"{field}[{place}]", "must be a whole number, as the value is")
-            bounds.append(round(steps))
-        return clipped(text_of(node), amount, *bounds)
+        return clipped(text_of(node), amount, meant_by(low), meant_by(high))
 
 
 def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:
     """Where a literal lies on the scale of codes; outside the domain it may be negative or above `span`.
 
-    Exact on a column of whole numbers, where 39.5 lies between two codes, and on a calculated one whose few steps are
-    all of its values. On any other real column a literal is rounded to the column's step as the data were, so that
-    `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
+    Exact on a column of whole numbers, where 39.5 lies between two codes, and on a calculated one, whose `slack` says
+    how near is equal. On a real column of the schema a literal is rounded to the column's step as the data were, so
+    that `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
     """
     coding = column.coding
     match column.kind:
@@ -143,11 +197,11 @@ def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fracti
         case _:
             if isinstance(literal, (bool, str)):
                 raise QueryProblem.of(field, f"must be a number, as the column is numeric; got {quoted(literal)}")
-            if column.kind == "real" and column.formula is not None and coding.span < EXACT_SPAN:
-                return Fraction(literal) / Fraction(2) ** coding.step_log2 - coding.offset
-            if column.kind == "real":
+            if column.declared is not None and column.kind == "real":
                 return coding.code_of(literal)
-            return (literal if isinstance(literal, int) else Fraction(literal)) - coding.offset
+            if isinstance(literal, int) and column.kind != "real":
+                return literal - coding.offset
+            return meant_by(literal) / Fraction(2) ** coding.step_log2 - coding.offset
 
 
 def text_of(node: Operand) -> str:
@@ -165,6 +219,9 @@ def text_of(node: Operand) -> str:
             return f"abs({text_of(inner)})"
         case Clip(clip=(inner, low, high)):
             return f"clip({text_of(inner)}, {low}, {high})"
+        case Predict() | Own():
+            digest = hashlib.sha256(node.model_dump_json(by_alias=True).encode()).hexdigest()
+            return f"{node.KIND} {digest[:32]}"
         case _:
             return repr(node)
 
@@ -205,5 +262,6 @@ def _category(literal: Value, column: QueryColumn, field: str) -> int:
     if code is None:
         listed = declared.categories is not None
         domain = "a declared category" if listed else f"an integer from 0 to {len(declared.domain) - 1}"
-        raise QueryProblem.of(field, f"must be {domain} of the column; got {quoted(literal)}")
+        meant = did_you_mean(literal, declared.codes)
+        raise QueryProblem.of(field, f"must be {domain} of the column; got {quoted(literal)}{meant}")
     return code

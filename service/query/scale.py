@@ -5,7 +5,7 @@ may refuse a query. The clip is kept in integers and exact fractions, because th
 worst case that the analyst is told must be the same number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,12 +13,13 @@ from math import floor, inf, ldexp, nextafter, sqrt
 
 import numpy as np
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
-from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, half_width_steps, sigma_steps_within
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
 from service.query.language import HalfWidth, Noise, Rho, Share, Sigma
 from service.query.problems import QueryProblem
+from service.query.stated_noise import sigma_steps_within
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
@@ -92,13 +93,16 @@ class Vectors:
     entries: Integers  # (n,) one vector's after another's
 
     def largest_squared(self, shift: int) -> int:
-        """The squared norm of the longest vector, exactly, with entries times 2^shift, rounded half up if that is less.
+        """The squared norm of the longest vector with entries times 2^shift, rounded half up if that is less."""
+        if shift > 0:
+            return self.largest_squared(0) << (2 * shift)
+        return self.longest_squared(shifted(self.entries, shift))
+
+    def longest_squared(self, entries: Integers) -> int:
+        """The squared norm of the longest vector, exactly, with these `entries` (n,) in the places of its own.
 
         Doubles choose the few vectors that may be the longest, and integers decide.
         """
-        if shift > 0:
-            return self.largest_squared(0) << (2 * shift)
-        entries = shifted(self.entries, shift)
         about = np.add.reduceat(np.square(entries.astype(np.float64)), self.starts)
         stops = np.append(self.starts[1:], entries.size)
         longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
@@ -132,6 +136,13 @@ class Extent:
         """The largest squared norm of what one row adds, in its own steps."""
         return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
 
+    def times_squared(self, *, rows: int, groups: int) -> int:
+        """By how much the squared norm of one row is multiplied for an individual's rows, all at their bounds.
+
+        What is added once to a group adds up over groups, of which an individual is in one with each row.
+        """
+        return min(rows, groups) if self.is_once else rows**2
+
     def steps(self, grid_log2: int) -> int:
         """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
         shift = self.step_log2 - grid_log2
@@ -161,11 +172,15 @@ class ScaleRequest:
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
+    is_fine: bool = False  # vectors may be shortened: grid 1 has no fractions of an individual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A grid, and what is counted in its steps."""
+    """A grid, and what is counted in its steps; or steps for each select item (`service.query.item_scale`).
+
+    These have no common unit: the grid is 1 then, and `l2_clip` and `sigma` are in steps.
+    """
 
     grid_log2: int
     clip_squared_steps: int
@@ -174,14 +189,18 @@ class Scale:
     sigma: float  # query units
     sigma_steps: float  # sigma / grid, exactly
     worst_case_units: int
+    bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
+    sigmas: tuple[float, ...] = ()  # of each select item, in its query units
+    clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
 
 
 def scale_of(request: ScaleRequest) -> Scale:
     """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
 
-    Grid 1 if every item is integral and the clip cannot bind. Otherwise, and also where the integers would not fit on
-    grid 1, the power of two of which the clip spans at most 2^s steps: for the largest s of 30..18 with sigma at most
-    2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
+    Grid 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise, and also
+    where the integers would not fit on grid 1, the power of two of which the clip spans at most 2^s steps: for the
+    largest s of 30..18 with sigma at most 2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
+    Where vectors may be shortened s is 19 at least, so that the clip spans 2^18 steps or more.
     """
     has_vectors = any(extent.vectors is not None for extent in request.extents)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
@@ -193,7 +212,7 @@ def precision_of(noise: Noise, *, budget_units: int) -> Precision:
     Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
     """
     match noise:
-        case Sigma():
+        case Sigma() if not isinstance(noise.sigma, tuple):
             return FixedSigma(field="noise.sigma", sigma=noise.sigma)
         case Rho():
             units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
@@ -205,19 +224,11 @@ def precision_of(noise: Noise, *, budget_units: int) -> Precision:
             if not 1 <= units <= LIMIT_UNITS_MAX:
                 raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
             return WorstCase(field="noise.share", units=units)
-        case HalfWidth():
+        case HalfWidth() if not isinstance(noise.half_width, tuple):
             if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")
             return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
-
-
-def half_width_95(*, sigma: float, grid_log2: int) -> float:
-    """The least multiple of the grid within which the noise is with a probability of at least 0.95.
-
-    In query units, like sigma. It is the probability of holding what was counted: the sum over the active individuals,
-    clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
-    """
-    return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)
+    raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
 
 
 def shifted(steps: Integers, shift: int) -> Integers:
@@ -241,7 +252,7 @@ def _worked_out(request: ScaleRequest) -> Scale:
     clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
     if clip is not None and clip >= natural:
         clip = None
-    for grid_log2, sigma_steps_max in _grids(request.extents, natural, clip):
+    for grid_log2, sigma_steps_max in _grids(request, natural, clip):
         reached = _clip_squared_steps(request, grid_log2, clip)
         if request.precision.estimate(reached, grid_log2) > sigma_steps_max:
             continue
@@ -253,8 +264,7 @@ def _worked_out(request: ScaleRequest) -> Scale:
 def _natural_squared(request: ScaleRequest) -> Fraction:
     """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
 
-    The triangle inequality over rows; the select items are different coordinates, so their squares add. What is added
-    once to a group adds up over groups instead, of which an individual is in one with each row.
+    The triangle inequality over rows; the select items are different coordinates, so their squares add.
     """
     base = min(extent.step_log2 for extent in request.extents)
     squared = sum(
@@ -265,21 +275,22 @@ def _natural_squared(request: ScaleRequest) -> Fraction:
 
 
 def _times_squared(request: ScaleRequest, extent: Extent) -> int:
-    return min(request.rows, request.groups) if extent.is_once else request.rows**2
+    return extent.times_squared(rows=request.rows, groups=request.groups)
 
 
 def _power_of_four(exponent: int) -> Fraction:
     return Fraction(4**exponent) if exponent >= 0 else Fraction(1, 4**-exponent)
 
 
-def _grids(extents: Sequence[Extent], natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
+def _grids(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
     """The grids to try, as powers of two, each with the sigma in steps up to which it will do; the best first."""
-    if clip is None and all(extent.integral for extent in extents):
+    if clip is None and not request.is_fine and all(extent.integral for extent in request.extents):
         yield 0, SIGMA_STEPS_MAX
     exponent = _exponent(natural if clip is None else clip)
-    for bits in range(BITS_MAX, BITS_MIN - 1, -1):
+    least = BITS_MIN + request.is_fine
+    for bits in range(BITS_MAX, least - 1, -1):
         yield exponent - bits, SIGMA_STEPS_EASY
-    for bits in range(BITS_MIN, BITS_MAX + 1):
+    for bits in range(least, BITS_MAX + 1):
         yield exponent - bits, SIGMA_STEPS_MAX
 
 
@@ -326,7 +337,7 @@ def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) ->
     """Why no grid will do: the noise if some grid is otherwise right, else what is wrong with the first."""
     problems = {
         grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
-        for grid_log2, _ in _grids(request.extents, natural, clip)
+        for grid_log2, _ in _grids(request, natural, clip)
     }
     without = [grid_log2 for grid_log2, problem in problems.items() if problem is None]
     if without:

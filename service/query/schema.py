@@ -28,6 +28,9 @@ TABLES_MAX = 100
 ROWS_PER_INDIVIDUAL_MAX = 2**20
 ROWS_CAPACITY_MAX = 2**40
 ROWS_FOR_EACH = 32  # of a table that declares no `rows_capacity`, for each individual of the capacity
+VECTOR_LENGTH_MAX = 2**16
+VECTOR_STEPS_MAX = 2**16 - 1  # of a number of a vector, on either side of zero and from the least to the greatest
+VECTOR_STEP_LOG2_MAX = 100
 RESERVED_NAME = "select"  # the key under which a label names its select item
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -183,12 +186,54 @@ class BudgetColumn(_Closed):
     type: Annotated[Literal["budget"], doc("`budget`.")]
 
 
+_VectorSteps = Annotated[int, Field(ge=-VECTOR_STEPS_MAX, le=VECTOR_STEPS_MAX)]
+
+
+class VectorColumn(_Closed):
+    """A list of `length` whole numbers of steps, such as an image or an embedding.
+
+    A number below `lower` or above `upper` is moved to the nearer bound, both of which are in steps.
+    """
+
+    type: Annotated[Literal["vector"], doc("`vector`.")]
+    length: Annotated[int, Field(ge=1, le=VECTOR_LENGTH_MAX), doc("How many numbers each vector has.")]
+    lower: Annotated[_VectorSteps, doc("The least number, in steps; one below it is moved to it.")]
+    upper: Annotated[
+        _VectorSteps, doc("The greatest number, in steps, at most 65,535 above the least; one above it is moved to it.")
+    ]
+    step_log2: Annotated[
+        int,
+        Field(ge=-VECTOR_STEP_LOG2_MAX, le=VECTOR_STEP_LOG2_MAX),
+        doc("The step as a power of two: a number k is worth k times 2^step_log2."),
+    ] = 0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "VectorColumn":
+        if self.lower >= self.upper:
+            raise ValueError("lower must be below upper")
+        if self.upper - self.lower > VECTOR_STEPS_MAX:
+            raise ValueError(f"upper must be at most {VECTOR_STEPS_MAX} above lower: a number takes 16 bits")
+        return self
+
+    @property
+    def vector_bytes(self) -> int:
+        """How many bytes the numbers of one vector take."""
+        return self.length * (1 if self.upper - self.lower < 2**8 else 2)
+
+
 DataColumn = Annotated[
     CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn,
     Field(discriminator="type"),
 ]
 Column = Annotated[
-    CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn | BudgetColumn,
+    CategoryColumn
+    | IntegerColumn
+    | RealColumn
+    | DateColumn
+    | DatetimeColumn
+    | BooleanColumn
+    | VectorColumn
+    | BudgetColumn,
     Field(discriminator="type"),
 ]
 
@@ -221,8 +266,11 @@ class EventsTable(_Closed):
         dict[Name, DataColumn], Field(max_length=COLUMNS_MAX), doc("The columns by name, without the key.")
     ]
     unknown_individuals: Annotated[
-        Literal["reject", "create"],
-        doc("A row of an individual that is not in the dataset refuses the upload, or brings the individual into it."),
+        Literal["reject", "create", "drop"],
+        doc(
+            "A row of an individual that is not in the dataset refuses the upload, brings the individual into it, or is"
+            " dropped and counted."
+        ),
     ] = "reject"
     rows_per_individual: Annotated[
         int,
@@ -267,6 +315,12 @@ class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_leng
     def individuals_name(self) -> str:
         """The name of the one table of individuals."""
         return next(name for name, table in self.root.items() if table.kind == "individuals")
+
+    @property
+    def vector_bytes(self) -> int:
+        """How many bytes the vectors of one individual take."""
+        columns = self.root[self.individuals_name].columns.values()
+        return sum(column.vector_bytes for column in columns if isinstance(column, VectorColumn))
 
     @property
     def budget_column(self) -> str | None:

@@ -10,7 +10,7 @@ from math import frexp
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.query.columns import REAL_BITS
 from service.query.scale import STEPS_MIN, Extent, Vectors
 

@@ -27,6 +27,7 @@ def in_words(canonical: _Node) -> str:
         _selected(canonical["select"], canonical["from"]) + ("" if where is None else f" where {_condition(where)}"),
         *([f"by {_listed(map(_group, canonical['group_by']))}"] if canonical["group_by"] else []),
         *_clip(canonical["per_individual"]),
+        *(["shortened to what is left"] if canonical.get("rule") == "clip" else []),
         _noise(canonical["noise"]),
     ]
     return ", ".join(parts)
@@ -35,6 +36,8 @@ def in_words(canonical: _Node) -> str:
 def _selected(items: Sequence[_Node], table: str) -> str:
     if all("count" in item for item in items):
         return f"count of {table}"
+    if "active" in items[0]:
+        return f"count of {table} with at least {_number(100 * items[0]['active']['share'])} % of the budget left"
     return f"{_listed(_item(item) for item in items)} in {table}"
 
 
@@ -44,6 +47,12 @@ def _item(item: _Node) -> str:
         return kind
     if kind == "count_individuals":
         return "individuals"
+    if kind in {"moments", "gradient"}:
+        if kind == "moments":
+            return f"second moments of {_features(body)}"
+        target = body["target"]
+        is_group = isinstance(target, str) or "bin" in target or "bucket" in target
+        return f"{body['loss']} gradient of {_group(target) if is_group else _value(target)} by {_features(body)}"
     if kind == "linear" and "matrix" in body:
         matrix = body["matrix"]
         return f"{len(matrix['starts']) - 1} functionals of {body['column']} with {len(matrix['values'])} weights"
@@ -62,9 +71,10 @@ def _group(key: str | _Node) -> str:
     [(kind, body)] = key.items()
     if kind == "bucket":
         return f"{body['by']} of {body['column']}"
+    name = _value(body["of"]) if "of" in body else body["column"]
     if "width" in body:
-        return f"{body['column']} in bins of {_number(body['width'])}"
-    return f"{body['column']} in {len(body['edges']) - 1} bins"
+        return f"{name} in bins of {_number(body['width'])}"
+    return f"{name} in {len(body['edges']) - 1} bins"
 
 
 def _value(node: object) -> str:
@@ -77,7 +87,24 @@ def _value(node: object) -> str:
         return f"|{_value(body)}|"
     if kind == "clip":
         return f"{_value(body[0])} cut to {_number(body[1])}..{_number(body[2])}"
+    if kind == "predict":
+        return f"{body['link']} prediction by {_features(body)}"
+    if kind == "own":
+        return _own(body)
     return f"({_value(body[0])} {_OPERATORS[kind]} {_value(body[1])})"
+
+
+def _own(body: _Node) -> str:
+    total = f"sum of {_value(body['sum'])} of own {body['from']}" if "sum" in body else f"number of own {body['from']}"
+    where = "" if body.get("where") is None else f" where {_condition(body['where'])}"
+    return f"({total}{where} cut to {_number(body['clip'][0])}..{_number(body['clip'][1])})"
+
+
+def _features(body: _Node) -> str:
+    vectors = [str(each["vector"]) for each in body["features"] if "vector" in each]
+    others = len(body["features"]) - len(vectors)
+    counted = [f"{others} feature{'s' * (others > 1)}"] if others else []
+    return " and ".join([*counted, *([f"the numbers of {', '.join(vectors)}"] if vectors else [])])
 
 
 def _condition(node: _Node) -> str:
@@ -87,6 +114,8 @@ def _condition(node: _Node) -> str:
             return f"{_value(body[0])} in ({', '.join(_shortened([_literal(each) for each in body[1]]))})"
         case "between":
             return f"{_value(body[0])} from {_literal(body[1])} to {_literal(body[2])}"
+        case "fold":
+            return f"in {_listed(map(str, body['in']))} of {body['of']} parts by {_literal(body['seed'])}"
         case "is_null":
             return f"{_value(body)} is missing"
         case "not":
@@ -113,18 +142,20 @@ def _clip(per_individual: _Node) -> list[str]:
     clip, rows = per_individual["l2_clip"], per_individual.get("rows")
     return [
         *([] if rows is None else [f"at most {rows} {'row' if rows == 1 else 'rows'} per person"]),
-        *([] if clip is None else [f"clipped to {_number(clip)} per person"]),
+        *([] if clip is None else [f"clipped to {_numbers(clip)} per person"]),
     ]
 
 
 def _noise(noise: _Node) -> str:
     if "sigma" in noise:
-        return f"σ {_number(noise['sigma'])}"
+        return f"σ {_numbers(noise['sigma'])}"
+    parts = noise.get("weights") or [1]
+    divided = "" if len(set(parts)) == 1 else f", divided {':'.join(map(_number, parts))}"
     if "share" in noise:
-        return f"at most {_number(100 * noise['share'])} % of the budget per person"
+        return f"at most {_number(100 * noise['share'])} % of the budget per person{divided}"
     if "rho" in noise:
-        return f"at most ρ {_number(noise['rho'])} per person"
-    return f"± {_number(noise['half_width'])} with {_number(100 * noise['confidence'])} % confidence"
+        return f"at most ρ {_number(noise['rho'])} per person{divided}"
+    return f"± {_numbers(noise['half_width'])} with {_number(100 * noise['confidence'])} % confidence"
 
 
 def _literal(value: object) -> str:
@@ -135,6 +166,10 @@ def _literal(value: object) -> str:
 
 def _number(value: Any) -> str:  # noqa: ANN401 - int or float
     return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _numbers(value: Any) -> str:  # noqa: ANN401 - a number or a list of them
+    return _listed(map(_number, value)) if isinstance(value, list | tuple) else _number(value)
 
 
 def _shortened(parts: Sequence[str]) -> Sequence[str]:

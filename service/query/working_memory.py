@@ -7,11 +7,14 @@ is bounded by the capacity and the dimension.
 
 from typing import Final
 
-from service.core.arrays import narrowest
-from service.query.columns import Intervals, Placed, QueryColumn, Weighted, listed
+from service.arrays import narrowest
+from service.query.columns import CODE_TABLE_SPAN_MAX, Intervals, Placed, QueryColumn, Weighted, listed, sources
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
-from service.query.layout import BLOCK_ROWS, Count, CountIndividuals, Functionals, rows_in_run
+from service.query.gradients import rows_in_products
+from service.query.layout import BLOCK_ROWS, Functionals, Histogram, Sum, rows_in_run
+from service.query.own_events import OwnTotal
 from service.query.plan import Plan
+from service.query.predictions import Predicted
 from service.query.schema import EventsTable, IndividualsTable
 
 STRETCH_ROWS: Final = 2**18
@@ -23,8 +26,6 @@ SCAN_WORTH: Final = 64
 
 Picking a listed row costs as much as passing half as many, so that the price of looking at all rows covers both ways.
 """
-CODE_TABLE_SPAN_MAX: Final = 2**16
-"""The largest column whose values' intervals or weights are looked up in a table, of eight bytes a code."""
 RUNS_MAX: Final = 8
 """The most runs of codes in a list of values that are looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
@@ -42,10 +43,14 @@ _LISTED_VALUE_ROW: Final = 32  # places in a list of values
 _CHOSEN_ROW: Final = 8  # its number
 _LOOKED_UP_ROW: Final = 40  # numbers of rows and their codes, before and after each condition
 _EQUAL_ENTRY: Final = 24  # of individuals with one entry each, the same for all: slot and coordinate
+_ROOM_ENTRY: Final = 16  # of individuals with one entry each, what is left of each: units, and whether they are enough
 _SINGLE_ENTRY: Final = 80  # of individuals with one entry each: slot, value, norm, charge and what it is worked out of
 _ENTRY: Final = 160  # owner, coordinate and value, before and after sorting and scaling
+_QUOTIENT: Final = 32  # of an entry in steps of its item: size, estimate and residue
+_ITEM_CLIPPED: Final = 88  # of an entry sorted by its item, once more with those before: item, order and all that is it
 _ACCOUNT: Final = 40  # of an individual in a list: slot, whether it is touched and active, norm and charge
 _MARKED: Final = 3  # of one in a stretch, beside its norm: whether it is touched and active
+_FACTOR: Final = 48  # of a feature or an error of an individual: itself, its square, masked and scaled
 _COORDINATE: Final = 8
 _DRAWN: Final = 64  # of noise: words, radius, angle and draw
 _DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
@@ -56,6 +61,10 @@ _CALCULATING: Final = 48  # steps of both operands and the result, and masks
 _THRESHOLD: Final = 48  # of an interval, weight or place
 _WEIGHT: Final = 64  # of a matrix
 _TABLES: Final = 48 * CODE_TABLE_SPAN_MAX  # of intervals by code, while it is made
+_PARAMETER: Final = 16  # of a prediction: a whole number, and the double that it is
+_FEATURE_CODE: Final = 8  # of a table of a feature
+_TOTAL: Final = 24  # of an individual's events: before and after it is coded
+_EVENT_ADDED: Final = 48 + _CALCULATING  # of an event that is totalled: its individual, its value and masks
 _VALUE: Final = 64  # of a list of values
 
 
@@ -70,6 +79,8 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
         + len(plan.items) * _ITEM
         + _values_bytes(plan)
         + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
+        + _feature_table_bytes(plan)
+        + _reader_bytes(plan, capacity)
         + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
         + max(
             _scan_bytes(plan, table, rows),
@@ -117,28 +128,82 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
 
 def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
     """The bytes of the vectors of one run, with the codes that they are made of."""
+    if plan.product is not None:
+        width, looked_at = plan.product.width, min(rows, BLOCK_ROWS)
+        factors = width * min(rows, rows_in_products(width))
+        return factors * _FACTOR + looked_at * (_SINGLE_ENTRY + _code_bytes(plan)) + plan.dimension * _VALUE
     most, is_of_events = plan.entries_of_row, isinstance(table, EventsTable)
     run_rows = min(rows, rows_in_run(entries=most, is_of_events=is_of_events))
     if most == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
+        entry += 0 if plan.room_units is None else _ROOM_ENTRY
         return run_rows * (entry + _code_bytes(plan))
     entries = run_rows * most
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
     if own_rows > run_rows:
         # One individual's entries are added up part by part, and the sums of the parts before wait for the others.
         entries += min(2 * plan.dimension + entries, own_rows * most)
-    return entries * _ENTRY + run_rows * _code_bytes(plan)
+    entry = _ENTRY + (_QUOTIENT if plan.item_sigmas else 0) + (_ITEM_CLIPPED if plan.clips_squared else 0)
+    return entries * entry + run_rows * _code_bytes(plan)
 
 
 def _code_bytes(plan: Plan) -> int:
     """The bytes of the codes that say what one row adds, and where."""
-    names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, (Count, CountIndividuals)))}
+    if plan.product is not None:
+        return sum(column.coding.dtype.itemsize for column in columns_by_row(plan)) + _calculated_bytes(plan)
+    names = {*plan.group_by, *_item_columns(plan)}
     return sum(plan.columns[name].coding.dtype.itemsize for name in names) + _calculated_bytes(plan)
+
+
+def columns_by_row(plan: Plan) -> list[QueryColumn]:
+    """The columns that are read or calculated for each row: not those of which features are looked up in tables."""
+    if plan.product is None and not any(isinstance(column.formula, Predicted) for column in plan.columns.values()):
+        return [*plan.columns.values()]
+    found: set[str] = set()
+    waiting = [leaf.column for leaf in leaves_of(plan.predicate) if not isinstance(leaf, All | Nothing)]
+    waiting += [*plan.group_by, *_item_columns(plan)]
+    if plan.product is not None:
+        waiting += plan.product.features.columns_by_row
+        waiting += [] if plan.product.model is None else [plan.product.model.target]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            formula = plan.columns[name].formula
+            waiting += formula.features.columns_by_row if isinstance(formula, Predicted) else sources(formula)
+    return [plan.columns[name] for name in found]
+
+
+def _item_columns(plan: Plan) -> list[str]:
+    return [item.column for item in plan.items if isinstance(item, (Sum, Histogram, Functionals))]
+
+
+def models_of(plan: Plan) -> list[Predicted]:
+    """The models of which the query reads predictions."""
+    return [column.formula for column in plan.columns.values() if isinstance(column.formula, Predicted)]
+
+
+def own_events_of(plan: Plan) -> list[OwnTotal]:
+    """The own events that the query totals."""
+    return [column.formula for column in plan.columns.values() if isinstance(column.formula, OwnTotal)]
+
+
+def features_of(plan: Plan) -> int:
+    """The entries of all lists of features."""
+    maps = [model.features for model in models_of(plan)]
+    return sum(len(features.parts) for features in maps + ([] if plan.product is None else [plan.product.features]))
+
+
+def feature_tables(plan: Plan) -> list[tuple[int, int]]:
+    """For each feature that is looked up in a table: the codes of the table, and the calculations for one code."""
+    maps = [model.features for model in models_of(plan)]
+    maps += [] if plan.product is None else [plan.product.features]
+    return [(root.codes, root.calculations) for features in maps for root in features.tables.values()]
 
 
 def _calculated_bytes(plan: Plan) -> int:
     """The bytes of the columns calculated for one row, each kept until the row is done with, and of working one out."""
-    formulas = [column for column in plan.columns.values() if column.formula is not None]
+    formulas = [column for column in columns_by_row(plan) if column.formula is not None]
     return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
 
 
@@ -148,6 +213,27 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
         table = (span + 2) * column.coding.dtype.itemsize if span <= TABLE_SPAN_MAX else 0
         return _THRESHOLD * listed(column.formula) + table
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
+
+
+def _feature_table_bytes(plan: Plan) -> int:
+    """The bytes of the tables of features, and of making the largest one."""
+    tables = feature_tables(plan)
+    made = max((codes * (_CALCULATED_VALUE * (1 + made_of) + _CALCULATING) for codes, made_of in tables), default=0)
+    return made + sum(_FEATURE_CODE * codes for codes, _ in tables)
+
+
+def _reader_bytes(plan: Plan, capacity: int) -> int:
+    """The bytes of totals over own events, with a stretch of the events, and of the blocks of models."""
+    events = own_events_of(plan)
+    total = len(events) * capacity * _TOTAL + (STRETCH_ROWS * _EVENT_ADDED if events else 0)
+    for formula in events:
+        calculated = [column for column in formula.columns.values() if column.formula is not None]
+        total += STRETCH_ROWS * (len(formula.columns) * _SORTED_CODE + len(calculated) * _CALCULATED_VALUE)
+        total += sum(_THRESHOLD * listed(column.formula) for column in calculated) + (_TABLES if calculated else 0)
+    for model in models_of(plan):
+        width = model.features.size + model.classes
+        total += _FACTOR * width * rows_in_products(width) + _PARAMETER * model.classes * model.features.size
+    return total
 
 
 def _values_bytes(plan: Plan) -> int:

@@ -1,5 +1,6 @@
 """The adapters of a replica's ports, opened in one order and closed in reverse."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -13,23 +14,29 @@ from service.query.cost import Speed
 from service.run.home import pepper_of
 from service.run.speed import speed_of
 from service.settings import Settings
+from service.store.decoder import DecoderProcess
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
 from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
+from service.store.webhook import Webhook
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.admission.scheduler import Scheduler, slot_rules
+from service.workflows.admission.transfers import Transfers
+from service.workflows.maintenance.alarm_delivery import AlarmDelivery
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import ReplicaAddress
+from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.ports.witness import Witness
+from service.workflows.provider_sign_ins import CALLBACK, ClaimRules, Grant
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
@@ -60,14 +67,13 @@ def open_adapters(
     Only a process that `serves` has a schedule, and the speed of its machine measured.
     """
     with ExitStack() as opened:
-        migrate(servers.database_url, folder=settings.migrations)
+        migrate(servers.database_url, folder=settings.migrations, wait_s=serves * settings.start_timeout_ms / 1000)
         store = opened.enter_context(closing(store_of(settings, servers)))
         store.check_durability()
         store.check_schema()
         pepper = Pepper(pepper_of(settings))
         store.check_pepper(pepper.database_proof)
-        redis_witness = RedisWitness(servers.redis_url, pepper.witness_key())
-        second = opened.enter_context(closing(redis_witness))
+        second = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_key())))
         witness = CombinedWitness(FileWitness(settings.witness), [second])
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
@@ -82,16 +88,77 @@ def open_adapters(
             cache=cache,
             admission=_admission(settings, cache, speed_of(settings, store)) if serves else None,
         )
+        opened.enter_context(_transfers(settings, replica))
         if ownership is not None:
             replica.share(ownership)
             ownership.open()
         opened.enter_context(closing(replica))
         replica.readiness.check_witnesses()
         if serves:
-            replica.check_ledgers()
-            replica.amend_ledgers()
-            replica.overview.follow()
+            _admit_by_provider(replica, settings)
+            opened.enter_context(_looking_after(replica, settings))
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
+
+
+@contextmanager
+def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
+    """The work in the background of a process that serves."""
+    with _alarms(settings) as tell:
+        replica.check_ledgers()
+        replica.amend_ledgers()
+        replica.overview.follow(tell)
+        yield
+
+
+def _admit_by_provider(replica: Replica, settings: Settings) -> None:
+    """Sign-in by the organisation's identity provider, if there is one."""
+    if settings.oidc_issuer is None or settings.oidc_client_id is None or settings.oidc_origin is None:
+        return
+    from service.store.openid_connect import ClientRegistration, OpenIdProvider  # noqa: PLC0415 - few have one
+
+    grants = {
+        value: Grant(**dict(grant))  # of the same fields
+        for value, grant in (settings.oidc_roles or {}).items()
+    }
+    registration = ClientRegistration(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret,
+        redirect_uri=f"{settings.oidc_origin}{CALLBACK}",
+        scope=settings.oidc_scope,
+    )
+    rules = ClaimRules(
+        title=settings.oidc_title,
+        grants=grants,
+        role_claim=settings.oidc_role_claim,
+        name_claim=settings.oidc_name_claim,
+        individual_claim=settings.oidc_individual_claim,
+    )
+    replica.admit_by(OpenIdProvider(registration, clock=now), rules)
+
+
+@contextmanager
+def _alarms(settings: Settings) -> Iterator[Callable[[AlarmNotice], None]]:
+    """Where alarms go besides the log: to the operator's webhook, if there is one."""
+    if settings.alarm_url is None or settings.alarm_secret is None:
+        yield lambda _: None
+        return
+    with closing(AlarmDelivery(Webhook(settings.alarm_url, settings.alarm_secret, clock=now))) as delivery:
+        delivery.open()
+        yield delivery.put
+
+
+@contextmanager
+def _transfers(settings: Settings, replica: Replica) -> Iterator[None]:
+    """The bounds of uploads, exports and vectors; uploads are read by processes, where the kernel limits memory."""
+    replica.transfers = Transfers(settings.memory_bytes_max // 2)
+    replica.curators.vector_bytes_max = settings.vector_bytes_max
+    if sys.platform != "linux":
+        yield
+        return
+    with closing(DecoderProcess()) as reader:
+        replica.read_with(reader)
+        yield
 
 
 @contextmanager
@@ -107,7 +174,7 @@ def _owning(servers: Servers, pepper: Pepper, forward_url: str) -> Iterator[Owne
 
 def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
     """Bounds of memory and rate always, slots where responses are held."""
-    memory = MemoryBound(settings.memory_bytes_max)
+    memory = MemoryBound(settings.memory_bytes_max // 2)
     scheduler = None
     if settings.release_slot_ms > 0:
         scheduler = Scheduler(

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from service.run.home import servers_of
-from service.run.listening import end_if_asked
+from service.run.listening import ServerLost, end_because, end_if_asked
 from service.settings import Settings
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
@@ -22,7 +22,8 @@ def open_service(
 
     With `forward_url`, at which other processes reach this one, the replica shares the datasets with them.
     """
-    with servers_of(settings, meanwhile=_import_adapters) as servers:
+    failed = end_because if serves else None
+    with servers_of(settings, meanwhile=_import_adapters, failed=failed) as servers:
         from service.run.adapters import open_adapters  # noqa: PLC0415 - as below
 
         end_if_asked()  # most of a start's callbacks, which drop exceptions, are those of imports
@@ -49,6 +50,7 @@ def known_failures() -> tuple[type[Exception], ...]:
 
     return (
         EmbeddedServerError,
+        ServerLost,
         DatabaseUnusable,
         UnknownSchema,
         DurabilityTooWeak,

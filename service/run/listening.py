@@ -2,6 +2,7 @@
 
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
@@ -15,10 +16,17 @@ from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+UNSENT_BYTES_MAX: Final = 2**17
+"""How much of a response the kernel keeps for a client that takes nothing; by default up to 4 MB. Connections that are
+accepted have the option from their listening socket."""
 _LOOK_S: Final = 1.0
 _LOGGERS_CUT: Final = ("psycopg", "psycopg.pool")
 _LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection")
 """Of connections that a signal has cut; they end with the process."""
+
+
+class ServerLost(Exception):
+    """A server that the service needs could not be kept running; the message says which, and why."""
 
 
 @dataclass(slots=True)
@@ -26,6 +34,7 @@ class _Start:
     """The start of this process. A plain flag: the handler could wait for ever for the lock of an Event."""
 
     is_cut: bool = False
+    failure: str = ""
 
 
 _START: Final = _Start()
@@ -37,7 +46,7 @@ def end_on_signals() -> None:
     An exception that strikes inside a callback of the interpreter is dropped there, so that a start also has to look:
     `end_if_asked` between its steps, and once more when other handlers have taken over.
     """
-    _START.is_cut = False
+    _START.is_cut, _START.failure = False, ""
     sys.unraisablehook = partial(_tell_dropped, sys.unraisablehook)
     for name in _LOGGERS_CUT:
         logging.getLogger(name).addFilter(_is_worth_a_line)
@@ -56,6 +65,22 @@ def end_if_asked() -> None:
     """Raise SystemExit if a signal has asked for the end of this start and the start has gone on."""
     if _START.is_cut:
         raise SystemExit(0)
+
+
+def end_because(failure: str) -> None:
+    """Have this process end as by SIGTERM, but with an error (`failing_when_told`); for any thread."""
+    _START.failure = _START.failure or failure
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def failing_when_told() -> Iterator[None]:
+    """Around a process's life: raise ServerLost at its end if that has come by `end_because`."""
+    try:
+        yield
+    finally:
+        if _START.failure:
+            raise ServerLost(_START.failure) from None
 
 
 def stay_until_asked() -> NoReturn:
@@ -98,6 +123,8 @@ def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
         listener.bind((host, port))
         yield listener
 

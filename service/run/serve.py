@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from service.logs import configure_logs
 from service.run.composition import open_service
 from service.run.listening import (
     bound_socket,
     end_if_asked,
     end_on_signals,
+    failing_when_told,
     ignore_signals,
     open_forward_listener,
     quiet_when_cut,
@@ -39,6 +41,9 @@ BLOCK_BYTES_MAX: Final = 2**25
 
 KEPT_BYTES_MAX: Final = 2**28
 """How much freed memory at the top of the heap is kept."""
+
+UPLOADS_AFTER_S: Final = 5.0
+"""How long after the start uploads are prepared, beside the loads of datasets; an earlier one waits a second."""
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -66,31 +71,39 @@ def serve_on(
     listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
 ) -> None:
     """The same behind a socket that is bound already; the caller has said `end_on_signals`."""
+    configure_logs(settings.log)
     keep_freed_memory()
     if settings.release_slot_ms > 0:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
-    with quiet_when_cut(), ExitStack() as stack:
+    with failing_when_told(), quiet_when_cut(), ExitStack() as stack:
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(open_service(settings, telemetry, serves=True, forward_url=forward_url))
         watch(opened.replica)
         if settings.preload:
             threading.Thread(target=opened.replica.preload, name="preload", daemon=True).start()
+        ended = threading.Event()
+        stack.callback(ended.set)
 
         def tell() -> None:
             collect_rarely()
             ready(url_of(listener))
             if metrics_url is not None:
                 measured(metrics_url)
-            # By now the datasets are loading, mostly in Postgres; later an upload or an answer in Arrow would wait.
-            threading.Thread(target=_import_reader, name="imports").start()
+            threading.Thread(target=_prepare_uploads, args=(opened.replica, ended), name="uploads").start()
 
         server = _server(opened.replica, settings, tell, telemetry)
         server.listen_to_signals()
         end_if_asked()  # not before: a signal between the look and the new handlers would be lost
         server.run(sockets=[listener, *forwarded])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
+
+
+def _prepare_uploads(replica: "Replica", ended: threading.Event) -> None:
+    """Start what reads uploads once the datasets are loading, unless the service has ended by then."""
+    if not ended.wait(UPLOADS_AFTER_S):
+        replica.curators.prepare_uploads()
 
 
 def keep_freed_memory() -> bool:
@@ -120,18 +133,12 @@ def collect_rarely() -> None:
     gc.enable()
 
 
-def _import_reader() -> None:
-    from service.workflows.uploads import import_reader  # noqa: PLC0415 - imported by now, but not with this module
-
-    import_reader()
-
-
 @contextmanager
 def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "Replica"]]:
     """Serve from another thread during the block: (URL, replica). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
-    with quiet_when_cut(), ExitStack() as stack:
+    with failing_when_told(), quiet_when_cut(), ExitStack() as stack:
         listener = stack.enter_context(bound_socket(host, port))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(open_service(settings, serves=True, forward_url=forward_url))
@@ -178,6 +185,7 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
     with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
 
         def watch(replica: "Replica") -> None:
-            telemetry.watch(waiting=replica.waiting, fenced=replica.fenced, opened=replica.opened)
+            ready = replica.readiness.is_ready
+            telemetry.watch(waiting=replica.waiting, fenced=replica.fenced, opened=replica.opened, ready=ready)
 
         yield telemetry, url, watch

@@ -11,6 +11,8 @@ import uvicorn
 from service.api.app import HttpOptions, create_app
 from service.api.middleware.release_slots import Slots
 from service.api.middleware.request_context import DrainState
+from service.run.http_bounds import HttpBounds
+from service.run.http_protocol import BoundedConfig
 from service.run.listening import ENDING
 from service.settings import Settings
 from service.workflows.ports.telemetry import Telemetry
@@ -52,7 +54,9 @@ class GracefulServer(uvicorn.Server):
         self._leave_at = self._leave_at or time.monotonic() + self._notice_s
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: whether the notice is over."""
+        """Ten times a second: whether the notice is over. The end of connections is reported meanwhile."""
+        if isinstance(self.config, BoundedConfig) and counter % 10 == 0:
+            self.config.table.report(time.monotonic())
         self.should_exit = self.should_exit or (self._leave_at is not None and time.monotonic() >= self._leave_at)
         return await super().on_tick(counter)
 
@@ -66,8 +70,11 @@ def server_of(
     options = HttpOptions(
         slots=slots, deadline_s=settings.request_deadline_ms / 1000, drain_state=drain_state, telemetry=telemetry
     )
-    config = uvicorn.Config(
+    config = BoundedConfig(
         create_app(replica, settings, options),
+        bounds=HttpBounds.of(settings),
+        telemetry=telemetry,
+        log_config=None,  # the root logger has the handler (`service.logs`)
         log_level="warning",
         access_log=False,  # paths hold the keys of individuals
         proxy_headers=False,  # the caller is told by the API key, not by an address

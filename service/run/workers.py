@@ -18,14 +18,18 @@ from multiprocessing.context import SpawnProcess
 from typing import Final
 from urllib.parse import urlsplit
 
+from service.embedded.keeper import RestartPolicy
 from service.embedded.launch import end_with
 from service.failpoints import arm
+from service.logs import configure_logs
 from service.run.home import pepper_of, servers_of
 from service.run.listening import (
     ENDING,
     bound_socket,
+    end_because,
     end_if_asked,
     end_on_signals,
+    failing_when_told,
     host_and_port,
     ignore_signals,
     quiet_when_cut,
@@ -41,20 +45,6 @@ Start = Callable[[int, str | None, Connection], SpawnProcess]
 
 class WorkersFailed(Exception):
     """The workers cannot be kept alive."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartPolicy:
-    """How often, and how soon, a worker is started again."""
-
-    settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
-    deaths_max: int = 8
-    pause_s: float = 0.1  # doubled with every death: with the starts half a minute in all, for a database to come back
-    pause_s_max: float = 10.0
-
-    def pause_after(self, deaths: int) -> float:
-        """How long to wait after so many quick deaths."""
-        return float(min(self.pause_s * 2 ** (deaths - 1), self.pause_s_max))
 
 
 @dataclass(slots=True)
@@ -155,8 +145,8 @@ class Supervisor:
                 self._fail(f"worker {place.number} ended with {process.exitcode}")
             return
         now = time.monotonic()
-        has_settled = ready_at is not None and now - ready_at >= self.restart_policy.settled_s
-        place.deaths = 1 if has_settled else place.deaths + 1
+        ready_s = None if ready_at is None else now - ready_at
+        place.deaths = self.restart_policy.deaths_after(place.deaths, ready_s=ready_s)
         pause_s = self.restart_policy.pause_after(place.deaths)
         place.start_at = now + pause_s
         if not place.was_ready and (process.exitcode or 0) > 0:
@@ -189,9 +179,10 @@ def serve_with_workers(
     the main thread: the workers end with the thread that has started them.
     """
     end_on_signals()
-    with quiet_when_cut(), ExitStack() as stack:
+    configure_logs(settings.log)
+    with failing_when_told(), quiet_when_cut(), ExitStack() as stack:
         listener = stack.enter_context(bound_socket(host, port))
-        servers = stack.enter_context(servers_of(settings))
+        servers = stack.enter_context(servers_of(settings, failed=end_because))
         theirs = settings.model_copy(
             update={
                 "database_url": servers.database_url,

@@ -33,7 +33,7 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
         raise ValueError(f"count must not be negative, got {count}")
     size = 8 * count
     if count <= FEW:
-        # Both read one generator; but `os.urandom` gives up the GIL (`service.core.arrays`).
+        # Both read one generator; but `os.urandom` gives up the GIL (`service.arrays`).
         data = _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)
         return np.frombuffer(data, dtype=np.uint64)
     keystream = Cipher(algorithms.AES(os.urandom(_KEY_BYTES)), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()

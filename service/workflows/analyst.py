@@ -9,15 +9,15 @@ from uuid import UUID
 
 import orjson
 
-from service.accounting.statements import coverage_certified, largest_countable_norm
-from service.core.budget import epsilon_of_units
+from service.accounting.statements import coverage_certified, epsilon_of_units, largest_countable_norm
 from service.core.charge import rho_of_units
 from service.query.language import Query
+from service.query.stated_noise import unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
 from service.workflows.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
-from service.workflows.model.errors import NotFound
+from service.workflows.model.errors import NotFound, UnknownDataset
 from service.workflows.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
 from service.workflows.model.views import Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
@@ -59,9 +59,12 @@ class Analysts:
         """
         self._submitter.cancel(principal, self._visible(principal, dataset), key)
 
-    def submits_at_once(self, dataset: str) -> bool:
-        """Whether `submit` needs no round trip to the database: the registration is known and the writer is open."""
-        return self._registry.is_open_for(dataset)
+    def submits_at_once(self, dataset: str, query: Query) -> bool:
+        """Whether `submit` needs no round trip to the database: the registration is known and the writer is open.
+
+        And the query names no numbers by their hash, which may have to be read.
+        """
+        return self._registry.is_open_for(dataset) and not query.hashed
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query, for the dataset's curators too. Raises InvalidRequest, Fenced.
@@ -69,23 +72,25 @@ class Analysts:
         Reads no record and costs nothing.
         """
         record = self._visible(principal, dataset)
-        plan = compiled(query, record)
+        plan = compiled(self._submitter.numbered(principal, record, query), record)
         self._registry.guard(record).refuse_if_closed()
         cost = self._admission.cost_of(plan, record)
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         canonical = orjson.loads(plan.canonical)
+        noise = plan.noise
         norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
         return Preview(
             dimension=plan.dimension,
-            grid=2.0**plan.grid_log2,
-            sigma=plan.sigma,
-            half_width_95=plan.half_width_95,
-            l2_clip=plan.l2_clip,
+            grid=noise.grid,
+            sigma=noise.sigma,
+            half_width_95=noise.half_width_95,
+            l2_clip=plan.bounds if plan.item_sigmas else plan.l2_clip,
             worst_case_rho=str(rho_of_units(plan.worst_case_units)),
             worst_case_share=share_of_budget(plan.worst_case_units, record),
             worst_case_epsilon=_epsilon(plan.worst_case_units, record.guarantee.delta),
-            largest_countable_norm=norm,
-            warnings=tuple(warnings_of(plan.l2_clip, norm=norm)),
+            largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
+            warnings=tuple(warnings),
             allowance_left_rho=self._allowance(principal, record.name).left_rho,
             coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
             canonical=canonical,
@@ -132,8 +137,8 @@ class Analysts:
         return public_dataset(self._visible(principal, name), self._store)
 
     def _visible(self, principal: Principal, name: str) -> DatasetRecord:
-        if principal.dataset not in (None, name):
-            raise NotFound
+        if principal.dataset is not None and principal.dataset != name:
+            raise UnknownDataset(name, [principal.dataset])
         return self._registry.record(name)
 
     def _allowance(self, principal: Principal, dataset: str) -> Allowance:
@@ -161,7 +166,7 @@ def _release_row(record: ReleaseRecord) -> ReleaseRow:
         sequence=record.place.seq,
         query=query,
         words=in_words(query),
-        sigma=record.sigma,
+        sigma=unpacked(record.sigmas) or record.sigma,
         dimension=record.dimension,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),
         released_at=record.place.at,

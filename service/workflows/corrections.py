@@ -4,21 +4,24 @@ What was charged before was charged for the values of that time and stays charge
 """
 
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from difflib import get_close_matches
+from typing import Annotated, Final
 
 import numpy as np
-import orjson
+from pydantic import Field, Strict
 
 from service.engine.ingest import Rows
-from service.query.problems import FieldError
-from service.query.schema import BudgetColumn, Column, Schema
+from service.query.problems import FieldError, quoted
+from service.query.schema import VECTOR_LENGTH_MAX, BudgetColumn, CategoryColumn, Column, Schema
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.journal import UploadRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import UploadReport
+from service.workflows.ports.row_reader import ReaderHere
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
 from service.workflows.uploads import read_upload
@@ -26,7 +29,8 @@ from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation
 from service.workflows.writer.state import DatasetState
 
-Value = str | int | float | bool | None
+_Numbers = Annotated[tuple[Annotated[float, Strict()], ...], Strict(strict=False), Field(max_length=VECTOR_LENGTH_MAX)]
+Value = str | int | float | bool | _Numbers | None
 _NDJSON: Final = "application/x-ndjson"
 
 
@@ -72,11 +76,16 @@ def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
         raise InvalidRequest(*refusals or [FieldError(field="body", message="names no column")])
     columns = {name: table.columns[name] for name in values}
     only = Schema.model_construct(root={people: table.model_copy(update={"columns": columns})})
-    row = io.BytesIO(orjson.dumps({table.key: key, **values}))
+    row = io.BytesIO(json.dumps({table.key: key, **values}).encode())
     try:
-        return read_upload(replace(record, schema=only), UploadRequest(table=people, content_type=_NDJSON), row)
+        request = UploadRequest(table=people, content_type=_NDJSON)
+        rows = read_upload(replace(record, schema=only), request, row, ReaderHere())  # a row that was made here
     except InvalidRequest as refusal:
         raise InvalidRequest(*map(_of_column, refusal.errors)) from refusal
+    undeclared = [name for name, count in rows.out_of_domain.items() if count]
+    if undeclared:
+        raise InvalidRequest(*(_undeclared(name, values[name], columns[name]) for name in undeclared))
+    return rows
 
 
 def _error(name: str, column: Column | None) -> FieldError | None:
@@ -85,6 +94,16 @@ def _error(name: str, column: Column | None) -> FieldError | None:
     if isinstance(column, BudgetColumn):
         return FieldError(field=name, message="an individual's limit is no data; only the individual can lower it")
     return None
+
+
+def _undeclared(name: str, value: Value, column: Column) -> FieldError:
+    """The refusal of a category that is not declared: among many rows it is counted, and here it would be lost."""
+    if not isinstance(column, CategoryColumn) or column.categories is None:
+        return FieldError(field=name, message="is no category of the column; they are the integers below its size")
+    by_text = {str(category): category for category in column.categories}
+    near = get_close_matches(str(value), by_text, n=1, cutoff=0.5)
+    hint = f"; the nearest is {quoted(by_text[near[0]])}" if near else ""
+    return FieldError(field=name, message=f"is no category of the column{hint}; null empties it")
 
 
 def _of_column(error: FieldError) -> FieldError:

@@ -1,28 +1,32 @@
 """The use cases of curators: register and change datasets, read budgets and acts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import BinaryIO
 
 import numpy as np
 
 from service.background import in_background
 from service.workflows.corrections import Value, correcting
-from service.workflows.datasets import Counts, Registration, register
+from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, register
 from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import RegistrationChanged
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, Page, Receipt, UploadReport
+from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, FilePreview, Page, Receipt, UploadReport
+from service.workflows.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.principals import Principals
 from service.workflows.reads import accounts
-from service.workflows.reads.act_log import acts
+from service.workflows.reads.account_files import PAGE_ROWS, AccountFile, AccountFiles, FileForm
+from service.workflows.reads.act_log import acts, asking_to_be_erased
 from service.workflows.reads.ledger import receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.uploads import store_upload
+from service.workflows.uploads import first_rows, store_upload
 from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
+from service.workflows.writer.operations import ATTEMPTS_MAX, Preparation, Result, act_beside, next_epoch
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.state import DatasetState
 
@@ -40,14 +44,20 @@ class Curators:
         principals: Principals,
         amend: Callable[[DatasetRecord], None],
     ) -> None:
-        """`amend` starts the amendment of a dataset's ledger after an erasure."""
+        """`amend` starts the amendment of a dataset's ledger after an erasure. Uploads are read by `reader`."""
         self._store, self._registry, self._exchange, self._pepper = store, registry, exchange, pepper
         self._principals, self._amend = principals, amend
+        self.reader: RowReader = ReaderHere()
+        self.files = AccountFiles()
+        self.vector_bytes_max = VECTOR_BYTES_MAX
         self._counts = Counts(store)
 
     def register(self, registration: Registration) -> CuratorDataset:
-        """Register a dataset. Raises NameTaken, InvalidRequest."""
-        return self._counts.of(register(registration, self._store))
+        """Register a dataset. Raises NameTaken, DatasetMissing, InvalidRequest."""
+        witness, bytes_max = self._registry.witness, self.vector_bytes_max
+        record = register(registration, self._store, witness, vector_bytes_max=bytes_max)
+        self._registry.displace(record)
+        return self._counts.of(record)
 
     def datasets(self) -> list[CuratorDataset]:
         """Every dataset, by name."""
@@ -63,10 +73,20 @@ class Curators:
 
     def upload(self, dataset: str, request: UploadRequest, source: BinaryIO) -> UploadOutcome:
         """Append rows by a request with options. Raises KeyConflict too; `source` must be seekable."""
-        record = self._registry.record(dataset)
-        return self._run_in_background(
-            record, lambda: store_upload(record, self._registry.writer(record), self._pepper, request, source)
-        )
+
+        def store(record: DatasetRecord) -> UploadOutcome:
+            source.seek(0)
+            return store_upload(record, self._registry.writer(record), self._pepper, request, source, self.reader)
+
+        return self._as_registered(dataset, store)
+
+    def preview_file(self, request: FirstRowsRequest, source: BinaryIO) -> FilePreview:
+        """The first rows of a file that is for no table yet; nothing is stored. Raises InvalidRequest, Unavailable."""
+        return in_background(lambda: first_rows(source, request, self.reader), name="file-preview")
+
+    def prepare_uploads(self) -> None:
+        """Get ready to read uploads, so that the first need not wait; a start does not need it."""
+        self.reader.open()
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
@@ -83,7 +103,7 @@ class Curators:
 
     def extend(self, dataset: str, extension: Extension) -> CuratorDataset:
         """Add categories, columns, tables or capacity, and open an epoch. Raises NotFound, InvalidRequest."""
-        return self._change(dataset, extending(extension))
+        return self._change(dataset, extending(extension, vector_bytes_max=self.vector_bytes_max))
 
     def archive(self, dataset: str, wish: Archiving) -> CuratorDataset:
         """End all queries and uploads of a dataset for good; its ledger is kept. Raises NotFound."""
@@ -91,9 +111,11 @@ class Curators:
 
     def correct(self, dataset: str, key: str, values: Mapping[str, Value]) -> UploadReport:
         """Change columns of one individual's row; its events stay. Raises NotFound, InvalidRequest, DatasetArchived."""
-        record = self._registry.record(dataset)
-        writer, correction = self._registry.writer(record), correcting(record, key, values)
-        return self._run_in_background(record, lambda: act_beside(writer, correction))
+
+        def correct(record: DatasetRecord) -> UploadReport:
+            return act_beside(self._registry.writer(record), correcting(record, key, values))
+
+        return self._as_registered(dataset, correct)
 
     def delete(self, dataset: str) -> None:
         """Delete a dataset that never answered, and the keys to it. Raises NotFound, DatasetNotEmpty, Unavailable."""
@@ -107,6 +129,11 @@ class Curators:
         """The individuals' accounts, by key. Raises NotFound."""
         record = self._registry.record(dataset)
         return accounts.budgets(record, self._registry.writer(record), self._exchange, cursor=cursor, limit=limit)
+
+    def export(self, dataset: str, form: FileForm) -> AccountFile:
+        """A file of the accounts of all individuals, read page by page as its pieces are asked for. Raises NotFound."""
+        self._registry.record(dataset)
+        return self.files.begin(self._pages(dataset), form)
 
     def account(self, dataset: str, key: str) -> BudgetRow:
         """One individual's account, by its key. Raises NotFound."""
@@ -122,17 +149,18 @@ class Curators:
     def erasure_requests(self, dataset: str) -> list[str]:
         """The keys of the individuals that ask to be erased, those who asked first first. Raises NotFound."""
         with snapshot(self._registry.guard(self._registry.record(dataset))) as transaction:
-            asking: dict[int, None] = {}
-            for act in transaction.acts_of("erasure_request", "erase"):
-                slot = int(act.detail["slot"])
-                asking.pop(slot, None)
-                if act.act == "erasure_request":
-                    asking[slot] = None
-            return [key for slot in asking for key in _key_in(transaction, slot)]
+            return [key for slot in asking_to_be_erased(transaction) for key in _key_in(transaction, slot)]
 
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
         return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
+
+    def _pages(self, dataset: str) -> Iterator[list[BudgetRow]]:
+        page = self.budgets(dataset, cursor=None, limit=PAGE_ROWS)
+        yield list(page.items)
+        while page.next is not None:
+            page = self.budgets(dataset, cursor=page.next, limit=PAGE_ROWS)
+            yield list(page.items)
 
     def _change(self, dataset: str, change: Preparation[DatasetRecord]) -> CuratorDataset:
         """Change a registration, and load the dataset under it before anybody asks."""
@@ -141,6 +169,17 @@ class Curators:
         changed = self._run_in_background(record, lambda: act_beside(writer, change))
         writer.catch_up()
         return self._counts.of(changed)
+
+    def _as_registered(self, dataset: str, act: Callable[[DatasetRecord], Result]) -> Result:
+        """Act under the registration as it stands, and again where it was extended meanwhile. Raises NotFound."""
+        record = self._registry.record(dataset)
+        for _ in range(ATTEMPTS_MAX - 1):
+            try:
+                return self._run_in_background(record, partial(act, record))
+            except RegistrationChanged:
+                self._registry.writer(record).catch_up()
+                record = self._registry.record(dataset)
+        return self._run_in_background(record, partial(act, record))
 
     def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")

@@ -11,18 +11,22 @@ from typing import Annotated, Any, Literal
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from service.core.budget import budget_units, mu_of_units
+from service.accounting.statements import mu_of_units
+from service.core.budget import budget_units
 from service.core.charge import rho_of_units, units_down
-from service.query.schema import Schema, doc
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, Unavailable
+from service.query.schema import Schema, VectorColumn, doc
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import CuratorDataset, Guarantee, PublicDataset
+from service.workflows.model.views import CuratorDataset, DatasetRule, Guarantee, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
+from service.workflows.ports.witness import Witness, WitnessUnavailable
+from service.workflows.rollback.losses import refuse_missing
 
 CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31
+VECTOR_BYTES_MAX = 2**32
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=60)]
 
@@ -74,7 +78,7 @@ class Registration(BaseModel):
     tables: Annotated[
         Schema, doc("The public schema: tables, columns and domains. Nothing in it is read off the data.")
     ]
-    rule: Annotated[Literal["skip"], doc("The rule for an individual that cannot pay: `skip` leaves it out.")] = "skip"
+    rule: DatasetRule = "skip"
     accounting: Annotated[
         Literal["gdp"], doc("The rule by which charges add up: `gdp`, Gaussian differential privacy.")
     ] = "gdp"
@@ -85,41 +89,60 @@ class Registration(BaseModel):
     ] = None
 
 
-def register(registration: Registration, store: Store) -> DatasetRecord:
-    """Store a new dataset. Raises InvalidRequest on a budget below one unit, NameTaken on a known name."""
+def register(
+    registration: Registration, store: Store, witness: Witness, *, vector_bytes_max: int = VECTOR_BYTES_MAX
+) -> DatasetRecord:
+    """Store a new dataset.
+
+    Raises InvalidRequest on a budget below one unit and on vectors that could take too much, NameTaken on a known name,
+    DatasetMissing on one that the witness knows and the store lacks, Unavailable when the witness cannot be read.
+    """
     if store.dataset(registration.name) is not None:
         raise NameTaken
     budget = registration.guarantee.budget_units
     if budget < 1:
         raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
+    refuse_vectors(registration.tables, registration.capacity, vector_bytes_max)
     instance = store.deletions(registration.name) + 1
     stated = registration.model_dump(mode="json", by_alias=True)
     canonical = rfc8785.dumps(stated if instance == 1 else stated | {"instance": instance})
-    return store.add_dataset(
-        DatasetRecord(
-            id=0,
-            name=registration.name,
-            guarantee=Guarantee(
-                epsilon=_text(registration.guarantee.epsilon), delta=_text(registration.guarantee.delta)
-            ),
-            budget_units=budget,
-            limit_floor_units=_limit_floor(registration, budget),
-            capacity=registration.capacity,
-            rule=registration.rule,
-            schema=registration.tables,
-            genesis=genesis(registration.name, canonical),
-            instance=instance,
-        )
+    record = DatasetRecord(
+        id=0,
+        name=registration.name,
+        guarantee=Guarantee(epsilon=_text(registration.guarantee.epsilon), delta=_text(registration.guarantee.delta)),
+        budget_units=budget,
+        limit_floor_units=_limit_floor(registration, budget),
+        capacity=registration.capacity,
+        rule=registration.rule,
+        schema=registration.tables,
+        genesis=genesis(registration.name, canonical),
+        instance=instance,
     )
+    try:
+        refuse_missing(witness, record)
+    except WitnessUnavailable as fault:
+        raise Unavailable from fault
+    return store.add_dataset(record)
+
+
+def refuse_vectors(schema: Schema, capacity: int, bytes_max: int) -> None:
+    """Raise InvalidRequest, which names a column, where the vectors of all individuals could take more bytes."""
+    people, taken = schema.individuals_name, 0
+    for name, column in schema.tables[people].columns.items():
+        if isinstance(column, VectorColumn):
+            taken += capacity * column.vector_bytes
+            if taken > bytes_max:
+                message = f"vectors of {capacity} individuals could take {taken} bytes, of at most {bytes_max}"
+                raise InvalidRequest.of(f"tables.{people}.columns.{name}", f"{message}: lower capacity or length")
 
 
 def refuse_changed(record: DatasetRecord, transaction: Transaction) -> None:
-    """Raise DatasetArchived, or Unavailable where the registration has been extended since `record` was read."""
+    """Raise DatasetArchived, or RegistrationChanged where it has been extended since `record` was read."""
     now = transaction.registration()
     if now.is_archived:
         raise DatasetArchived
     if now.version != record.version:
-        raise Unavailable
+        raise RegistrationChanged
 
 
 def _limit_floor(registration: Registration, budget: int) -> int:
@@ -150,17 +173,36 @@ class Counts:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._counted: dict[int, _Counted] = {}
+        self._counted: dict[bytes, _Counted] = {}  # by genesis: a database that was put back gives a number again
 
     def of(self, record: DatasetRecord) -> CuratorDataset:
         """The dataset with its counts now, or after an act that was committed during the count."""
         head = self._store.head(record.id)  # read first, so that the cached counts are not older than their version
-        version, counted = (head.fence, head.data_version), self._counted.get(record.id)
+        version, counted = (head.fence, head.data_version), self._counted.get(record.genesis)
         if counted is None or counted.version != version:
             individuals, rows = self._store.row_counts(record.id)
-            counted = self._counted[record.id] = _Counted(version=version, individuals=individuals, rows=rows)
+            counted = self._counted[record.genesis] = _Counted(version=version, individuals=individuals, rows=rows)
         public = _public_facts(record, self._store)
-        return CuratorDataset(sequence=head.seq, individuals=counted.individuals, rows=counted.rows, **public)
+        return CuratorDataset(
+            sequence=head.seq,
+            individuals=counted.individuals,
+            rows=counted.rows,
+            warnings=warnings(record, counted.individuals),
+            **public,
+        )
+
+
+def warnings(record: DatasetRecord, individuals: int) -> tuple[str, ...]:
+    """Probable mistakes in a registration: a delta above one in the number of individuals, or of the capacity.
+
+    Such a delta allows that a whole record of somebody is published.
+    """
+    people = individuals or record.capacity
+    if record.guarantee.delta is None or Decimal(record.guarantee.delta) * people <= 1:
+        return ()
+    whose = "the dataset has" if individuals else "the capacity admits"
+    large = f"delta is {record.guarantee.delta}, more than 1 in the {people:,} individuals that {whose}"
+    return (f"{large}: a guarantee with such a delta may publish the record of one of them",)
 
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:

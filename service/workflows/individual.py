@@ -5,7 +5,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from service.core.charge import units_down
+from service.core.charge import rho_of_units, units_down
+from service.query.vector_columns import vectors_of
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import MyBudget, Page, Principal, Receipt
@@ -39,7 +40,10 @@ class Individuals:
     def lower_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
     ) -> MyBudget:
-        """Lower the individual's limit, or pause it. Raises InvalidRequest on a raise, NotFound on another dataset."""
+        """Lower the individual's limit, or pause it.
+
+        Raises InvalidRequest for a limit above the present one or below what is spent, NotFound on another dataset.
+        """
         if (limit_rho is None) != pause:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         if limit_rho is None:
@@ -56,6 +60,12 @@ class Individuals:
         record, key = self._own(principal, dataset)
         with snapshot(self._registry.guard(record)) as transaction:
             return own_record(record, transaction, slot_of(transaction, key), key)
+
+    def vector_lengths(self, principal: Principal, dataset: str) -> dict[str, int]:
+        """How many numbers the columns of vectors have, by table and column. Raises NotFound on another dataset."""
+        schema = self._own(principal, dataset)[0].schema
+        people = schema.individuals_name
+        return {f"{people}.{name}": each.length for name, each in vectors_of(schema.tables[people].columns).items()}
 
     def ask_erasure(self, principal: Principal, dataset: str) -> None:
         """Ask the curator for an erasure; repeating this changes nothing. Raises NotFound on another dataset."""
@@ -90,19 +100,24 @@ class Individuals:
 
 
 def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
-    """Lower an individual's limit to `limit_units`, or to its spent total if that is more. Never raises it."""
+    """Lower an individual's limit. Raises InvalidRequest above the present limit, and below what is spent by then.
+
+    A smaller limit than what is spent would be that: nothing left, for good, where the individual meant to keep some.
+    """
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
         slot = slot_of(transaction, key)
         own = state.account(slot)
         if limit_units > own.limit:
             raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
-        after = max(limit_units, own.spent)
-        transaction.set_limit(slot, after)
-        told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
+        if limit_units < own.spent:
+            least = f"must be at least {rho_of_units(own.spent)}, which is spent already"
+            raise InvalidRequest.of("limit_rho", least)
+        transaction.set_limit(slot, limit_units)
+        told = {"slot": slot, "limit_units": str(limit_units), "limit_before_units": str(own.limit)}
         transaction.journal("limit", told)
-        state.after_commit(partial(state.set_limit, slot, after))
-        return own._replace(limit=after)
+        state.after_commit(partial(state.set_limit, slot, limit_units))
+        return own._replace(limit=limit_units)
 
     return act
 

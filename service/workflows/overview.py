@@ -12,15 +12,18 @@ import orjson
 from pydantic import TypeAdapter
 
 from service.background import in_background, lower_priority
+from service.core.charge import rho_of_units
 from service.incidents import report_incident
 from service.query.language import Query
 from service.query.schema import doc
 from service.query.words import in_words
+from service.workflows.maintenance.reconcile import plan_of, witnessed
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.maintenance.verify.report import verify_dataset
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetSummary
+from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.cache import Cache, LedgerPosition, SharedSummary
 from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
 from service.workflows.queries.submit import compiled
@@ -33,6 +36,7 @@ from service.workflows.writer.threads import WriterThread
 
 FINDINGS_SHOWN_MAX: Final = 20
 _SUMMARY: Final = TypeAdapter(BudgetSummary)
+_DAMAGED: Final = "ledger-damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,27 @@ class Verification:
     findings: Annotated[tuple[str, ...], doc("The first twenty of them: table, row and fault.")] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupState:
+    """Whether the database holds all that the witness outside of it has seen. A backup that was put back lacks some."""
+
+    state: Annotated[
+        Literal["whole", "ledger-rollback", "witness-lost", "ledger-damaged"],
+        doc("`whole`, or the problem that closes the dataset until the operator reconciles or mends it."),
+    ]
+    sequence: Annotated[int, doc("The ledger's sequence in the database.")]
+    witnessed_sequence: Annotated[
+        int | None, doc("The last sequence that was witnessed; null where the witness holds nothing.")
+    ]
+    shared_sequence: Annotated[
+        int | None, doc("The last witnessed sequence that is in the ledger; null where none is, or all is whole.")
+    ] = None
+    missing_rho: Annotated[
+        str | None,
+        doc("The most that reconciling charges each individual for what is missing, in rho; null where that is open."),
+    ] = None
+
+
 class Overview:
     """The overview of each dataset. Thread-safe."""
 
@@ -70,9 +95,12 @@ class Overview:
         self._lock = threading.Lock()
         self._points: SummaryPoints | None = None
 
-    def follow(self) -> None:
-        """Keep points of the summary, from now on, of every dataset that is opened for writing."""
-        self._points = SummaryPoints(self._store, clock=self._clock)
+    def follow(self, tell: Callable[[AlarmNotice], None] = lambda _: None) -> None:
+        """Keep points of the summary, from now on, of every dataset that is opened for writing.
+
+        `tell`, which must not wait, is called for each alarm that rings.
+        """
+        self._points = SummaryPoints(self._store, clock=self._clock, tell=tell)
         self._registry.attach(self._points)
 
     def summary(self, dataset: str) -> BudgetSummary:
@@ -121,6 +149,26 @@ class Overview:
         record = self._registry.record(dataset)
         return nullcontext() if self._points is None else self._points.watching(record.id)
 
+    def backup(self, dataset: str) -> BackupState:
+        """Whether the database is behind its witness; also of a closed dataset. Raises NotFound, Unavailable."""
+        record = self._registry.record(dataset)
+        history = witnessed(self._registry.witness, record)  # before the snapshot, which then contains all of it
+        with self._store.transaction(record.id, lock=False) as transaction:
+            head, plan = transaction.head, plan_of(record, transaction, history, burn_units=0)
+        is_damaged = self._registry.guard(record).code == _DAMAGED
+        seen = history[-1].seq if history else None
+        if plan is None:
+            return BackupState(state=_DAMAGED if is_damaged else "whole", sequence=head.seq, witnessed_sequence=seen)
+        if plan.witnessed is None:
+            return BackupState(state="witness-lost", sequence=head.seq, witnessed_sequence=seen)
+        return BackupState(
+            state=_DAMAGED if is_damaged else "ledger-rollback",
+            sequence=head.seq,
+            witnessed_sequence=seen,
+            shared_sequence=None if plan.shared is None else plan.shared.seq,
+            missing_rho=str(rho_of_units(plan.missing_units)),
+        )
+
     def verification(self, dataset: str) -> Verification:
         """The last verification in this process, or the one under way. Raises NotFound."""
         return self._verifications.get(self._registry.record(dataset).id, Verification(state="never"))
@@ -154,7 +202,7 @@ class Overview:
         try:
             report = verify_dataset(self._store, record, self._registry.witness)
         except Exception as error:  # noqa: BLE001 - the curator hears that it failed
-            report_incident(error, f"verification of {record.name}")
+            report_incident(error, f"verification of {record.name}", dataset=record.name)
             ended = replace(begun, state="failed", ended_at=self._clock())
         else:
             ended = replace(

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from service.core.charge import rho_of_units, units_down
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import DatasetRecord, PrincipalRecord
+from service.workflows.model.rows import EVERY_PRINCIPAL, NO_KEY, DatasetRecord, PrincipalFilter, PrincipalRecord
 from service.workflows.model.views import AnalystRow, Asker, NewPrincipal, Page, Principal, PrincipalRow, Role
 from service.workflows.ports.store import Store
 
@@ -35,6 +35,8 @@ class Principals:
     def __init__(self, *, store: Store, pepper: Pepper, clock: Clock) -> None:
         self._store, self._pepper, self._clock = store, pepper, clock
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
+        self.has_provider = False
+        """Whether principals without a key are known, which an identity provider vouches for."""
 
     def remembered(self, api_key: str) -> Principal | None:
         """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.
@@ -50,6 +52,10 @@ class Principals:
         parts = split_api_key(api_key)
         return None if parts is None else self.holder(parts[0], self._pepper.key_hash(parts[1]))
 
+    def standing(self, api_key: str) -> Principal | None:
+        """The same as `authenticate`: the use of a key changes nothing."""
+        return self.authenticate(api_key)
+
     def remembered_holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
         """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash and is good."""
         record, seen_at = self._remembered.get(principal_id, _UNKNOWN)
@@ -58,15 +64,12 @@ class Principals:
             return None
         return record if compare_digest(record.key_hash, key_hash) else None
 
-    def is_active(self, principal_id: UUID) -> bool:
-        """Whether a principal has a key that is good now."""
-        record = self._store.principals.find(principal_id)
-        return record is not None and record.is_valid(self._clock())
-
     def holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
         """The principal, if its key has this hash still and is good now."""
         record = self._store.principals.find(principal_id)
         if record is None or not record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):
+            return None
+        if record.key_hash == NO_KEY and not self.has_provider:
             return None
         if len(self._remembered) >= REMEMBERED_MAX:
             self._remembered.clear()
@@ -101,14 +104,17 @@ class Principals:
             expires_at=expires_at,
         )
         check_details(record, self._clock())
-        registered = None if dataset is None else self._store.dataset(dataset)
-        if dataset is not None and registered is None:
-            raise InvalidRequest.of("dataset", "no such dataset")
-        if registered is not None and individual is not None and self._unknown(registered, [individual]):
-            raise InvalidRequest.of("individual", "no such individual is in the dataset")
+        self._check_bounds_known(dataset, individual)
         record, api_key = self._with_key(record)
         self._store.principals.add([record])
         return record, api_key
+
+    def introduce(self, record: PrincipalRecord) -> None:
+        """Keep a principal that another has vouched for. Raises InvalidRequest naming the field."""
+        check_bounds(record.role, record.dataset, record.individual)
+        check_details(record, self._clock())
+        self._check_bounds_known(record.dataset, record.individual)
+        self._store.principals.add([record])
 
     def create_individuals(
         self, dataset: str, individuals: Sequence[str], *, expires_at: datetime | None = None
@@ -148,10 +154,12 @@ class Principals:
         return self._replace(changed)
 
     def replace_key(self, principal_id: UUID) -> tuple[Principal, str]:
-        """A new key of a principal; the old one and its sign-ins end with it. Raises NotFound."""
+        """A new key of a principal; the old one and its sign-ins end with it. Raises NotFound, InvalidRequest."""
         record = self._store.principals.find(principal_id)
         if record is None:
             raise NotFound
+        if record.key_hash == NO_KEY:
+            raise InvalidRequest.of("principal", "signs in by the identity provider and has no key to replace")
         changed, api_key = self._with_key(record)
         self._replace(changed)
         return changed, api_key
@@ -174,9 +182,9 @@ class Principals:
             for record in self._store.principals.analysts_of(dataset)
         ]
 
-    def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
-        """Every principal, active or revoked, without its key."""
-        records = self._store.principals.listed(after=_uuid(cursor), limit=limit)
+    def listed(self, *, cursor: str | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL) -> Page[PrincipalRow]:
+        """The principals that `only` admits, active or revoked, without their keys."""
+        records = self._store.principals.listed(after=_uuid(cursor), limit=limit, only=only)
         return Page(
             items=tuple(shown(PrincipalRow, each) for each in records),
             next=str(records[-1].id) if len(records) == limit else None,
@@ -200,6 +208,14 @@ class Principals:
         for record, _ in list(self._remembered.values()):
             if record.dataset == dataset:
                 self._remembered.pop(record.id, None)
+
+    def _check_bounds_known(self, dataset: str | None, individual: str | None) -> None:
+        """Raise InvalidRequest unless the dataset, and the individual in it, are there."""
+        registered = None if dataset is None else self._store.dataset(dataset)
+        if dataset is not None and registered is None:
+            raise InvalidRequest.of("dataset", "no such dataset")
+        if registered is not None and individual is not None and self._unknown(registered, [individual]):
+            raise InvalidRequest.of("individual", "no such individual is in the dataset")
 
     def _with_key(self, record: PrincipalRecord) -> tuple[PrincipalRecord, str]:
         api_key, secret = new_api_key(record.id)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.query.schema import Schema, doc, extension_errors
-from service.workflows.datasets import CAPACITY_MAX
+from service.workflows.datasets import CAPACITY_MAX, VECTOR_BYTES_MAX, refuse_vectors
 from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
 from service.workflows.model.rows import DatasetRecord, registration_digest
 from service.workflows.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
@@ -52,8 +52,11 @@ class Archiving(BaseModel):
     rows: Annotated[Literal["keep", "delete"], doc("Whether the rows of all tables are kept or deleted.")]
 
 
-def extending(extension: Extension) -> Preparation[DatasetRecord]:
-    """Add what the extension adds. Raises InvalidRequest, DatasetArchived."""
+def extending(extension: Extension, *, vector_bytes_max: int = VECTOR_BYTES_MAX) -> Preparation[DatasetRecord]:
+    """Add what the extension adds. Raises InvalidRequest, DatasetArchived.
+
+    Vectors that are no more than before are not refused, should the setting have been lowered since.
+    """
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[DatasetRecord] | Settled[DatasetRecord]:  # noqa: ARG001
         record = transaction.registration()
@@ -61,6 +64,8 @@ def extending(extension: Extension) -> Preparation[DatasetRecord]:
         extended = extension.of(record)
         if extended is record:
             return Settled(result=record)
+        if extended.capacity * extended.schema.vector_bytes > record.capacity * record.schema.vector_bytes:
+            refuse_vectors(extended.schema, extended.capacity, vector_bytes_max)
         transaction.extend_tables(extended.schema)
 
         def act(transaction: Transaction, state: DatasetState) -> DatasetRecord:

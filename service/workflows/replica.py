@@ -1,11 +1,11 @@
-"""One replica of the service: its wiring, its life cycle, whether it can serve, and one facade for each audience."""
+"""One replica of the service: its wiring, its life cycle, and one facade for each audience."""
 
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from service.core.noise import Entropy
-from service.workflows.admission.admission import Admission
+from service.workflows.admission.admission import MEMORY_BYTES_MAX, Admission
+from service.workflows.admission.transfers import Transfers
 from service.workflows.analyst import Analysts
 from service.workflows.auditor import Auditors
 from service.workflows.curator import Curators
@@ -16,45 +16,21 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.overview import Overview
 from service.workflows.ports.cache import Cache, NoCache
+from service.workflows.ports.identity import IdentityProvider
+from service.workflows.ports.row_reader import RowReader
 from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
+from service.workflows.provider_sign_ins import ClaimRules, ProviderSignIns
 from service.workflows.queries.submit import QuerySubmitter
+from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.sign_ins import SignIns
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.threads import WriterThread
-
-READY_FOR: Final = timedelta(seconds=1)
-
-
-class Readiness:
-    """Public codes of what keeps the replica from serving."""
-
-    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
-        self._store, self._registry, self._clock = store, registry, clock
-        self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
-
-    def problems(self) -> list[str]:
-        """The codes, none when ready; checked at most once a second."""
-        now = self._clock()
-        asked_at, problems = self._found
-        if not asked_at <= now < asked_at + READY_FOR:
-            problems = self._store.problems() or self._closed_problems()
-            self._found = now, problems
-        return problems
-
-    def check_witnesses(self) -> list[str]:
-        """Compare every dataset with its witness, for `problems` too; the public codes of the problems."""
-        guards = [self._registry.guard(record) for record in self._store.datasets()]
-        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
-
-    def _closed_problems(self) -> list[str]:
-        """Codes of the closed datasets, each checked again: it may have been reconciled."""
-        return sorted({code for guard in self._registry.closed() if (code := guard.recheck()) is not None})
 
 
 class Replica:
@@ -77,10 +53,12 @@ class Replica:
     ) -> None:
         """Wire the parts; datasets are loaded when first asked for. `cache` is shared with the other replicas."""
         self.admission = admission or Admission()
-        self.limiter = self.admission.limiter
+        self.limiter, self.transfers = self.admission.limiter, Transfers(MEMORY_BYTES_MAX)
         self.ownership: Ownership | None = None  # every process works on every dataset
+        self.provider_sign_ins: ProviderSignIns | None = None  # browsers sign in by keys alone
         self._exchange = NO_EXCHANGE if cache is None else ReplicaExchange(cache)
         self._store, self._entropy, self._telemetry = store, entropy, telemetry
+        self._pepper, self._clock = pepper, clock
         self._amender: Amender | None = None
         self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer)
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
@@ -105,6 +83,7 @@ class Replica:
     def close(self) -> None:
         """Refuse new requests, finish the waiting ones, and stop. The store must outlive this call."""
         self._submitter.close()
+        self.curators.files.close()
         self.registry.close()
         self._exchange.close()
 
@@ -112,6 +91,17 @@ class Replica:
         """Work from now on only on datasets that this process owns. To be called before the first request."""
         self.ownership, self.registry.admits = ownership, ownership.admits
         ownership.watch(self._let_go)
+
+    def admit_by(self, provider: IdentityProvider, rules: ClaimRules) -> None:
+        """Let browsers sign in by an identity provider too. To be called before the first request."""
+        self.principals.has_provider = True
+        self.provider_sign_ins = ProviderSignIns(
+            provider, rules, store=self._store, principals=self.principals, pepper=self._pepper, clock=self._clock
+        )
+
+    def read_with(self, reader: RowReader) -> None:
+        """Read uploads from now on with `reader`, and not in this process. To be called before the first request."""
+        self.curators.reader = reader
 
     def leave(self) -> None:
         """Let other processes take over the datasets; accepted requests are still finished. Safe in signal handlers."""

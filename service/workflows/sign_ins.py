@@ -1,7 +1,8 @@
-"""Sign-ins of browsers: an API key is exchanged once for a cookie, which ends with the key.
+"""Sign-ins of browsers: an API key, or an identity provider's word, is exchanged once for a cookie.
 
 A sign-in lasts IDLE after its last use and LONGEST at most. It ends when it is signed out, and when its principal's key
-is revoked, replaced or expires.
+is revoked, replaced or expires. One that began with a provider's word ends when its principal is revoked, and wherever
+no provider is configured any more.
 """
 
 import secrets
@@ -63,11 +64,9 @@ class SignIns:
     def authenticate(self, token: str) -> Principal | None:
         """The principal of a sign-in; None alike for an unknown, ended and expired one. A use extends it."""
         now = self._clock()
-        found = self._store.sign_ins.find(self._pepper.sign_in_hash(token))
-        if found is None or now >= min(found.expires_at, found.began_at + LONGEST):
-            return None
-        principal = self._principals.holder(found.principal_id, found.key_hash)
-        if principal is None:
+        found = self._found(token, now)
+        principal = None if found is None else self._principals.holder(found.principal_id, found.key_hash)
+        if found is None or principal is None:
             return None
         if found.expires_at < now + IDLE - RENEWED_AFTER:
             self._store.sign_ins.extend(found.token_hash, now + IDLE)
@@ -76,8 +75,19 @@ class SignIns:
         self._remembered[found.token_hash] = found, now
         return principal
 
+    def standing(self, token: str) -> Principal | None:
+        """The principal of a sign-in that has not ended; does not extend it."""
+        found = self._found(token, self._clock())
+        return None if found is None else self._principals.holder(found.principal_id, found.key_hash)
+
     def end(self, token: str) -> None:
         """Sign out; without effect on a sign-in that has ended."""
         token_hash = self._pepper.sign_in_hash(token)
         self._remembered.pop(token_hash, None)
         self._store.sign_ins.end(token_hash)
+
+    def _found(self, token: str, now: datetime) -> SignIn | None:
+        """The sign-in of a token, if it has not expired."""
+        found = self._store.sign_ins.find(self._pepper.sign_in_hash(token))
+        is_good = found is not None and now < min(found.expires_at, found.began_at + LONGEST)
+        return found if is_good else None

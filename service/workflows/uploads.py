@@ -1,12 +1,12 @@
 """Uploads of rows, all or nothing: checked outside the writer, then written in one transaction, once for each key.
 
 Rows of an individual beyond `rows_per_individual` are refused by name, or dropped by a rule that keeps neighbouring
-datasets neighbours. The guarantee compares datasets that differ in all rows of one individual. Which rows of an
-individual are stored depends on the contents of its own rows in the upload and on the number of its own rows stored
-before: not on their order in the upload, on the rows of others, or on chance. Without one individual's rows, every
-other individual has exactly the same stored rows. A rule such as "the first rows of the file" would be as safe only if
-the order of the file never depended on others; a rule such as "until the table is full" would let the rows of one
-decide about those of another.
+datasets neighbours; so are rows of individuals that are not in the dataset, and rows that are there twice. The
+guarantee compares datasets that differ in all rows of one individual. Which rows of an individual are stored depends on
+the contents of its own rows in the upload and on the number of its own rows stored before: not on their order in the
+upload, on the rows of others, or on chance. Without one individual's rows, every other individual has exactly the same
+stored rows. A rule such as "the first rows of the file" would be as safe only if the order of the file never depended
+on others; a rule such as "until the table is full" would let the rows of one decide about those of another.
 
 The rows that come first in the order of their columns, as declared, are kept, and missing values come last. That is no
 random sample: sums and counts over later columns are biased where rows are dropped.
@@ -15,20 +15,20 @@ random sample: sums and counts over later columns are biased where rows are drop
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import BinaryIO, Final
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from service.core.arrays import Codes, Integers, Mask
+from service.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.canonical import canonical_json
-from service.query.problems import FieldError
+from service.query.problems import FieldError, quoted
 from service.query.schema import EventsTable, IndividualsTable
+from service.query.suggestions import did_you_mean
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import (
@@ -41,7 +41,8 @@ from service.workflows.model.errors import (
 )
 from service.workflows.model.journal import UploadOutcome, UploadRecord, UploadRequest, told_slots
 from service.workflows.model.rows import Address, DatasetRecord
-from service.workflows.model.views import UploadReport
+from service.workflows.model.views import FilePreview, UploadReport
+from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest, RowReader
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.committer import BaseVersion, Operation
@@ -55,29 +56,29 @@ _TOMBSTONES_AT_ONCE: Final = 2**14
 _REPORT: Final = TypeAdapter(UploadReport)
 
 
-def import_reader() -> None:
-    """Import the upload reader in advance, so that the first upload need not wait for it; a start does not need it."""
-    import_module("service.engine.ingest.reader")
-
-
 def store_upload(
-    record: DatasetRecord, writer: WriterThread, pepper: Pepper, request: UploadRequest, source: BinaryIO
+    record: DatasetRecord,
+    writer: WriterThread,
+    pepper: Pepper,
+    request: UploadRequest,
+    source: BinaryIO,
+    reader: RowReader,
 ) -> UploadOutcome:
-    """Read, check and store an upload, once for each key. Raises NotFound, InvalidRequest, KeyConflict.
+    """Read, check and store an upload, once for each key. Raises NotFound, InvalidRequest, KeyConflict, Unavailable.
 
     The record of a key is committed with its rows. Long acts on a dataset run one after the other, and each looks up
     its key after the one before has ended. A second request under a key therefore finds the record of the first,
     whether both came at the same time or the reply to the first COMMIT was lost.
     """
     if request.address is None or request.is_dry_run:
-        rows = read_upload(record, request, source)
+        rows = read_upload(record, request, source, reader)
         return UploadOutcome(report=act_beside(writer, placing(record, request, rows, pepper)))
     digest = _digest(record, request, source, pepper)
     with snapshot(writer.guard) as transaction:
         stored = _stored(transaction, request.address, digest)
     if stored is not None:
         return stored
-    rows = read_upload(record, request, source)
+    rows = read_upload(record, request, source, reader)
     return act_beside(writer, _once(request.address, digest, placing(record, request, rows, pepper)))
 
 
@@ -120,19 +121,39 @@ def _digest(record: DatasetRecord, request: UploadRequest, source: BinaryIO, pep
     return pepper.upload_digest(record.id, canonical_json(said))
 
 
-def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO) -> Rows:
-    """Parse and check an upload. Raises NotFound, or InvalidRequest naming rows and columns."""
-    from service.engine.ingest.reader import read_rows  # noqa: PLC0415 - see `import_reader`
-
+def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO, reader: RowReader) -> Rows:
+    """Parse and check an upload. Raises NotFound, Unavailable, or InvalidRequest naming rows and columns."""
     table = record.schema.tables.get(request.table)
     if table is None:
-        raise NotFound
+        meant = did_you_mean(request.table, record.schema.tables) or "."
+        raise NotFound(f"There is no table {quoted(request.table)} in this dataset{meant}")
     with _refusing():
-        rows = read_rows(
-            source, request.content_type, table, budget_units=record.budget_units, delimiter=request.delimiter
+        rows = reader.read(
+            source,
+            ReadRequest(
+                content_type=request.content_type,
+                table=table,
+                budget_units=record.budget_units,
+                delimiter=request.delimiter,
+                duplicates=request.duplicates,
+                bounds=request.bounds,
+            ),
         )
         _check_floor(record, rows)
     return rows
+
+
+def first_rows(source: BinaryIO, request: FirstRowsRequest, reader: RowReader) -> FilePreview:
+    """Read the beginning of a file. Raises InvalidRequest, Unavailable."""
+    with _refusing():
+        found = reader.read_first(source, request)
+    return FilePreview(
+        csv=found.csv,
+        rows=found.rows,
+        text_columns=found.text_columns,
+        left_out=dict(found.left_out),
+        is_whole=found.is_whole,
+    )
 
 
 def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
@@ -173,7 +194,7 @@ class _UploadOperation:
         base: BaseVersion,
     ) -> None:
         self.record, self.request, self.rows, self.pepper = record, request, rows, pepper
-        self.table_name, self.rows_sent = request.table, len(rows.keys)
+        self.table_name, self.rows_dropped, self.rows_unknown = request.table, 0, 0
         self.transaction, self.records = transaction, base.records
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
@@ -193,19 +214,20 @@ class _UploadOperation:
             clipped=self.rows.clipped,
             out_of_domain=self.rows.out_of_domain,
             nulls=self.rows.nulls,
-            rows_dropped=self._rows_dropped,
+            rows_dropped=self.rows_dropped,
+            rows_unknown=self.rows_unknown,
+            rows_repeated=self.rows.repeated,
+            warnings=_warnings(self.rows),
             stored=not self.request.is_dry_run,
         )
 
     def detail(self) -> dict[str, object]:
         """The act in the journal."""
         counted = {"table": self.table_name, "rows": len(self.rows.keys), "individuals": self.joined.size}
-        dropped = {"rows_dropped": self._rows_dropped} if self._rows_dropped else {}
+        repeated = self.rows.repeated if self.request.duplicates == "drop" else 0
+        named = {"rows_dropped": self.rows_dropped, "rows_unknown": self.rows_unknown, "rows_repeated": repeated}
+        dropped = {name: count for name, count in named.items() if count}
         return counted | dropped | told_slots(joined=union([self.joined]), rows=union([self.slots]))
-
-    @property
-    def _rows_dropped(self) -> int:
-        return self.rows_sent - len(self.rows.keys)
 
     def _add_individuals(self) -> Integers:
         """New individuals, each once; one erased before gets its old slot back and keeps its spent total."""
@@ -215,10 +237,8 @@ class _UploadOperation:
 
     def _add_events(self, table: EventsTable) -> Integers:
         """Rows of known individuals; the schema says whether an unknown key is an error or a new individual."""
-        slots = self.transaction.slots_of(self.rows.keys)
+        slots = self._known(table, self.transaction.slots_of(self.rows.keys))
         unknown = np.flatnonzero(slots == _UNKNOWN)
-        if table.unknown_individuals == "reject":
-            self._refuse_where(slots == _UNKNOWN, "no such individual")
         # Until the rows are accepted, unknown individuals are counted in slots that are not taken yet.
         new, whose = self.rows.keys.taken(unknown).distinct()
         slots[unknown] = self.slots_used + whose
@@ -228,6 +248,18 @@ class _UploadOperation:
             is_new = slots >= self.slots_used
             whose = slots[is_new] - self.slots_used  # each has a row left, and so all of them join
             slots[is_new] = self._create(new)[whose]
+        return slots
+
+    def _known(self, table: EventsTable, slots: Integers) -> Integers:
+        """The slots of the rows that stay. Whether a row does depends on its own individual alone."""
+        is_unknown = slots == _UNKNOWN
+        if "drop" in {self.request.unknown_individuals, table.unknown_individuals}:
+            self.rows_unknown = int(is_unknown.sum())
+            if self.rows_unknown:
+                self.rows, slots = self.rows.only(~is_unknown), slots[~is_unknown]
+        elif table.unknown_individuals == "reject":
+            message = "no such individual; unknown_individuals=drop leaves such rows out"
+            self._refuse_where(is_unknown, message)
         return slots
 
     def _create(self, keys: Sequence[str]) -> Integers:
@@ -290,17 +322,25 @@ class _UploadOperation:
             message = f"more than rows_per_individual = {limit} rows for this individual"
             self._refuse_where(over, message, over_limit=people_over(self.rows.keys, slots, held, limit))
         kept = rows_to_keep(slots, self.rows.codes, held, limit)
-        self.rows = self.rows.only(kept)
+        self.rows, self.rows_dropped = self.rows.only(kept), int((~kept).sum())
         return slots[kept]
 
     def _refuse_where(self, wrong: Mask, message: str, *, over_limit: OverLimit | None = None) -> None:
         """Refuse the upload where any of its rows (n,) is wrong."""
         with _refusing(over_limit):
-            _raise_where(wrong, message, column=self._key_column)
+            _raise_where(_in_upload(wrong, self.rows.places), message, column=self._key_column)
 
     @property
     def _key_column(self) -> str:
         return self.record.schema.tables[self.table_name].key
+
+
+def _warnings(rows: Rows) -> tuple[str, ...]:
+    """Probable mistakes in sentences, none of which holds a value of the upload."""
+    if not rows.alike:
+        return ()
+    keys = "1 key differs" if rows.alike == 1 else f"{rows.alike} keys differ"
+    return (f"{keys} from another key of this upload only by leading zeros or by .0; each is an individual of its own",)
 
 
 def _check_floor(record: DatasetRecord, rows: Rows) -> None:
@@ -308,7 +348,20 @@ def _check_floor(record: DatasetRecord, rows: Rows) -> None:
     if rows.limits is None:
         return
     below = (rows.limits >= 0) & (rows.limits < record.limit_floor_units)
-    _raise_where(below, "the limit is below the dataset's limit_floor_rho", column=record.schema.budget_column)
+    _raise_where(
+        _in_upload(below, rows.places),
+        "the limit is below the dataset's limit_floor_rho",
+        column=record.schema.budget_column,
+    )
+
+
+def _in_upload(wrong: Mask, places: Integers | None) -> Mask:
+    """Which rows of the whole upload are wrong, of those (n,) that were not left out."""
+    if places is None or not wrong.any():
+        return wrong
+    of_all: Mask = np.zeros(int(places[-1]) + 1, dtype=np.bool_)
+    of_all[places[wrong]] = True
+    return of_all
 
 
 def _raise_where(wrong: Mask, message: str, *, column: str | None) -> None:

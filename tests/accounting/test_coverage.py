@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.accounting.statements import coverage_certified, largest_countable_norm
-from service.core.arrays import Touched
 from service.core.charge import UNITS_PER_RHO, charge_units, worst_case_units
-from service.core.renyi_filter import Accounts
+from service.core.renyi_filter import Accounts, Touched
 
 
 def test_the_floor_itself_is_covered_and_a_unit_more_is_not() -> None:

@@ -40,13 +40,17 @@ def blocks(page: str) -> list[Block]:
 
 @dataclass(kw_only=True)
 class Reader:
-    """Does what a page says, as its reader would; `outcome` is what the next block has to show."""
+    """Does what a page says, as its reader would; `outcome` is what the next block has to show.
+
+    `warnings` are those of all answers and previews, of which a page that is followed has none.
+    """
 
     world: World
     monkeypatch: Any
     dataset: str = ""
     outcome: Any = None
     names: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Lead every client to the service in memory."""
@@ -105,6 +109,13 @@ class Reader:
         headers = {"Authorization": f"Bearer {self.world.keys['curator']}", "Content-Type": content_type}
         return self._handle(httpx.Request("POST", f"http://sparing{path}", headers=headers, content=content.encode()))
 
+    def warned(self, reply: httpx.Response) -> None:
+        """Keep the warnings of a reply, of every answer in a batch too."""
+        found = reply.json() if reply.headers.get("content-type") == "application/json" else None
+        answers = found.get("answers") if isinstance(found, dict) else None
+        for each in [found, *(answers if isinstance(answers, list) else [])]:
+            self.warnings += each.get("warnings", []) if isinstance(each, dict) else []
+
     def _handle(self, request: httpx.Request) -> httpx.Response:
         content = b"".join(request.stream)  # type: ignore[arg-type]  # a client that waits sends one that waits
 
@@ -114,6 +125,7 @@ class Reader:
                 return await client.send(sent)
 
         reply = asyncio.run(call())
+        self.warned(reply)
         return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
 
 

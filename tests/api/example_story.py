@@ -16,11 +16,19 @@ from service.store.entropy import system_entropy
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.replica import Replica
 from tests.api.world import PEPPER, Settings, World, client_of
+from tests.engine.ingest.uploads import ARROW, arrow
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
+FILES: Final[dict[str, tuple[str, bytes]]] = {
+    "preview_file": (
+        ARROW,
+        arrow({"person_id": ["ada", "bo"], "age": [40, 41], "spend": [120.5, 80.0], "tags": [[], []]}),
+    )
+}
+"""The bodies that are no text, which the document cannot show, with their types."""
 ROLES: Final = ("auditor", "individual", "analyst", "curator")
 """Of several roles that an operation is for, the first one here sends its example: it is shown the least."""
 WITHOUT_EFFECT: Final = {"cancel": 409}
@@ -68,7 +76,7 @@ class Story:
         """Each operation, its example and the response that the service gives."""
         for name, example in examples().items():
             await self._prepare(name)
-            (media_type, body), *further = [*example.get("request", {}).items()] or [("", None)]
+            (media_type, body), *further = [*example.get("request", {}).items()] or [FILES.get(name, ("", None))]
             response = await self._send(name, example, media_type, body)
             yield name, example, response
             self._remember(name, response)
@@ -92,7 +100,7 @@ class Story:
             elif key in stated:
                 place = query if parameter["in"] == "query" else headers
                 place[key] = value + suffix if key == "Idempotency-Key" else value
-        content = body if isinstance(body, str) else json.dumps(body) if body is not None else None
+        content = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else None
         return await self.world.call(role_of(operation), method, path, params=query, headers=headers, content=content)
 
     async def _prepare(self, name: str) -> None:

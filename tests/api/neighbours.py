@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -44,11 +45,12 @@ class Counted(NullTelemetry):
 
 
 class MortalLeases(MemoryLeases):
-    """Leases that a dead replica can neither renew nor release."""
+    """Leases that a dead replica can neither renew nor release; `release_s` is how long a release takes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dead: set[UUID] = set()
+        self.release_s = 0.0
 
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         self._refuse(replica)
@@ -56,6 +58,7 @@ class MortalLeases(MemoryLeases):
 
     def release(self, replica: ReplicaAddress) -> None:
         self._refuse(replica)
+        time.sleep(self.release_s)
         super().release(replica)
 
     def _refuse(self, replica: ReplicaAddress) -> None:

@@ -9,11 +9,13 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from tests.api.world import COUNT, CSV, TABLES, World
+from tests.engine.ingest.uploads import ARROW, arrow
 
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("HEAD", "/openapi.json")}
 AUDIENCES = ("analyst", "auditor", "curator", "individual")
 PAGES = {("GET", f"/{name}{place}") for name in AUDIENCES for place in ("", "/{place}")}
-PAGES |= {("GET", path) for path in ("/", "/sign-in", "/docs", "/assets/{name}")}
+PAGES |= {("GET", path) for path in ("/", "/sign-in", "/docs", "/assets/{name}", "/guide", "/guide/{place}")}
+PAGES |= {("GET", f"/sign-in/{name}") for name in ("options", "provider", "callback")}
 """The pages: the same public bytes for everyone, and in no document of the interface."""
 
 CURATOR, ANALYST, INDIVIDUAL, AUDITOR = "curator", "analyst", "individual", "auditor"
@@ -53,10 +55,12 @@ QUERY = {"content": COUNT}
 KEYED = {"Idempotency-Key": "k1"}
 REGISTRATION = {"name": "new", "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": TABLES}
 BATCH = {"content": b'{"queries":[{"idempotency_key":"b1","query":' + COUNT + b"}]}"}
+FILE = {"content": arrow({"person_id": ["fa"], "age": [40]})}
 ROWS = {"content": b"person_id,country,age\nfa,NO,40\n"}
 
 ROUTES = [
     route({CURATOR}, "POST", "/datasets", status=201, options={"json": REGISTRATION}),
+    route({CURATOR}, "POST", "/files/preview", headers={"Content-Type": ARROW}, options=FILE),
     route({CURATOR, ANALYST}, "GET", "/datasets"),
     route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}"),
     route({CURATOR}, "PATCH", "/datasets/{dataset}", options={"json": {"capacity": 1001}}),
@@ -74,6 +78,7 @@ ROUTES = [
     route({CURATOR}, "PUT", "/datasets/{dataset}/alarm", options={"json": {"share": 0.1}}),
     route({CURATOR}, "POST", "/datasets/{dataset}/verification", status=202),
     route({CURATOR}, "GET", "/datasets/{dataset}/verification"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/backup"),
     route({CURATOR}, "GET", "/datasets/{dataset}/events", options={"params": {"seconds": 0}}),
     route({CURATOR}, "GET", "/datasets/{dataset}/receipts", options={"params": {"individual": "ada"}}),
     route({CURATOR}, "GET", "/datasets/{dataset}/erasure-requests"),

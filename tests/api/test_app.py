@@ -9,9 +9,12 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import NO_TELEMETRY, create_app
+from service.api.auth import COOKIE, REQUEST_HEADER
 from service.api.middleware.request_context import HEADERS
+from service.api.routes.pages import page_files
 from tests.api.route_table import ROUTES, Route, served
 from tests.api.world import COUNT, CSV, ROLES, World, build_world
+from tests.engine.ingest.uploads import ARROW
 
 DYNAMIC = {"x-request-id", "content-length", "set-cookie"}
 
@@ -57,9 +60,14 @@ async def test_uploads_have_a_limit_of_their_own() -> None:
     path = "/v1/datasets/care/tables/people/rows"
     accepted = await world.call("curator", "POST", path, headers=CSV, content=rows)
     refused = await world.call("curator", "POST", path, headers=CSV, content=rows * 2)
+    looked = [
+        await world.call("curator", "POST", "/v1/files/preview", headers={"Content-Type": ARROW}, content=body)
+        for body in (rows, rows * 2)
+    ]
     elsewhere = await world.call("curator", "POST", "/v1/principals", content=rows)
     world.replica.close()
     assert (accepted.status_code, refused.status_code, elsewhere.status_code) == (422, 413, 413)
+    assert [each.status_code for each in looked] == [422, 413]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
@@ -69,6 +77,126 @@ async def test_every_response_has_the_same_constant_headers(world: World, route:
         response = await route.call(world, role)
         assert {name: response.headers[name] for name in HEADERS} == dict(HEADERS)
         assert response.headers["x-request-id"] == "one-request"
+
+
+async def test_every_body_says_what_it_is(world: World) -> None:
+    """A type, and with text its charset; a browser is told to believe it, and to run nothing of what the API sends."""
+    replies = [await route.call(world, role) for route in ROUTES for role in (None, min(route.roles))]
+    replies += [await world.client.get(path) for path in ("/", "/sign-in", "/docs", "/guide/", "/nothing", "/livez")]
+    replies += [await world.client.get(f"/assets/{name}") for name in page_files() if not name.endswith(".html")]
+    for reply in replies:
+        kind, _, rest = reply.headers.get("content-type", "").partition(";")
+        assert bool(kind) or not reply.content, reply.request.url
+        assert "charset=utf-8" in rest.lower() or (not kind.startswith("text/") and not kind.endswith("xml")), kind
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+        policy = reply.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; ")
+        assert {" base-uri 'none'", " frame-ancestors 'none'"} <= set(policy.split(";"))
+
+
+async def test_what_is_signed_in_for_is_kept_nowhere(world: World) -> None:
+    """Neither a browser nor a proxy keeps an answer or a refusal of the API."""
+    for route in ROUTES:
+        for role in (None, min(route.roles)):
+            assert (await route.call(world, role)).headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://sparing.evil.example"])
+async def test_no_other_origin_is_let_in(world: World, origin: str) -> None:
+    """No answer allows a script of another origin to read it, and a preflight is refused."""
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": REQUEST_HEADER,
+    }
+    for path in ("/", "/sign-in", "/v1/session", "/v1/datasets", "/openapi.json"):
+        for method in ("GET", "OPTIONS", "POST"):
+            reply = await world.call("curator", method, path, headers=asked)
+            assert [name for name in reply.headers if name.startswith("access-control-")] == []
+            assert method != "OPTIONS" or reply.status_code == 405
+            assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "TRACK"])
+async def test_no_request_is_sent_back(world: World, method: str) -> None:
+    """A method that would show a script its own headers is not there."""
+    for path in ("/", "/v1/session", "/v1/datasets"):
+        reply = await world.call("curator", method, path, headers={"X-Secret": "mirrored"})
+        assert reply.status_code == 405
+        assert "mirrored" not in reply.text + str(reply.headers)
+
+
+async def test_headers_of_proxies_change_nothing(world: World) -> None:
+    """Neither the address nor the scheme, host or path that a caller claims to come by is believed."""
+    claims = {
+        "Forwarded": "for=10.0.0.1;host=evil.example;proto=https",
+        "X-Forwarded-For": "127.0.0.1",
+        "X-Forwarded-Host": "localhost",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Prefix": "/other",
+        "X-Original-URL": "/v1/principals",
+        "X-HTTP-Method-Override": "DELETE",
+        "X-Real-IP": "127.0.0.1",
+        "X-User-ID": world.ids["curator"],
+    }
+    for role, method, path in (
+        ("curator", "GET", "/v1/datasets"),
+        ("analyst", "POST", "/v1/session"),
+        (None, "GET", "/"),
+    ):
+        plain = await world.call(role, method, path, headers={"X-Request-Id": "one"})
+        claimed = await world.call(role, method, path, headers={"X-Request-Id": "one", **claims})
+        for reply in (plain, claimed):
+            cookie = reply.headers.pop("set-cookie", "")
+            assert not cookie or cookie.startswith(f"{COOKIE}=")
+        assert (claimed.status_code, claimed.content, claimed.headers) == (
+            plain.status_code,
+            plain.content,
+            plain.headers,
+        )
+
+
+async def test_an_address_is_decoded_once(world: World) -> None:
+    """A key that looks encoded is itself and no other."""
+    once = await world.call("curator", "GET", "/v1/datasets/care/individuals/%65d")
+    twice = await world.call("curator", "GET", "/v1/datasets/care/individuals/%2565d")
+    assert (once.status_code, once.json()["key"], twice.status_code) == (200, "ed", 404)
+
+
+@pytest.mark.parametrize(
+    "route", [each for each in ROUTES if each.template.startswith("/v1/datasets/{dataset}/")], ids=str
+)
+async def test_a_parameter_is_in_the_address_once(world: World, route: Route) -> None:
+    """One that comes twice is named, also within the options of an upload; one that no route reads is passed over."""
+    role = min(route.roles)
+    operation = world.app.openapi()["paths"][route.template][route.method.lower()]
+    read = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+    rest = {name: value for name, value in route.options.items() if name != "params"}
+    for name in (*read, *(["unread"] if rest == route.options else [])):
+        path = f"{route.path(world)}?{name}=1&x=2&{name}=1"
+        reply = await world.call(role, route.method, path, headers=route.headers, **rest)
+        told = reply.json().get("errors", [{}])[0] if reply.status_code == 422 else {}
+        is_refused = told == {"field": name, "message": "is in the address more than once"}
+        assert is_refused == (name in read), (name, reply.text)
+
+
+async def test_a_read_changes_nothing(world: World) -> None:
+    """GET and HEAD leave ledger, acts, principals and sign-ins as they are, in every role."""
+    before = _kept(world)
+    for route in ROUTES:
+        if route.method == "GET":
+            for role in sorted(route.roles):
+                await route.call(world, role)
+                await world.call(role, "HEAD", route.path(world))
+    assert _kept(world) == before
+    await world.ask("new", COUNT[:-1] + b',"reuse":false}')
+    assert _kept(world) != before
+
+
+def _kept(world: World) -> tuple[Any, ...]:
+    store = world.store
+    return store.head(1), dict(store.principal_records), dict(store.sign_ins.kept)
 
 
 async def test_headers_do_not_depend_on_data() -> None:

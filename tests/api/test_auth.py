@@ -4,6 +4,7 @@ import asyncio
 import io
 import threading
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Depends
 
 from service.api.auth import (
     COOKIE,
+    LOOPBACK_COOKIE,
     REQUEST_HEADER,
     Authentication,
     Credential,
@@ -18,12 +20,14 @@ from service.api.auth import (
     RouteGuard,
     guarded_router,
 )
+from service.query.suggestions import no_dataset
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import PAGES, PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World, client_of
 
 UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/nothing", "/v1"]
+NEAREST = {f"/v1/datasets/{{dataset}}{path}" for path in ("/queries", "/queries/batch", "/queries/preview")}
 
 
 class TestEveryRoute:
@@ -68,25 +72,44 @@ class TestEveryRoute:
     async def test_an_unknown_dataset_and_one_out_of_bounds_are_the_same(self, world: World, route: Route) -> None:
         """A principal that is bound to one dataset sees another as if it were not there."""
         role = min(route.roles)
-        unknown = await route.call(world, role, path=route.path(world).replace("care", "nowhere"))
         bounds = {"dataset": "other", **({"individual": "ada"} if role == "individual" else {})}
         await world.call("curator", "POST", "/v1/datasets", json=_another())
         if role == "individual":
             world.replica.curators.append_rows("other", "people", "text/csv", io.BytesIO(b"id\nada\n"))
         world.enrol("bound", role, **bounds)  # type: ignore[arg-type]
+        unknown = await route.call(world, "bound", path=route.path(world).replace("care", "none"))
         outside = await route.call(world, "bound")
         assert unknown.status_code == 404
-        assert (outside.content, outside.headers) == (unknown.content, unknown.headers)
+        assert outside.headers == unknown.headers
+        assert outside.content.replace(b"'care'", b"'none'") == unknown.content
+
+    async def test_a_key_is_told_of_no_dataset_but_its_own(self, world: World) -> None:
+        """A probe for names near to those of others gets what follows from the probe and the key's own dataset."""
+        await world.call("curator", "POST", "/v1/datasets", json=_another())
+        world.enrol("bound", "analyst", dataset="other")
+        for probe in ("care", "cara", "others", "othr", "carer", "x"):
+            for path in ("", "/queries/preview", "/queries"):
+                reply = await world.call("bound", "POST" if path else "GET", f"/v1/datasets/{probe}{path}")
+                assert (reply.status_code, reply.json()["detail"]) == (404, no_dataset(probe, ["other"]))
+
+    @pytest.mark.parametrize("route", [each for each in ROUTES if each.template in NEAREST], ids=str)
+    async def test_a_key_for_all_datasets_is_told_the_nearest(self, world: World, route: Route) -> None:
+        """It may list them."""
+        reply = await route.call(world, "analyst", path=route.path(world).replace("care", "crae"))
+        said = "There is no dataset 'crae' for this key; did you mean 'care'?"
+        assert (reply.status_code, reply.json()["detail"]) == (404, said)
 
 
 class TestKeys:
     """The forms of an API key."""
 
     async def test_every_bad_key_gets_the_same_bytes(self, world: World) -> None:
-        """None, malformed, unknown and revoked cannot be told apart."""
+        """None, malformed, unknown and revoked cannot be told apart; a good one in another spelling is none."""
         revoked = world.keys["auditor"]
         await world.call("curator", "DELETE", f"/v1/principals/{world.ids['auditor']}")
         almost = world.keys["curator"][:-1] + ("A" if world.keys["curator"][-1] != "A" else "B")
+        prefix, holder, secret = world.keys["curator"].split("_", 2)
+        spelled = (holder.upper(), str(UUID(holder)), f"{{{holder}}}", f"urn:uuid:{UUID(holder)}", f" {holder}")
         headers = [
             {},
             {"Authorization": ""},
@@ -99,6 +122,7 @@ class TestKeys:
             {"Authorization": world.keys["curator"]},
             {"Authorization": "Bearer " + "x" * 5000},
             {"Authorization": b"Bearer \xe9"},
+            *({"Authorization": f"Bearer {prefix}_{other}_{secret}"} for other in spelled),
         ]
         replies = [
             await world.client.get("/v1/datasets", headers={"X-Request-Id": "r", **each})  # type: ignore[dict-item]
@@ -145,6 +169,10 @@ class _Keys:
             raise Unavailable
         if api_key == "known" and self.remembers:
             self.memory[api_key] = Principal.__new__(Principal)
+        return self.memory.get(api_key)
+
+    def standing(self, api_key: str) -> Principal | None:
+        """As remembered: no stream is asked about here."""
         return self.memory.get(api_key)
 
 
@@ -266,6 +294,8 @@ async def test_the_cookie_is_for_this_origin_and_no_script(world: World, host: s
         response = await client.post(
             f"http://{host}:8000/v1/session", headers={"Authorization": f"Bearer {world.keys['curator']}"}
         )
+    name = response.headers["set-cookie"].partition("=")[0]
+    assert name == (COOKIE if host == "sparing.example" else LOOPBACK_COOKIE)
     flags = {flag.strip().lower() for flag in response.headers["set-cookie"].split(";")[1:]}
     assert flags == {"httponly", "path=/", "samesite=strict"} | ({"secure"} if host == "sparing.example" else set())
     assert response.json() == {
@@ -321,6 +351,23 @@ async def test_a_read_needs_no_header_but_its_own_site(world: World, route: Rout
     assert (own.status_code, other.status_code) == (route.status, 403)
 
 
+async def test_the_cookie_has_one_name_at_each_host(world: World) -> None:
+    """Off loopback only the one that a browser takes over TLS alone, so that no other host can plant it."""
+    token = await _token(world, "curator")
+    for host, name in (("sparing.example", COOKIE), ("localhost", LOOPBACK_COOKIE)):
+        for sent in (COOKIE, LOOPBACK_COOKIE):
+            reply = await world.client.get(f"http://{host}/v1/session", headers={"Cookie": f"{sent}={token}"})
+            assert reply.status_code == (200 if sent == name else 401)
+
+
+async def test_another_sign_in_of_a_browser_ends_the_one_before(world: World) -> None:
+    """The token is a new one, also for the same principal."""
+    first = await _token(world, "analyst")
+    again = await world.call("analyst", "POST", "/v1/session", headers=_with_cookie(first))
+    assert again.cookies[COOKIE] != first
+    assert (await world.client.get("/v1/session", headers=_with_cookie(first))).status_code == 401
+
+
 async def test_a_key_goes_before_a_cookie(world: World) -> None:
     """A request with both is the key's; a malformed key is no credential, whatever cookie comes with it."""
     token = await _token(world, "curator")
@@ -347,7 +394,7 @@ async def test_a_sign_out_ends_the_session_of_its_cookie_alone(world: World) -> 
     first, second = await _token(world, "individual"), await _token(world, "individual")
     response = await world.client.delete("/v1/session", headers=_with_cookie(first, **{REQUEST_HEADER: "1"}))
     assert response.status_code == 204
-    assert "max-age=0" in response.headers["set-cookie"].lower()
+    assert {"max-age=0", "secure"} <= {flag.strip().lower() for flag in response.headers["set-cookie"].split(";")}
     assert (await world.client.get("/v1/session", headers=_with_cookie(first))).status_code == 401
     assert (await world.client.get("/v1/session", headers=_with_cookie(second))).status_code == 200
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.core.budget import budget_units, epsilon_of_units, mu_of_units
+from service.accounting.statements import epsilon_of_units, mu_of_units
+from service.core.budget import budget_units
 from service.core.charge import rho_of_units
 from tests.api.documented import DOCS, Reader, blocks
 from tests.api.world import World
@@ -41,7 +42,7 @@ def reader(world: World, monkeypatch: pytest.MonkeyPatch) -> Reader:
 def test_every_block_prints_what_the_page_shows(reader: Reader) -> None:
     """In order, with the Python client."""
     shown = [found for block in blocks(PAGE) if (found := reader.read(block)) is not None]
-    assert len(shown) == PAGE.count("```python\n") == 7
+    assert len(shown) == PAGE.count("```python\n") == 8
     for said, true in shown:
         assert said == true
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
+from sqlalchemy.dialects import registry
 
 import sparing_demo
 from sparing import Client, SparingError
@@ -21,7 +22,10 @@ README = ROOT / "clients/python/README.md"
 SQL = ROOT / "docs/sql.md"
 DEMO = ROOT / "clients/demo/README.md"
 RUN_ELSEWHERE = {
+    "clients/audit/README.md": "test_adversary.py",
     "docs/choosing-parameters.md": "test_choosing_parameters.py",
+    "docs/learning.md": "test_learning_page.py",
+    "docs/operations.md": "test_webhook.py",
     "docs/post-processing.md": "test_post_processing.py",
     "docs/query-language.md": "test_query_bodies.py",
     "docs/your-data.md": "test_your_data.py",
@@ -61,7 +65,8 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
     reader: Reader, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The curator's blocks first, since the others ask the dataset that they make."""
-    quickstart, stepwise, curator, frame, auditor, awaited, options, keeping, own_tests = python_of(README)
+    quickstart, stepwise, *others = python_of(README)
+    by_item, curator, frame, left, auditor, awaited, options, keeping, own_tests = others
     people = [f"p{n},{n + 20},{('NO', 'SE')[n % 2]},{n}.5,2024-01-{n % 28 + 1:02}" for n in range(60)]
     table = "\n".join(["person_id,age,country,spend,joined", *people]) + "\n"
     Path("people.csv.gz").write_bytes(gzip.compress(table.encode()))
@@ -80,22 +85,27 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
     )
     run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(frame, '    ')}", names)
     assert names["report"].rows == 1
+    run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(left, '    ')}", names)
+    assert (names["forecast"].touched, names["forecast"].active) == (61, 61)
+    assert Path("budgets.csv").read_text(encoding="utf-8").count("\n") == 62
     reader.monkeypatch.setenv("SPARING_API_KEY", made[0])
     assert len(made) == 1 + 60 + 1  # a key, the budgets and the acts
     capsys.readouterr()
 
     run(quickstart, names)
     run(stepwise, names)
-    assert re.fullmatch(
-        r"count: -?\d+ ± 39\nsum\(spend\): [^\n]+\n0\.\d+\nAnswer\([^\n]+\n(NO|SE)[^Z]*", capsys.readouterr().out
-    )
+    numbers = r"count: -?\d+ ± \d+\nsum\(spend\): -?\d+ ± \d+\n"
+    assert re.fullmatch(numbers + r"0\.\d+\nAnswer\([^\n]+\n(NO|SE)[^Z]*", capsys.readouterr().out)
+    run(by_item, names)
+    assert capsys.readouterr().out.count("\n") == 3 + 6 + 3  # three answers, three numbers of two groups, and a table
     run(auditor.replace("<an auditor's key>", reader.world.keys["auditor"]), names)
-    assert re.fullmatch(r"2 \(\) [0-9a-f]{64}\n", capsys.readouterr().out)
+    assert re.fullmatch(r"7 \(\) [0-9a-f]{64}\nNone\n", capsys.readouterr().out)
     run(awaited, names)
     assert len(capsys.readouterr().out.splitlines()) == 3
     run(options, names | {"client": Client()})
     kept = run(keeping, names)["client"].queries.ask(dataset="shop", sigma=20)
     assert kept.idempotency_key in Path("keys.jsonl").read_text(encoding="utf-8")
+    assert reader.warnings == []
     found = run(own_tests, {})
     for test in [name for name in found if name.startswith("test_")]:
         found[test]()
@@ -117,9 +127,16 @@ def test_the_queries_in_sql_run(reader: Reader, capsys: pytest.CaptureFixture[st
     with Client() as curator:
         curator.datasets.create(name="shop", rho=1, capacity=100, tables=tables)
     reader.monkeypatch.setenv("SPARING_API_KEY", reader.world.keys["analyst"])
-    (block,) = python_of(SQL)
+    block, by_item, tools = python_of(SQL)
     assert len(run(block, {})["answer"].values) == 2
     assert float(capsys.readouterr().out) > 0
+    run(by_item, {"Client": Client})
+    registry.register("sparing", "sparing._sqlalchemy", "SparingDialect")  # as its entry point does where installed
+    run(tools, {})
+    towns = r"(Oslo|Bergen)"
+    rows = r"{0}: -?\d+ ± \d+\n{0}: -?\d+ ± \d+\n +town +n +n_half_width\n0 +Oslo [^\n]+\n1 +Bergen [^\n]+\n"
+    assert re.fullmatch(rows.format(towns), capsys.readouterr().out)
+    assert reader.warnings == []
 
 
 def test_the_demo_is_called_as_its_readme_calls_it() -> None:

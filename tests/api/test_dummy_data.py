@@ -63,12 +63,23 @@ def columns() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def vectors() -> st.SearchStrategy[dict[str, Any]]:
+    """A column of vectors, whose numbers take one byte or two."""
+    bounds = st.tuples(st.integers(-300, 300), st.integers(1, 300))
+    return st.builds(
+        lambda length, pair: {"type": "vector", "length": length, "lower": pair[0], "upper": sum(pair)},
+        st.integers(1, 4),
+        bounds,
+    )
+
+
 def tables() -> st.SearchStrategy[dict[str, Any]]:
     """Individuals with or without limits, and up to two tables of events."""
     data = st.dictionaries(NAMES, columns(), max_size=4)
+    own = st.dictionaries(NAMES, columns() | vectors(), max_size=4)
     limits = st.sampled_from([{}, {"limit": {"type": "budget"}}])
     people = st.builds(
-        lambda data, limit: {"kind": "individuals", "key": "id", "columns": {**data, **limit}}, data, limits
+        lambda data, limit: {"kind": "individuals", "key": "id", "columns": {**data, **limit}}, own, limits
     )
     rows = st.fixed_dictionaries(
         {}, optional={"rows_per_individual": st.integers(1, 5), "rows_capacity": st.integers(1, 40)}

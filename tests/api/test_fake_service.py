@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,23 @@ import pytest
 
 from service.api.problems import PROBLEMS
 from service.engine.ingest.reader import read_rows
-from sparing import Client, col, count, count_individuals, histogram, linear, sum_
+from sparing import (
+    Client,
+    QueryBuilder,
+    active,
+    col,
+    connect,
+    count,
+    count_individuals,
+    dbapi,
+    feature,
+    gradient,
+    histogram,
+    linear,
+    moments,
+    one_hot,
+    sum_,
+)
 from sparing._testing_http import ANALYSTS, OTHERS, TITLES
 from sparing._testing_rows import coded
 from tests.api.route_table import ROUTES, Route
@@ -38,7 +55,12 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "visits": [{"person_id": f"p{number % 5}", "day": number * 9, "item": number % 7} for number in range(30)],
 }
 CLIP = {"from_": "visits", "l2_clip": 5}
+TWO = [count(), sum_("spend")]
+AGES: list[dict[Any, float]] = [{40: 1}, {40: -2, 17: 3}]
 DAYS: list[dict[Any, float]] = [{0: 1, 9: 2}, {18: -1.5}]
+SCALED = feature((col("age") - 60) * 0.02, fill=0)
+MEMBER: dict[str, Any] = {"target": "member", "features": [SCALED, one_hot("country")]}
+COUNTRY: dict[str, Any] = {"target": "country", "features": [SCALED]}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +75,11 @@ def ask(key: str, **question: Any) -> Callable[[Client], Any]:
     return lambda client: client.queries.ask(dataset="shop", idempotency_key=key, **question)
 
 
+def spending(client: Client) -> QueryBuilder:
+    """A query by country that costs at most a tenth of the budget."""
+    return client.dataset("shop").query().group_by("country").noise(share=0.1)
+
+
 CALLS: list[tuple[str, Callable[[Client], Any]]] = [
     ("analyst", lambda client: list(client.datasets.list())),
     ("one", lambda client: list(client.datasets.list())),
@@ -62,8 +89,18 @@ CALLS: list[tuple[str, Callable[[Client], Any]]] = [
     ("analyst", ask("a", sigma=21)),  # another query under the same key
     ("one", ask("a", sigma=20)),  # reused
     ("analyst", ask("b", sigma=20, reuse=False)),
-    ("analyst", ask("c", select=[count(), sum_("spend")], where=col("age") >= 40, group_by="country", sigma=600)),
-    ("analyst", ask("d", select=[count(), sum_("spend")], l2_clip=3, rho=0.01)),
+    ("analyst", ask("c", select=TWO, where=col("age") >= 40, group_by="country", sigma=600)),  # uneven
+    ("analyst", ask("d", select=TWO, l2_clip=[3, 40], rho=0.01)),
+    ("analyst", ask("d1", select=TWO, group_by="country", sigma=[600, 300_000])),
+    ("analyst", ask("d2", select=TWO, half_width=[10, 5000], confidence=0.9, where=col("age") >= 40)),
+    ("analyst", ask("d3", select=[*TWO, linear("age", AGES)], share=0.2, weights=[3, 1, 0.5])),
+    ("analyst", ask("d4", select=[count(), histogram("member")], rho=0.02)),
+    ("analyst", ask("d5", select=TWO, rho=0.02, l2_clip=3)),  # one clip for two items
+    ("analyst", ask("d6", sigma=[20], l2_clip=[1])),  # the numbers themselves
+    ("analyst", lambda client: client.queries.preview(dataset="shop", select=TWO, l2_clip=[3, 40], rho=0.01)),
+    ("analyst", lambda client: client.queries.preview(dataset="shop", select=TWO, sigma=40)),  # uneven
+    ("analyst", lambda client: spending(client).mean("spend").count().stddev("age").run(idempotency_key="d7")),
+    ("analyst", lambda client: spending(client).quantile("spend", 0.5).run(idempotency_key="d8")),
     ("analyst", ask("e", select=histogram("member"), group_by=[col("joined").by("quarter")], share=0.3)),
     ("analyst", ask("f", select=sum_(col("spend") * col("age").clip(18, 65)), half_width=50_000, confidence=0.9)),
     ("analyst", ask("g", group_by=[col("age").bins([0, 18, 65]), col("spend").bins(width=100)], sigma=2)),
@@ -71,6 +108,18 @@ CALLS: list[tuple[str, Callable[[Client], Any]]] = [
     ("analyst", ask("i", select=linear("day", DAYS), group_by="people.country", sigma=6, **CLIP)),
     ("analyst", ask("j", select=[count(), sum_("day")], rows=3, from_="visits", sigma=900)),
     ("analyst", ask("k", select=histogram("item"), sigma=40, **CLIP)),
+    ("analyst", ask("l", select=active(share=0.9), group_by="country", sigma=20)),
+    ("analyst", ask("l1", select=active(share=0.9), group_by="country", sigma=20)),  # anew
+    ("analyst", ask("l1", select=active(share=0.9), group_by="country", sigma=20, reuse=False)),  # a replay
+    ("analyst", ask("l2", select=active(share=0.9), sigma=20, reuse=True)),
+    ("analyst", ask("l3", select=active(share=0.001), sigma=0.5)),  # less than it costs
+    ("analyst", ask("l4", select=[count(), active(share=0.9)], sigma=20)),
+    ("analyst", lambda client: client.queries.preview(dataset="shop", select=active(0.5), share=0.1)),
+    ("analyst", ask("m", select=moments([SCALED, one_hot("country")], intercept=True), share=0.05)),
+    ("analyst", ask("m1", select=gradient("logistic", parameters=[1, -2, 3], **MEMBER), share=0.05, rule="clip")),
+    ("analyst", ask("m2", select=gradient("logistic", parameters=[1, -2], **MEMBER), share=0.05)),  # too few
+    ("analyst", ask("m3", select=gradient("softmax", parameters=[[0]] * 2, **COUNTRY), share=0.05, l2_clip=0.5)),
+    ("analyst", ask("m4", select=[count(), moments(["age"])], share=0.05)),  # not alone
     ("sparse", ask("a", select=count(), sigma=30)),
     ("sparse", ask("b", select=sum_("age"), sigma=30)),  # above its allowance
     ("sparse", lambda client: client.allowances.list()),
@@ -79,6 +128,9 @@ CALLS: list[tuple[str, Callable[[Client], Any]]] = [
     ("analyst", lambda client: list(client.queries.list(page_size=1000))),
     ("stranger", lambda client: list(client.datasets.list())),
     ("one", lambda client: client.datasets.get(dataset="bare")),
+    ("one", lambda client: client.datasets.get(dataset="shpo")),
+    ("analyst", lambda client: client.datasets.get(dataset="baer")),
+    ("analyst", lambda client: client.queries.ask(dataset="nowhere", sigma=1)),
     ("one", lambda client: client.queries.ask(dataset="bare", sigma=1)),
     ("analyst", lambda client: client.queries.get(query="0190b3a0-0000-7000-8000-000000000000")),
     ("analyst", lambda client: client.queries.get(query="no-id")),
@@ -139,6 +191,24 @@ def test_a_release_is_fetched_as_it_was_answered(both: Twins) -> None:
             assert (fetched.id, fetched.values, fetched.sequence) == (answer.id, answer.values, answer.sequence)
 
 
+def test_a_table_is_read_alike(both: Twins) -> None:
+    """Through `sparing.connect`: columns, types, groups in order and half widths; with a warning."""
+    text = "SELECT country, BINS(age, 0, 18, 65) AS ages, COUNT(*) AS n, SUM(spend) FROM people"
+    text += " WHERE joined >= ? GROUP BY country, ages ORDER BY ages DESC, country LIMIT 3"
+    found = []
+    for side in (both.real, both.fake):
+        side.replies.clear()
+        with side.client("analyst") as client, connect(dataset="shop", share=0.3, client=client) as connection:
+            with pytest.warns(dbapi.Warning, match="vectors cost more than their limits are left out"):
+                cursor = connection.cursor().execute(text, (date(2022, 1, 1),))
+            assert len(side.replies) == 1
+            rows = [(*keys, widths) for *keys, _, first, _, second in cursor for widths in [(first, second)]]
+            found.append((cursor.description, rows, sorted(connection.tables())))
+
+    assert found[0] == found[1]
+    assert [row[:2] for row in found[0][1]] == [("NO", "[18, 65]"), ("SE", "[18, 65]"), ("NO", "[0, 18)")]
+
+
 QUERIES = [text for (kind, text), _ in pairwise(BLOCKS) if kind == "query"]
 
 
@@ -163,6 +233,9 @@ WRONG: list[dict[str, Any]] = [
     {"select": [{"histogram": {"column": "spend"}}]},
     {"select": [{"linear": {"column": "item", "weights": {"indices": [1, 1], "values": [1, 2]}}}], "from": "visits"},
     {"from": "nowhere"},
+    {"from": "visit"},
+    {"where": {"eq": [{"col": "country"}, "no"]}},
+    {"where": {"ge": [{"col": "people.agee"}, 40]}, "from": "visits"},
     {"where": {"ge": [{"col": "country"}, "NO"]}},
     {"where": {"eq": [{"col": "member"}, 1]}},
     {"where": {"in": [{"col": "age"}, []]}},
@@ -188,6 +261,15 @@ WRONG: list[dict[str, Any]] = [
     {"noise": {"share": 2}},
     {"noise": {"rho": 1e-30}},
     {"noise": {"sigma": 1e-9}},
+    {"noise": {"sigma": []}},
+    {"noise": {"sigma": [1, 2]}},
+    {"noise": {"half_width": [1, -2], "confidence": 0.9}},
+    {"noise": {"share": 0.1, "weights": [1, 2]}},
+    {"noise": {"rho": 0.1, "weights": [0]}},
+    {"noise": {"sigma": 1, "weights": [1]}},
+    {"select": [{"count": {}}, {"sum": {"column": "age"}}], "noise": {"rho": 1e-11, "weights": [1, 1e9]}},
+    {"select": [{"count": {}}, {"sum": {"column": "age"}}], "noise": {"sigma": 7}},
+    {"select": [{"count": {}}, {"sum": {"column": "age"}}], "per_individual": {"l2_clip": [1, 2, 3]}},
     {"rule": "stop"},
     {"reuse": 1},
     {"from": "visits"},

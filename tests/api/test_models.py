@@ -16,7 +16,7 @@ def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:
 def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
     """A field added for curators has to be decided on here."""
     names = {each.name for each in fields(CuratorDataset)} - {each.name for each in fields(PublicDataset)}
-    assert names == {"sequence", "individuals", "rows"}
+    assert names == {"sequence", "individuals", "rows", "warnings"}
 
 
 def test_a_new_key_does_not_show_itself() -> None:

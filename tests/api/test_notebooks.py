@@ -15,10 +15,13 @@ CLIPPED_MEANS = [2.955, 2.628, 2.480, 2.006, 2.607]
 """The visits of each person cut to 50, divided by the years, by the share of the bill."""
 
 
+ROW = re.compile(r"(?:count|sum\(hours\)|mean\(hours\)) +(-?[\d.]+) ± +([\d.]+) +true +([\d.]+)")
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_has_kept_such_outputs(path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell works; each has kept outputs of the same kinds, so that a reader sees what the code makes."""
-    reader_of(world, monkeypatch)
+    reader = reader_of(world, monkeypatch)
     kept = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(kept)
     made = run(path)
@@ -26,6 +29,7 @@ def test_a_notebook_runs_and_has_kept_such_outputs(path: Path, world: World, mon
         assert [each.output_type for each in before.get("outputs", [])] == [
             each.output_type for each in now.get("outputs", [])
         ]
+    assert reader.warnings == []
 
 
 def test_the_health_insurance_experiment_is_found_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +44,14 @@ def test_the_health_insurance_experiment_is_found_again(world: World, monkeypatc
     for mean, (_, _, low, high), clipped in zip(means, lines, CLIPPED_MEANS, strict=True):
         assert float(low) < mean < float(high)
         assert abs(mean - clipped) < 3.5 * (float(high) - float(low)) / 2  # seven standard errors, of once in 10^11
+
+
+def test_a_newcomer_finds_the_truth_within_the_error_bars(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts, sums and averages of each group, from one query over a frame that a package ships."""
+    reader_of(world, monkeypatch)
+    (path,) = (each for each in NOTEBOOKS if each.stem == "first-averages")
+    rows = [tuple(map(float, row)) for row in ROW.findall(json.dumps(run(path), ensure_ascii=False))]
+    assert len(rows) == 12
+    for value, half_width, truth in rows:
+        assert 0 < half_width < max(abs(truth), 400)
+        assert abs(value - truth) < 3.5 * half_width  # seven standard errors, of once in 10^11

@@ -320,7 +320,7 @@ def test_every_query_compiles() -> None:
         plan = compile_query(query, schema, capacity=registration["capacity"], budget_units=2**40)
         assert plan.dimension >= 1
     kinds = {key for body in asked for item in body["select"] for key in item}
-    assert kinds == {"count", "count_individuals", "sum", "histogram", "linear"}
+    assert kinds == {"count", "count_individuals", "sum", "histogram", "linear", "active"}
     assert {key for body in asked for key in body["noise"]} == {"sigma", "rho", "share", "half_width", "confidence"}
 
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from service.api.app import HttpOptions
+from service.api.auth import COOKIE
 from service.api.middleware.request_context import DrainState
 from service.api.problems import MEDIA_TYPE, PROBLEMS
 from tests.api.described import Document, operations, resolved, the_document
@@ -52,7 +53,7 @@ async def _as_others(world: World, route: Route) -> AsyncIterator[httpx.Response
     yield await route.call(world, None)
     for role in set(ROLES) - route.roles:
         yield await route.call(world, role)
-    headers = {"Cookie": "sparing_session=x", "Sec-Fetch-Site": "cross-site"}
+    headers = {"Cookie": f"{COOKIE}=x", "Sec-Fetch-Site": "cross-site"}
     yield await world.client.request(route.method, route.path(world), headers=headers)
 
 
@@ -132,9 +133,10 @@ async def test_probes_refuse_as_the_document_says(told: Told) -> None:
 
 
 def test_every_kind_of_problem_can_occur_somewhere(told: Told) -> None:
-    """But for the one that belongs to a path and to no operation of it."""
+    """But for the one that belongs to a path and to no operation of it, and for those of connections."""
     there = {slug for refusals in told.values() for _, slug in refusals}
-    assert PROBLEMS.keys() - there == {"method-not-allowed"}
+    of_connections = {"malformed-request", "not-implemented", "too-many-connections", "http-version-unsupported"}
+    assert PROBLEMS.keys() - there == {"method-not-allowed"} | of_connections
     assert all(int(status) == PROBLEMS[slug].status for refusals in told.values() for status, slug in refusals)
 
 
@@ -158,7 +160,7 @@ async def test_titles_are_those_that_are_sent(world: World) -> None:
     sent = [
         await world.call("analyst", "POST", ask),
         await world.call("analyst", "POST", ask, headers={"Idempotency-Key": "\x7f"}),
-        await world.client.get("/v1/datasets", headers={"Cookie": "sparing_session=x", "Sec-Fetch-Site": "cross-site"}),
+        await world.client.get("/v1/datasets", headers={"Cookie": f"{COOKIE}=x", "Sec-Fetch-Site": "cross-site"}),
         await world.call("curator", "POST", rows, headers={"Content-Type": "text/csv", "Content-Encoding": "br"}),
         await world.call("curator", "GET", "/v1/allowances"),
         await world.client.get("/v1/allowances"),

@@ -36,6 +36,9 @@ UNHURRIED = settings(
 STREAM = "/v1/datasets/{dataset}/events"
 """Events without an end, or for so many seconds; the tool checks them by a keyword that OpenAPI 3.1 does not have."""
 
+for media_type in ("application/vnd.apache.parquet", "application/vnd.apache.arrow.stream"):
+    schemathesis.serializer.alias(media_type, "application/octet-stream")
+
 
 @pytest.fixture(params=[*ROLES, "nobody"])
 def asker(request: pytest.FixtureRequest) -> Iterator[tuple[World, str]]:

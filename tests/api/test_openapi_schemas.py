@@ -14,8 +14,8 @@ from service.api.models import KEY_PATTERN
 from service.api.openapi_schemas import nested, tidy
 from service.api.problems import Refusal
 from service.api.query_requests import checked_key
-from service.query.expressions_ast import Closed
 from service.query.language import Query
+from service.query.literals_ast import Closed
 from tests.api.described import Document, operations, reached, the_document
 
 CODE = re.compile(

@@ -55,7 +55,7 @@ class TestMap:
         plain = {slug for slug, kind in PROBLEMS.items() if kind.status not in APIStatusError.by_status}
         assert plain == {
             *("method-not-allowed", "request-timeout", "uri-too-long", "headers-too-large"),
-            "internal-error",
+            *("internal-error", "not-implemented", "http-version-unsupported"),
         }
         sent = {kind.status for kind in PROBLEMS.values()}
         assert set(APIStatusError.by_status) - sent == {502, 504}, "only a proxy sends these"

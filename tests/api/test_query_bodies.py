@@ -1,5 +1,6 @@
 """Queries in binary: the same query as in JSON, and a problem that names the member for whatever is none."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.api.query_bodies import NPZ_BYTES_MAX
 from service.api.query_requests import read_query
 from service.api.responses import NPZ
 from service.query.canonical import canonical_bytes
-from service.query.parse import BODY_BYTES_MAX, parse_query
+from service.query.parse import parse_query
 from service.query.problems import QueryProblem
 from tests.api.documented import DOCS, blocks
 from tests.api.world import World
@@ -117,7 +119,7 @@ ANOTHER_LENGTH = "is not as long as its header says"
 WRONG: list[tuple[str, bytes, str, str]] = [
     ("no zip", b"PK\x03\x04 and more", "body", "is not an npz"),
     ("JSON", json.dumps(query(LISTS)).encode(), "body", "is not an npz"),
-    ("a body that is too large", bytes(BODY_BYTES_MAX + 1), "body", "is larger than 262144 bytes"),
+    ("a body that is too large", bytes(NPZ_BYTES_MAX + 1), "body", "is larger than 8650752 bytes"),
     ("cut off", npz(query(MENTIONED), **arrays())[:-30], "body", "is not an npz"),
     ("a compressed one", packed(zipfile.ZIP_DEFLATED), "body.query", "must be stored as it is"),
     ("no array", packed(zipfile.ZIP_STORED, ".txt"), "body.query.txt", "must be an array: an npy"),
@@ -127,10 +129,11 @@ WRONG: list[tuple[str, bytes, str, str]] = [
     ("no JSON", npz("{", **arrays()), "body", "is not JSON at line 1"),
     ("half of a pair", npz(np.array("\ud800"), **arrays()), "body", "is not UTF-8 at byte 0"),
     ("deep JSON", npz("[" * 20, **arrays()), "body", "is nested more than 16 deep"),
-    ("no such array", npz(query(MENTIONED), s=[0, 1], i=[1]), "body.v", "must be an array of one dimension"),
+    ("no such array", npz(query(MENTIONED), s=[0, 1], i=[1]), "body.v", "must be an array of one"),
     ("an array too many", npz(query(MENTIONED), **arrays(w=np.array([1]))), "body.w", "is not mentioned"),
     ("a number for a list", npz(query(MENTIONED), **arrays(v=np.array(3.0))), "body.v", "must be an array of one"),
-    ("two dimensions", npz(query(MENTIONED), **arrays(v=np.ones((3, 1)))), "body.v", NOT_AN_ARRAY),
+    ("two dimensions", npz(query(MENTIONED), **arrays(v=np.ones((3, 1)))), "body.v", "must be an array of one"),
+    ("three dimensions", npz(query(MENTIONED), **arrays(v=np.ones((3, 1, 1)))), "body.v", NOT_AN_ARRAY),
     ("complex numbers", npz(query(MENTIONED), **arrays(v=np.ones(3) * 1j)), "body.v", NOT_AN_ARRAY),
     ("big-endian numbers", npz(query(MENTIONED), **arrays(v=np.ones(3, dtype=">f8"))), "body.v", NOT_AN_ARRAY),
     ("long doubles", npz(query(MENTIONED), **arrays(v=np.ones(3, dtype=np.longdouble))), "body.v", NOT_AN_ARRAY),
@@ -242,9 +245,148 @@ async def test_both_forms_have_one_answer(world: World) -> None:
 def test_the_example_of_the_page_is_read() -> None:
     """The Python of docs/query-language.md makes a body that is the query with the lists in their places."""
     page = (DOCS / "query-language.md").read_text(encoding="utf-8")
-    (block,) = [each for each in blocks(page) if each.language == "python"]
+    block, of_parameters = [each for each in blocks(page) if each.language == "python"]
     names: dict[str, Any] = {}
     exec(compile(block.text, "page", "exec"), names)  # noqa: S102 - our own page
     lists = {"starts": [0, 2, 3], "indices": [0, 2, 1], "values": [0.5, 2, 1]}
     names["query"]["select"][0]["linear"]["matrix"] = lists
     assert read_query(NPZ, names["body"].getvalue()) == parse_query(json.dumps(names["query"]).encode())
+    exec(compile(of_parameters.text, "page", "exec"), names)  # noqa: S102 - our own page
+    (item,) = json.loads(canonical_bytes(read_query(NPZ, names["body"].getvalue())))["select"]
+    digest = hashlib.sha256(names["theta"].astype("<f8").tobytes()).hexdigest()
+    assert item["gradient"]["parameters"] == {"sha256": digest, "shape": [10, 785]}
+
+
+AGE = {"of": {"mul": [{"col": "age"}, 0.01]}}
+MODEL = {"loss": "softmax", "target": "country", "features": [AGE], "intercept": True}
+STEP = {"version": 1, "select": [{"gradient": MODEL | {"parameters": "@theta"}}], "noise": {"sigma": 1}}
+THETA = np.array([[0.5, -1], [2, 0.25]])
+
+
+@pytest.mark.parametrize("theta", [THETA, THETA.astype("<f4"), np.asfortranarray(THETA)], ids=["f8", "f4", "fortran"])
+def test_parameters_are_an_array_of_one_dimension_or_two(theta: NDArray[np.floating]) -> None:
+    """Their hash is that of the doubles, row by row, whatever the array is."""
+    found = read_query(NPZ, npz(STEP, theta=theta))
+    wanted = {"sha256": hashlib.sha256(THETA.tobytes()).hexdigest(), "shape": [2, 2]}
+    assert json.loads(canonical_bytes(found))["select"][0]["gradient"]["parameters"] == wanted
+    alone = json.loads(canonical_bytes(read_query(NPZ, npz(STEP, theta=THETA.ravel()))))
+    assert alone["select"][0]["gradient"]["parameters"] == wanted | {"shape": [4]}
+
+
+def test_parameters_may_be_larger_than_all_else() -> None:
+    """8 MiB of doubles beside 256 KiB; with more of either the body is refused before any list is made."""
+    largest = npz(STEP, theta=np.zeros(2**20))
+    read_query(NPZ, largest)
+    wide = query(MENTIONED)
+    assert refused(npz(STEP | {"where": {"eq": [{"col": "country"}, "x" * 2**18]}}, theta=THETA))[0] == "body"
+    assert refused(npz(wide, **arrays(v=np.zeros(2**16))))[1].startswith("is larger than 262144 bytes, beside")
+    assert refused(npz(STEP, theta=np.zeros(2**20 + 1)))[0] == "body"
+    assert refused(npz(STEP, theta=np.zeros(2**20 + 1, dtype="<f4"))) == ("body.theta", "has more than 1048576 numbers")
+
+
+@pytest.mark.parametrize(
+    ("theta", "message"),
+    [
+        (np.array([1, 2]), "must be an array of doubles or floats in one dimension or two"),
+        (np.array(1.5), "must be an array of doubles or floats in one dimension or two"),
+        (np.zeros(0), "must be an array of doubles or floats in one dimension or two"),
+        (np.array([1, np.inf]), "has a number that is not finite"),
+        (np.array([1, np.nan], dtype="<f4"), "has a number that is not finite"),
+    ],
+)
+def test_what_are_no_parameters_is_named(theta: NDArray[Any], message: str) -> None:
+    """By the member."""
+    assert refused(npz(STEP, theta=theta)) == ("body.theta", message)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({}, "parameters.sha256"),
+        ({"sha256": "00"}, "parameters.sha256"),
+        ({"sha256": "AB" * 32}, "parameters.sha256"),
+        ({"sha256": "ab" * 32, "shape": []}, "parameters.shape"),
+        ({"sha256": "ab" * 32, "shape": [1, 2, 3]}, "parameters.shape"),
+        ({"sha256": "ab" * 32, "shape": [0]}, "parameters.shape[0]"),
+        ({"sha256": "ab" * 32, "of": 1}, "parameters.of"),
+        ("@theta", "parameters"),
+    ],
+)
+def test_a_hash_in_json_is_checked(parameters: Any, field: str) -> None:
+    """As any other part of the language."""
+    document = {**STEP, "select": [{"gradient": MODEL | {"parameters": parameters}}]}
+    with pytest.raises(QueryProblem) as problem:
+        parse_query(json.dumps(document).encode())
+    assert problem.value.errors[0].field == f"select[0].gradient.{field}"
+
+
+async def test_a_step_by_array_and_by_hash_is_one_query(world: World) -> None:
+    """Over HTTP: a body beyond other bodies' limit, then the hash alone under the same key; memory is given back."""
+    big = np.zeros((2, 2**17))
+    too_many = await world.ask("x", npz(STEP, theta=big), headers={"Content-Type": NPZ})
+    assert (too_many.status_code, too_many.json()["errors"][0]["field"]) == (422, "select[0].gradient.parameters")
+    unknown = {"sha256": hashlib.sha256(THETA.tobytes()).hexdigest()}
+    by_hash = json.dumps({**STEP, "select": [{"gradient": MODEL | {"parameters": unknown}}]}).encode()
+    refusal = await world.ask("k", by_hash)
+    wanted = {"field": "select[0].gradient.parameters", "message": "are not known by this hash; send the numbers"}
+    assert (refusal.status_code, refusal.json()["errors"]) == (422, [wanted])
+    first = await world.ask("k", npz(STEP, theta=THETA), headers={"Content-Type": NPZ})
+    again = await world.ask("k", by_hash)
+    assert (first.status_code, again.status_code, again.content) == (200, 200, first.content)
+    assert world.replica.admission.memory.requests == 0
+    preview = await world.call(
+        "analyst",
+        "POST",
+        "/v1/datasets/care/queries/preview",
+        headers={"Content-Type": NPZ},
+        content=npz(STEP, theta=2 * THETA),
+    )
+    assert (preview.status_code, preview.json()["dimension"]) == (200, 4)
+    assert world.replica.admission.memory.requests == 0
+
+
+async def test_a_prediction_by_array_and_by_hash_is_one_query(world: World) -> None:
+    """Over HTTP: a small body with a hash is looked up, and the place of an unknown one is named."""
+    model = {"features": [AGE], "intercept": True, "link": "logistic", "parameters": "@theta"}
+    asked = {**STEP, "select": [{"count": {}}], "where": {"ge": [{"predict": model}, 0.5]}}
+    by_hash = json.dumps(asked).replace('"@theta"', json.dumps({"sha256": hashlib.sha256(THETA[0]).hexdigest()}))
+    refusal = await world.ask("k", by_hash.encode())
+    wanted = {"field": "where.ge[0].predict.parameters", "message": "are not known by this hash; send the numbers"}
+    assert (refusal.status_code, refusal.json()["errors"]) == (422, [wanted])
+    first = await world.ask("k", npz(asked, theta=THETA[0]), headers={"Content-Type": NPZ})
+    again = await world.ask("k", by_hash.encode())
+    assert (first.status_code, again.status_code, again.content) == (200, 200, first.content)
+
+
+async def test_a_body_without_room_is_refused(world: World) -> None:
+    """As a query is: later, or never."""
+    world.replica.admission.memory.bytes_max = 2**10
+    never = await world.ask("k", npz(STEP, theta=THETA), headers={"Content-Type": NPZ})
+    assert never.status_code == 422
+    assert "bytes" in never.text
+
+
+@pytest.mark.parametrize("theta", [THETA, THETA[0]], ids=["rows", "one row"])
+def test_parameters_of_a_prediction_are_known_by_their_hash_too(theta: NDArray[np.floating]) -> None:
+    """Wherever it stands; an array that is mentioned several times is one."""
+    model: dict[str, Any] = {"features": [AGE], "intercept": True, "link": "logistic", "parameters": "@theta"}
+    where: dict[str, Any] = {"ge": [{"predict": model}, 0.5]}
+    if theta.ndim == 2:
+        where = {"eq": [{"predict": model | {"link": "softmax", "target": "country"}}, "NO"]}
+    asked = {**STEP, "select": [{"count": {}}], "where": {"or": [where, {"not": where}]}}
+    by_hash = {"sha256": hashlib.sha256(theta.astype("<f8").tobytes()).hexdigest(), "shape": theta.shape}
+    in_json = json.dumps(asked).replace('"@theta"', json.dumps(by_hash))
+    found = read_query(NPZ, npz(asked, theta=theta))
+    assert found == parse_query(in_json.encode())
+    first, second = found.hashed
+    assert first is second
+    assert first.numbers == theta.astype("<f8").tobytes()
+
+
+def test_an_array_may_be_a_list_in_one_place_and_parameters_in_another() -> None:
+    """Its bytes count as a list's then."""
+    model = {"features": [AGE], "link": "logistic", "parameters": "@v"}
+    wide = {**query(MENTIONED), "where": {"ge": [{"predict": model}, 0.5]}}
+    found = read_query(NPZ, npz(wide, **arrays()))
+    assert [each.shape for each in found.hashed] == [(len(LISTS["v"]),)]
+    assert refused(npz(wide, **arrays(v=np.zeros(2**16))))[0] == "body"

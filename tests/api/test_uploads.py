@@ -1,16 +1,27 @@
 """An upload on its way in."""
 
+import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
+from service.api import uploads
 from service.api.problems import Refusal
 from service.api.uploads import CONTENT_TYPES, FLUSH_BYTES, MEMORY_BYTES_MAX, spooled
+from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
+from service.workflows.model.errors import Busy, InvalidRequest
+from service.workflows.model.views import Principal
+
+CURATOR = Principal(id=UUID(int=1), role="curator", name="c", dataset=None, individual=None, allowance_units=None)
 
 
-def request(content_type: str | None, chunks: list[bytes]) -> Request:
+def request(
+    content_type: str | None, chunks: list[bytes], *headers: tuple[bytes, bytes], transfers: Transfers | None = None
+) -> Request:
     """A request whose body comes in chunks."""
     messages: Iterator[Message] = iter(
         [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
@@ -20,8 +31,10 @@ def request(content_type: str | None, chunks: list[bytes]) -> Request:
     async def receive() -> Message:
         return next(messages)
 
-    headers = [] if content_type is None else [(b"content-type", content_type.encode())]
-    return Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    typed = [] if content_type is None else [(b"content-type", content_type.encode())]
+    state = SimpleNamespace(replica=SimpleNamespace(transfers=transfers or Transfers(2**30)), upload_bytes_max=2**20)
+    scope = {"type": "http", "method": "POST", "headers": [*typed, *headers], "app": SimpleNamespace(state=state)}
+    return Request(scope, receive)
 
 
 @pytest.mark.parametrize("size", [0, 1, FLUSH_BYTES - 1, FLUSH_BYTES, MEMORY_BYTES_MAX + FLUSH_BYTES + 3])
@@ -29,7 +42,7 @@ async def test_the_bytes_arrive_in_order_and_rewound(size: int) -> None:
     """Whether they stay in memory or go through a file."""
     body = bytes(index * 31 % 251 for index in range(1000)) * (size // 1000) + b"x" * (size % 1000)
     chunks = [body[start : start + 65_537] for start in range(0, len(body), 65_537)]
-    upload = spooled(request("text/csv", chunks))
+    upload = spooled(request("text/csv", chunks), CURATOR)
     taken = await anext(upload)
     assert (taken.content_type, taken.source.read()) == ("text/csv", body)
     with pytest.raises(StopAsyncIteration):
@@ -40,7 +53,7 @@ async def test_the_bytes_arrive_in_order_and_rewound(size: int) -> None:
 @pytest.mark.parametrize("given", [*CONTENT_TYPES, "Text/CSV", "text/csv; charset=UTF-8", "text/csv;charset=us-ascii"])
 async def test_the_type_is_told_without_its_parameters(given: str) -> None:
     """As the engine knows it."""
-    upload = spooled(request(given, []))
+    upload = spooled(request(given, []), CURATOR)
     assert (await anext(upload)).content_type in CONTENT_TYPES
     await upload.aclose()  # type: ignore[attr-defined]
 
@@ -66,5 +79,45 @@ async def test_anything_else_is_refused_unread(given: str | None) -> None:
     asked = request(given, [])
     asked._receive = never
     with pytest.raises(Refusal) as refused:
-        await anext(spooled(asked))
+        await anext(spooled(asked, CURATOR))
     assert (refused.value.status, refused.value.headers["Accept"]) == (415, ", ".join(CONTENT_TYPES))
+
+
+@pytest.mark.parametrize(
+    "headers", [[(b"content-length", b"7")], [(b"content-length", b"3")], [(b"content-length", b"x")]]
+)
+async def test_a_body_that_is_not_as_long_as_declared_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    """It is another one than the client has sent."""
+    with pytest.raises(InvalidRequest, match="not as long as the request says"):
+        await anext(spooled(request("text/csv", [b"a,b\n"], *headers), CURATOR))
+
+
+async def test_an_upload_waits_for_memory_and_is_refused_when_none_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both bodies are received; the second is read once the first has ended, and all memory is given back."""
+    monkeypatch.setattr(uploads, "PATIENCE_S", 0.2)
+    transfers = Transfers(2**30)
+    one, two, three = (spooled(request(CONTENT_TYPES[2], [b"PAR1"], transfers=transfers), CURATOR) for _ in range(3))
+    taken = await anext(one)
+    assert transfers.held_bytes == RECEIVING_BYTES + taken.bounds.memory_bytes
+    assert taken.bounds.decoded_bytes == 2**20
+    with pytest.raises(Busy):
+        await anext(two)
+    monkeypatch.setattr(uploads, "PATIENCE_S", 30)
+    waiting = asyncio.ensure_future(anext(three))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    await one.aclose()  # type: ignore[attr-defined]
+    assert (await waiting).bounds == taken.bounds
+    await three.aclose()  # type: ignore[attr-defined]
+    assert transfers.held_bytes == 0
+
+
+async def test_bodies_under_way_are_bounded_too() -> None:
+    """Beyond half of the memory a principal's uploads are refused before they are read."""
+    transfers = Transfers(4 * RECEIVING_BYTES)
+    with (
+        transfers.holding(CURATOR.id, RECEIVING_BYTES),
+        transfers.holding(CURATOR.id, RECEIVING_BYTES),
+        pytest.raises(Busy),
+    ):
+        await anext(spooled(request("text/csv", [b"a"], transfers=transfers), CURATOR))

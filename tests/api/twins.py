@@ -22,6 +22,7 @@ from service.api.app import create_app
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from sparing import APIStatusError, Client
+from sparing._coordinates import by_coordinate
 from sparing.testing import FakeService
 from tests.api.world import PEPPER, Settings
 from tests.memory.cache import MemoryWitness
@@ -156,10 +157,25 @@ def differences(real: Any, fake: Any, place: str = "", *, spread: float = 0.0) -
 def _of_members(real: dict[str, Any], fake: dict[str, Any], place: str) -> Iterator[str]:
     if real.keys() != fake.keys():
         yield f"{place}: {sorted(real)} are not {sorted(fake)}"
-    noise = NOISE_MAX * real["sigma"] + real["grid"] / 2 if "values" in real and "grid" in real else 0.0
     for name in real.keys() & fake.keys():
         one, other = (_types(each[name]) if name in VOLATILE else each[name] for each in (real, fake))
-        yield from differences(one, other, f"{place}.{name}", spread=noise * (name == "values"))
+        if name == "values" and "axes" in real and len(one) == len(other):
+            for number, noise in enumerate(_noise(real)):
+                yield from differences(one[number], other[number], f"{place}.values[{number}]", spread=noise)
+        else:
+            yield from differences(one, other, f"{place}.{name}")
+
+
+def _noise(answer: dict[str, Any]) -> tuple[float, ...]:
+    """The most quiet noise of each number, and half a step for rounding."""
+    steps = [(sigma, grid) for sigma, grid in zip(_listed(answer["sigma"]), _listed(answer["grid"]), strict=True)]
+    of_items = tuple(NOISE_MAX * sigma + grid / 2 for sigma, grid in steps)
+    is_by_item = isinstance(answer["sigma"], list)
+    return by_coordinate(of_items if is_by_item else of_items[0], answer["axes"], answer["dimension"])
+
+
+def _listed(numbers: Any) -> list[float]:
+    return numbers if isinstance(numbers, list) else [numbers]
 
 
 def _types(value: Any) -> Any:

@@ -107,3 +107,12 @@ def test_a_kind_that_is_made_elsewhere_is_noticed() -> None:
     assert kinds_of_acts("transaction.journal('a' if x else 'b', {})") == {"a", "b"}
     with pytest.raises(ValueError, match="is a word"):
         kinds_of_acts("transaction.journal(kind, {})")
+
+
+def test_documents_install_our_distributions_from_a_clone() -> None:
+    """No index has them: `pip install sparing-client` would end in an error, or bring somebody else's."""
+    texts = {path: text_of(path) for path in files() if path.endswith((".md", ".ipynb"))}
+    installed = {path: re.findall(r"pip install ([^`\n]+)", text) for path, text in texts.items()}
+
+    assert "docs/your-data.md" in {path for path, found in installed.items() if found}
+    assert {path: found for path, found in installed.items() if re.search(r"\bsparing\b", " ".join(found))} == {}

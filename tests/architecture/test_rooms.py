@@ -40,7 +40,10 @@ def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
 
 def test_the_client_does_without_the_service() -> None:
     """But for its fake."""
-    assert complaints(rules.client_without_the_service, "clients/python/src", "clients/demo/src") == []
+    assert (
+        complaints(rules.client_without_the_service, "clients/python/src", "clients/demo/src", "clients/audit/src")
+        == []
+    )
 
 
 def test_no_test_module_imports_from_another() -> None:

@@ -25,7 +25,22 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_every_command_is_listed() -> None:
     """Without a command the help is shown."""
     shown = CliRunner().invoke(app, []).output
-    assert all(name in shown for name in ("serve", "demo", "migrate", "calibrate", "keys", "ledger", "schema"))
+    assert all(
+        name in shown
+        for name in (
+            "serve",
+            "demo",
+            "audit",
+            "migrate",
+            "doctor",
+            "backup",
+            "restore",
+            "calibrate",
+            "keys",
+            "ledger",
+            "schema",
+        )
+    )
 
 
 CSV = "person_id,age,spend,member,country\na,34,10.5,true,NO\nb,,0,,SE\n"

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from service.core.arrays import uniform
+from service.arrays import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore

@@ -74,12 +74,12 @@ def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, r
     with store.transaction(record.id, lock=False) as transaction:
         after = list(transaction.entries(after=0))
         assert list(transaction.amendments()) == noted
-        assert [each.outcome for each in transaction.own_charges(SLOT, before=9, limit=9, bytes_max=9999)] == 5 * [
-            "untouched"
-        ]
+        assert [
+            each.part and each.part.outcome for each in transaction.own_charges(SLOT, before=9, limit=9, bytes_max=9999)
+        ] == 5 * ["untouched"]
     for old, new in zip(before, after, strict=True):
         assert new.is_itself
-        assert new.own(SLOT) == ("untouched", 0)
+        assert new.own(SLOT).outcome == "untouched"
         charged, charges, left_out = old.decode()
         still, paid, out = new.decode()
         assert dict(zip(still.tolist(), paid.tolist(), strict=True)) == {

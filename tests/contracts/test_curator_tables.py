@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.model.rows import DatasetRecord, PrincipalRecord
+from service.workflows.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from tests.contracts.stores import ANALYST, AT, answer, dataset, entry
 
@@ -54,6 +54,15 @@ def point(seq: int, cannot_afford: int | None = 3) -> SummaryPoint:
         cannot_afford=cannot_afford,
         quantiles=(0.1, 0.25, 0.5, 0.75, 1.0),
     )
+
+
+def test_a_principal_may_have_no_key(store: Store, holder: PrincipalRecord) -> None:
+    """The hash that stands for none is kept like one, of a principal and of its sign-ins."""
+    without = replace(holder, id=UUID(int=12), key_hash=NO_KEY)
+    store.principals.add([without])
+    assert store.principals.find(without.id) == without
+    store.sign_ins.add(sign_in(without, 1), now=AT)
+    assert store.sign_ins.find(bytes([1]) * 32) == sign_in(without, 1)
 
 
 def test_a_sign_in_is_found_by_its_token_until_it_ends(store: Store, holder: PrincipalRecord) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
+from service.workflows.model.pieces import Outcome, OwnOutcome
 from service.workflows.model.rows import Checkpoint, DatasetRecord, OwnCharge
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
@@ -65,8 +66,11 @@ def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
     """The receipt of one slot for an entry, from the charges as Python decodes them."""
-    charged, charges, left_out = (part.tolist() for part in made.decode())
-    paid = dict(zip(charged, charges, strict=True))
+    quantities = made.quantities()
+    prices = dict(zip(quantities.touched.tolist(), quantities.prices(made.sigma_steps).tolist(), strict=True))
+    paid = set(quantities.touched[quantities.active].tolist())
+    asked_units = prices.get(slot, 0)
+    outcome: Outcome = "charged" if slot in paid else "left_out" if slot in prices else "untouched"
     return OwnCharge(
         seq=made.seq,
         query_id=made.query_id,
@@ -74,8 +78,7 @@ def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
         canonical=made.canonical,
         asked_at=made.asked_at,
         kind=made.kind,
-        outcome="charged" if slot in paid else "left_out" if slot in left_out else "untouched",
-        units=paid.get(slot, 0),
+        part=OwnOutcome(outcome, asked_units if slot in paid else 0, asked_units),
     )
 
 

@@ -244,12 +244,13 @@ def test_a_corrected_record_keeps_its_events_and_its_account(store: Store, repli
         ({"person_id": "bob"}, ["person_id"]),
         ({"age": "old"}, ["age"]),
         ({"age": 3, "spend": "much", "x": 1}, ["x"]),
+        ({"age": 3, "country": "No"}, ["country"]),
     ],
 )
 def test_a_correction_that_cannot_be_made_names_its_columns(
     replica: Replica, values_sent: dict[str, Any], fields: list[str]
 ) -> None:
-    """And nothing is changed."""
+    """And nothing is changed, a category that is not declared included: it would be lost."""
     with pytest.raises(InvalidRequest) as refused:
         replica.curators.correct("survey", "ann", values_sent)
     assert [error.field for error in refused.value.errors] == fields

@@ -24,6 +24,7 @@ from service.workflows.model.rows import (
     Asked,
     DatasetRecord,
     OwnAnswer,
+    PrincipalFilter,
     PrincipalRecord,
     ReleasePlace,
     ReleaseRecord,
@@ -481,6 +482,55 @@ def test_the_newest_entry_of_this_epoch_is_reused(store: Store, record: DatasetR
         assert transaction.known.reusable == {}
 
 
+def test_a_new_database_knows_no_principal(store: Store) -> None:
+    """No key is good before an operator makes one."""
+    assert store.principals.listed(after=None, limit=9) == []
+
+
+HOSTILE = [
+    "x'; DROP TABLE individuals; --",
+    '"',
+    "''",
+    "%s",
+    "%(a)s",
+    "{}",
+    "$1",
+    "\\",
+    "\\'",
+    "/*",
+    "1 OR 1=1",
+    "\u2028",
+]
+"""Texts that would end a literal, begin a comment or stand for a parameter where text becomes part of a statement."""
+
+
+def test_text_is_never_a_part_of_a_statement(store: Store, record: DatasetRecord) -> None:
+    """Keys of individuals and names of principals read back as they are, and each finds itself alone."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.arange(len(HOSTILE)), HOSTILE, np.full(len(HOSTILE), 10))
+        transaction.journal("rows", {"rows": len(HOSTILE)}, slots=len(HOSTILE))
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.slots_of(HOSTILE).tolist() == list(range(len(HOSTILE)))
+    for number, text in enumerate(HOSTILE):
+        assert store.dataset(text) is None
+        made = PrincipalRecord(
+            id=UUID(int=number),
+            role="analyst",
+            name=text,
+            dataset=None,
+            individual=None,
+            allowance_units=None,
+            key_hash=bytes(32),
+            created_at=AT,
+            purpose=text,
+        )
+        store.principals.add([made])
+        assert store.principals.find(UUID(int=number)) == made
+        found = store.principals.listed(after=None, limit=99, only=PrincipalFilter(words=(text,)))
+        assert [each.name for each in found] == [each for each in HOSTILE[: number + 1] if text in each]
+
+
 def test_principals_are_kept_listed_and_revoked_once(store: Store, record: DatasetRecord) -> None:
     """A principal reads back whole; revoking works once and says so."""
     people = [
@@ -503,6 +553,16 @@ def test_principals_are_kept_listed_and_revoked_once(store: Store, record: Datas
     assert store.principals.find(UUID(int=9)) is None
     assert store.principals.listed(after=None, limit=2) == people[:2]
     assert store.principals.listed(after=UUID(int=1), limit=2) == people[2:]
+    for only, found in (
+        (PrincipalFilter(role="auditor"), []),
+        (PrincipalFilter(role="analyst", dataset=record.name), people[1:]),
+        (PrincipalFilter(words=("ANA", "2")), people[2:]),
+        (PrincipalFilter(words=("ana", record.name, "analyst")), people[1:]),
+        (PrincipalFilter(words=("an%a",)), []),
+        (PrincipalFilter(words=("a_a",)), []),
+    ):
+        assert store.principals.listed(after=None, limit=9, only=only) == found
+        assert store.principals.listed(after=UUID(int=1), limit=9, only=only) == found[-1:]
     assert store.principals.revoke(UUID(int=1), AT)
     assert not store.principals.revoke(UUID(int=1), AT)
     assert not store.principals.revoke(UUID(int=9), AT)
@@ -570,6 +630,7 @@ def _as_listed(record: DatasetRecord, shown: LedgerEntry, by: AnswerRecord) -> R
         epoch=shown.epoch,
         canonical=shown.canonical,
         sigma=shown.sigma,
+        sigmas=shown.sigmas,
         dimension=shown.dimension,
         worst_case_units=shown.worst_case_units,
     )

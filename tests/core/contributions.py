@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from service.core.arrays import Touched, first, uniform
-from service.core.release import Contributions
+from service.arrays import first, uniform
+from service.core.outer_products import OuterProducts
+from service.core.release import Block, Contributions
+from service.core.renyi_filter import Touched
 
 
 def refuse_unsound(block: Contributions) -> None:
@@ -28,8 +30,32 @@ def refuse_unsound(block: Contributions) -> None:
         raise ValueError("norms_squared are negative")
 
 
-def as_list(block: Contributions) -> Contributions:
+def as_entries(block: OuterProducts) -> Contributions:
+    """The same vectors, entry by entry."""
+    left, right = block.left.astype(np.int64), (block.left if block.right is None else block.right).astype(np.int64)
+    matrices = left.T[:, :, np.newaxis] * right.T[:, np.newaxis, :]
+    vectors = matrices.reshape(block.touched.size, -1)
+    if block.right is None:
+        vectors = matrices[:, *np.triu_indices(left.shape[0])]
+    owners, coordinates = np.nonzero(vectors)
+    return Contributions(
+        touched=block.touched,
+        norms_squared=block.norms_squared,
+        dimension=block.dimension,
+        owners=owners,
+        coordinates=coordinates,
+        values=vectors[owners, coordinates],
+    )
+
+
+def sparse(block: Block) -> Contributions:
+    """The block, entry by entry."""
+    return as_entries(block) if isinstance(block, OuterProducts) else block
+
+
+def as_list(block: Block) -> Contributions:
     """The same block as a list of its touched slots alone."""
+    block = sparse(block)
     if block.touched.marks is None:
         return block
     places = np.flatnonzero(block.touched.marks)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.core.charge import charge_units
 from service.core.release import Release
 

@@ -8,7 +8,8 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.core.budget import EPSILON_MAX, budget_units, delta_of_mu, epsilon_of_units, mu_of_units
+from service.accounting.statements import epsilon_of_units, mu_of_units
+from service.core.budget import EPSILON_MAX, budget_units, delta_of_mu
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 # epsilon, delta, rho of GDP, units: the table of the theory note, recomputed below.

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core import charge
-from service.core.charge import CHARGE_UNITS_MAX, charge_units, wide_rounds, worst_case_units
+from service.core.charge import (
+    CHARGE_UNITS_MAX,
+    LIMIT_UNITS_MAX,
+    UNITS_PER_RHO,
+    charge_units,
+    norm_within,
+    wide_rounds,
+    worst_case_units,
+)
 
 SIGMAS_OF_SMALL_DENOMINATOR = [0.25, 0.75, 1.0, 3.0, 20.0, 100.0, 1000.0, 25 * 2.0**27, 2.0**32, 23726565 * 2.0**-15]
 # Neighbours of powers of two put every charge within a float's error of an integer.
@@ -252,3 +260,35 @@ def test_norms_that_are_not_a_row_of_int64_are_refused(norms: NDArray[np.int64])
     """A float norm would have been rounded already."""
     with pytest.raises(TypeError, match="int64"):
         charge_units(norms, 1.0)
+
+
+ROOMS = st.one_of(st.integers(0, 100), st.integers(0, LIMIT_UNITS_MAX))
+SIGMAS_OF_ROOMS = st.one_of(
+    st.sampled_from([0.3, 1.0, 20.0 * 2.0**22, 20.0, 2.0**-20, 2.0**32]),
+    st.sampled_from([100_003.0, 300_007.5, 700_001.0, math.pi * 2.0**16]),  # the dearest that need 128 bits
+    st.floats(2.0**-40, 2.0**40),
+)
+
+
+@given(
+    st.lists(st.tuples(ROOMS, st.integers(0, 2**61), st.sampled_from([-1, 0, 1])), max_size=6),
+    SIGMAS_OF_ROOMS,
+    st.sampled_from([0, 1, 100, 2**40, 2**50 - 1, 2**50, 2**60 + 7, 2**61]),
+)
+def test_the_norm_within_a_room_is_the_floor_of_the_fraction(
+    drawn: list[tuple[int, int, int]], sigma: float, largest: int
+) -> None:
+    """For rooms of any size, and for those at, just above and just below the charge of a norm."""
+    price = Fraction(UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2)
+    rooms = [room for room, _, _ in drawn]
+    rooms += [max(worst_case_units(norm % (largest + 1), sigma) + off, 0) for _, norm, off in drawn]
+    rooms = [min(room, LIMIT_UNITS_MAX) for room in rooms]
+    within = norm_within(np.array(rooms, dtype=np.int64), sigma, norm_squared_max=largest)
+    assert within.tolist() == [min(math.floor(room / price), largest) for room in rooms]
+    assert within.dtype == np.int64
+
+
+def test_a_room_below_zero_is_refused() -> None:
+    """Nothing fits it, not even the zero vector."""
+    with pytest.raises(ValueError, match="room"):
+        norm_within(np.array([3, -1], dtype=np.int64), 1.0, norm_squared_max=9)

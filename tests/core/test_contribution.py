@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched
 from service.core.release import Contributions
+from service.core.renyi_filter import Touched
 from tests.core.contributions import refuse_unsound
 
 VALUES = st.one_of(st.integers(-3, 3), st.integers(-(2**30), 2**30))

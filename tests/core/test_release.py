@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched
+from service.arrays import exact_sum, uniform
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Contributions, Release, answer, exact_sum
-from service.core.renyi_filter import Accounts
+from service.core.release import Contributions, Release, Terms, answer
+from service.core.renyi_filter import Accounts, Touched
 from tests.core.contributions import as_stretch, refuse_unsound
 from tests.core.injected import seeded
 from tests.core.releases import charged_in, charges_in, left_out_in, norms_squared_in, touched_in
@@ -69,12 +69,22 @@ def accounts_of(limits: Iterable[int], spent: Iterable[int] | None = None) -> Ac
 
 
 def ask(
-    accounts: Accounts, blocks: Iterable[Contributions], sigma: float, *, dimension: int = 1, seed: int = 0
+    accounts: Accounts,
+    blocks: Iterable[Contributions],
+    sigma: float,
+    *,
+    dimension: int = 1,
+    seed: int = 0,
+    dropped: NDArray[np.uint8] | None = None,
+    shortens: bool = False,
 ) -> Release:
-    """The answer, whose charges are debited; norms may be anything."""
-    entropy = seeded(seed)
+    """The answer, whose charges are debited; norms may be anything, and those `dropped` (n,) are out for good."""
     return answer(
-        blocks, accounts, dimension=dimension, sigma_steps=sigma, norm_squared_max=NORM_SQUARED_MAX, entropy=entropy
+        blocks,
+        accounts,
+        Terms(dimension=dimension, sigma_steps=sigma, norm_squared_max=NORM_SQUARED_MAX, shortens=shortens),
+        entropy=seeded(seed),
+        dropped=None if dropped is None else lambda touched: dropped[touched.index],
     )
 
 
@@ -194,34 +204,162 @@ def test_a_stretch_gives_what_a_list_gives(world: World, before: int) -> None:
     assert accounts[0].spent.tolist() == accounts[1].spent.tolist()
 
 
-def test_the_worked_example_of_five_people() -> None:
+@given(worlds(), st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)), st.integers(0, 2**32))
+def test_under_the_clip_rule_everyone_gives_what_is_left(
+    world: World, paused: set[int], gone: set[int], seed: int
+) -> None:
+    """The whole vector where it fits, else one in its direction that uses what is left, but for the stated bound.
+
+    The sum is that of what was counted; each is charged for that; paused ones and those out for good give nothing.
+    """
+    accounts, size = world.accounts(), len(world.spent)
+    accounts.paused[[slot for slot in paused if slot < size]] = True
+    dropped = np.array([slot in gone for slot in range(size)], dtype=np.uint8)
+    blocks = world.blocks(world.page)
+    release = ask(accounts, blocks, world.sigma, dimension=world.dimension, seed=seed, dropped=dropped, shortens=True)
+
+    counted, left = (
+        norms_squared_by_slot(release),
+        [limit - spent for limit, spent in zip(world.limit, world.spent, strict=True)],
+    )
+    left_out = set(left_out_in(release).tolist())
+    for slot, vector in world.vectors.items():
+        whole, norm = sum(value**2 for value in vector.values()), counted[slot]
+        spent = int(accounts.spent[slot]) - world.spent[slot]
+        assert spent == charge_of(norm, world.sigma) <= max(left[slot], 0)
+        assert (norm == 0) == (slot in left_out)
+        if slot in paused or slot in gone:
+            assert norm == 0
+        elif world.charge(slot) <= left[slot]:
+            assert norm == whole
+        else:
+            unused = Fraction(left[slot] - spent - 1, UNITS_PER_RHO)
+            assert norm < whole
+            assert (
+                unused <= 0
+                or unused**2 <= 2 * Fraction(left[slot], UNITS_PER_RHO) * len(vector) / Fraction(world.sigma) ** 2
+            )
+    asked = [block.asked for block in release.blocks if block.asked is not None]
+    assert np.concatenate(asked).tolist() == [sum(v**2 for v in vector.values()) for vector in world.vectors.values()]
+    assert not release.one_norm
+    noise = rounded_gaussian(world.dimension, world.sigma, seeded(seed))
+    alone = np.zeros(world.dimension, dtype=np.int64)
+    for slot, vector in world.vectors.items():
+        if slot in paused or slot in gone:
+            continue
+        own = block_of({slot: vector}, world.dimension)
+        part = ask(world.accounts(), [own], world.sigma, dimension=world.dimension, seed=seed, shortens=True).values
+        assert sum(value**2 for value in (part - noise).tolist()) == counted[slot]
+        alone += part - noise
+    assert (release.values - noise).tolist() == alone.tolist()
+
+
+@given(worlds(), st.integers(0, 3), st.integers(1, 12))
+def test_forms_and_blocks_change_nothing_under_the_clip_rule(world: World, before: int, page: int) -> None:
+    """Lists, stretches and any size of blocks give the same numbers, norms and charges."""
+    told = []
+    stretches = [as_stretch(block, before=before) for block in world.blocks(len(world.spent))]
+    for blocks in (world.blocks(world.page), world.blocks(page), stretches):
+        accounts = world.accounts()
+        release = ask(accounts, blocks, world.sigma, dimension=world.dimension, shortens=True)
+        told.append([*told_by(release), accounts.spent.tolist()])
+    assert told[0] == told[1] == told[2]
+
+
+@given(worlds())
+def test_no_other_vector_is_shortened_otherwise_when_an_individual_is_missing(world: World) -> None:
+    """Separability under the clip rule."""
+    for missing in world.vectors:
+        others = replace(world, vectors={s: v for s, v in world.vectors.items() if s != missing})
+        here, gone = (
+            norms_squared_by_slot(ask(w.accounts(), w.blocks(4), w.sigma, dimension=w.dimension, shortens=True))
+            for w in (world, others)
+        )
+        assert {slot: norm for slot, norm in here.items() if slot != missing} == gone
+
+
+def test_an_individual_of_a_count_gives_the_fraction_that_it_can_pay() -> None:
+    """One that has a quarter of a charge left counts half; one with nothing left is out; the others count whole."""
+    step, charge = 2**20, UNITS_PER_RHO // 2
+    touched = Touched(row(0, 1, 2))
+    block = Contributions(
+        touched=touched,
+        norms_squared=uniform(step**2, 3),
+        dimension=1,
+        owners=None,
+        coordinates=uniform(0, 3),
+        values=uniform(step, 3),
+        one_norm=True,
+    )
+    accounts = accounts_of([charge, charge // 4, 0])
+    release = ask(accounts, [block], float(step), shortens=True)
+    exact = (release.values - rounded_gaussian(1, float(step), seeded(0))).tolist()
+    assert exact == [step + step // 2]
+    assert norms_squared_in(release).tolist() == [step**2, step**2 // 4, 0]
+    assert (release.one_norm, left_out_in(release).tolist(), accounts.room.tolist()) == (False, [2], [0, 0, 0])
+
+
+def norms_squared_by_slot(release: Release) -> dict[int, int]:
+    """The counted norm of each touched slot."""
+    return dict(zip(touched_in(release).tolist(), norms_squared_in(release).tolist(), strict=True))
+
+
+def charge_of(norm_squared: int, sigma: float) -> int:
+    """The exact ceiling, by the definition."""
+    return math.ceil(Fraction(norm_squared * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
+
+
+def test_the_five_people_are_all_exhausted_by_the_third_query_under_clip() -> None:
+    """On a grid of 2^-20 nobody has more left than the bound for two entries and a unit, and the first is whole."""
+    step, fiftieth = 2**20, UNITS_PER_RHO // 32
+    limits = [fiftieth] * 4 + [2 * fiftieth]
+    accounts = accounts_of(limits)
+    rounds = [
+        (8.0, [(1, 0), (2, 0), (1, 0), (3, 0), (3, 0)]),
+        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 0)]),
+        (4.0, [(1, 0), (0, 0), (1, 0), (1, 0), (2, 0)]),
+    ]
+    for sigma, vectors in rounds:
+        fine = {slot: {n: value * step for n, value in enumerate(vector)} for slot, vector in enumerate(vectors)}
+        ask(accounts, [block_of(fine, 2)], sigma * step, dimension=2, shortens=True)
+    left = (accounts.limits - accounts.spent).tolist()
+    for units, limit in zip(left, limits, strict=True):
+        assert units <= UNITS_PER_RHO * math.sqrt(2 * limit / UNITS_PER_RHO * 2) / (4.0 * step) + 1
+
+
+@pytest.mark.parametrize("rule", [0, 1], ids=["skip", "drop"])
+def test_the_worked_example_of_five_people(rule: int) -> None:
     """Limits 2, 2, 2, 2, 4 hundredths and sigma^2 = 100, 100, 25, 100, 400, 100, all sigmas and limits scaled by 8/10.
 
     The scale makes every charge a whole number of units, so that equality occurs where the fractions have it: for
-    person 2 at the first query, for 1 at the fourth, for 3 and 4 at the fifth.
+    person 2 at the first query, for 1 at the fourth, for 3 and 4 at the fifth. Under the drop rule the fourth and the
+    fifth person are out after the first query, the second after the second, and the others after the third.
     """
     fiftieth = UNITS_PER_RHO // 32
+    gone = np.zeros(5, dtype=np.uint8)
     accounts = accounts_of([fiftieth] * 4 + [2 * fiftieth])
     rounds = [
-        (8.0, [(1, 0), (2, 0), (1, 0), (3, 0), (3, 0)], "11100"),
-        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 0)], "10111"),
-        (4.0, [(1, 0), (0, 0), (1, 0), (1, 0), (2, 0)], "01000"),
-        (8.0, [(1, 1), (1, 0), (1, 0), (1, 1), (1, 0)], "10111"),
-        (16.0, [(1, 0), (1, 0), (2, 0), (2, 0), (2, 0)], "00111"),
-        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)], "00001"),
+        (8.0, [(1, 0), (2, 0), (1, 0), (3, 0), (3, 0)], ("11100", "11100")),
+        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 0)], ("10111", "10100")),
+        (4.0, [(1, 0), (0, 0), (1, 0), (1, 0), (2, 0)], ("01000", "01000")),  # the second adds nothing
+        (8.0, [(1, 1), (1, 0), (1, 0), (1, 1), (1, 0)], ("10111", "00000")),
+        (16.0, [(1, 0), (1, 0), (2, 0), (2, 0), (2, 0)], ("00111", "00000")),
+        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)], ("00001", "00000")),
     ]
 
     for sigma, vectors, active in rounds:
         block = block_of({slot: dict(enumerate(vector)) for slot, vector in enumerate(vectors)}, 2)
-        release = ask(accounts, [block], sigma, dimension=2)
+        release = ask(accounts, [block], sigma, dimension=2, dropped=gone if rule else None)
 
         left_out = left_out_in(release).tolist()
-        assert "".join("0" if slot in left_out else "1" for slot in range(5)) == active
+        gone[left_out] += 1
+        assert "".join("0" if slot in left_out else "1" for slot in range(5)) == active[rule]
         paid = [vectors[slot] for slot in charged_in(release).tolist()]
         exact = [sum(vector[place] for vector in paid) for place in range(2)]
         assert (release.values - rounded_gaussian(2, sigma, seeded(0))).tolist() == exact
 
-    assert accounts.spent.tolist() == [fiftieth, fiftieth, fiftieth, fiftieth, fiftieth * 5 // 4]
+    spent = [fiftieth, fiftieth, fiftieth, fiftieth, fiftieth * 5 // 4]
+    assert accounts.spent.tolist() == ([fiftieth // 2, fiftieth, fiftieth // 2, 0, 0] if rule else spent)
 
 
 @given(st.integers(1, 40), st.integers(1, 2**40), st.floats(0.3, 2.0**32), st.integers(0, 1))
@@ -295,9 +433,8 @@ def test_norms_are_as_wide_as_the_largest_needs(largest: int, width: int) -> Non
     """The width is a fact of the query, whatever norms there are."""
     block = block_of({0: {0: 2}, 3: {0: 1}}, 1)
 
-    release = answer(
-        [block], accounts_of([2**40] * 4), dimension=1, sigma_steps=9.0, norm_squared_max=largest, entropy=seeded(3)
-    )
+    terms = Terms(dimension=1, sigma_steps=9.0, norm_squared_max=largest)
+    release = answer([block], accounts_of([2**40] * 4), terms, entropy=seeded(3))
 
     (told,) = release.blocks
     assert (told.norms_squared.dtype.itemsize, told.norms_squared.tolist()) == (width, [4, 1])
@@ -309,9 +446,7 @@ def test_a_norm_above_the_largest_is_refused() -> None:
         answer(
             [block_of({0: {0: 16}}, 1)],
             accounts_of([2**40]),
-            dimension=1,
-            sigma_steps=9.0,
-            norm_squared_max=255,
+            Terms(dimension=1, sigma_steps=9.0, norm_squared_max=255),
             entropy=seeded(3),
         )
 
@@ -373,9 +508,7 @@ def test_values_out_of_range_are_refused_before_any_contribution_is_read(dimensi
 def test_noise_is_fresh_in_every_answer() -> None:
     """The words are consumed, not reused: the same query twice on one source differs."""
     entropy: Entropy = seeded(7)
-    one, other = (
-        answer([], accounts_of([1]), dimension=8, sigma_steps=1e6, norm_squared_max=1, entropy=entropy).values.tolist()
-        for _ in range(2)
-    )
+    terms = Terms(dimension=8, sigma_steps=1e6, norm_squared_max=1)
+    one, other = (answer([], accounts_of([1]), terms, entropy=entropy).values.tolist() for _ in range(2))
 
     assert one != other

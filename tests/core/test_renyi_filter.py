@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched
 from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
-from service.core.renyi_filter import Accounts, FilterViolation
+from service.core.renyi_filter import Accounts, FilterViolation, Touched
 
 UNITS = st.one_of(st.integers(0, 5), st.integers(0, LIMIT_UNITS_MAX))
 CHARGES = st.one_of(st.integers(0, 5), st.integers(0, CHARGE_UNITS_MAX))
@@ -132,6 +131,22 @@ def test_a_paused_individual_is_left_out(slots: NDArray[np.int64], resting: tupl
 
     assert once.tolist() == [slot not in resting for slot in slots.tolist()]
     assert active_of(book, slots, np.full(slots.shape, charge)).tolist() == once.tolist()
+
+
+@given(ledgers(), st.data())
+def test_the_dropped_are_never_active_and_no_other_is_less(
+    ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]], data: st.DataObject
+) -> None:
+    """Of a list and of a stretch alike."""
+    book, slots, charges = ledger
+    times = data.draw(st.lists(st.sampled_from([0, 1, 2, 255]), min_size=slots.size, max_size=slots.size))
+    dropped = np.array(times, dtype=np.uint8)
+    expected = active_of(book, slots, charges) & (dropped == 0)
+    assert book.active(Touched(slots), charges, dropped).tolist() == expected.tolist()
+    touched, spread = over_all(book, slots, charges)
+    by_slot = np.zeros(book.size, dtype=np.uint8)
+    by_slot[slots] = dropped
+    assert touched.slots(book.active(touched, spread, by_slot)).tolist() == slots[expected].tolist()
 
 
 def test_a_pause_stops_no_debit() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched
+from service.core.renyi_filter import Touched
 
 Form = Callable[[list[int]], Touched]
 

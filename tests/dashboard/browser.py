@@ -33,6 +33,19 @@ TABLES: Final = {
         "columns": {"area": {"type": "category", "size": 50}},
     },
 }
+CLINIC: Final = {
+    "patients": {
+        "kind": "individuals",
+        "key": "patient",
+        "columns": {
+            "ward": {"type": "category", "categories": ["Heart, lungs", "Eyes", "Skin"]},
+            "height": {"type": "real", "lower": 0.5, "upper": 2.5},
+            "born": {"type": "date", "lower": "1900-01-01", "upper": "2026-12-31"},
+            "bill": {"type": "integer", "lower": 0, "upper": 20000},
+        },
+    }
+}
+"""Of a second dataset, with numbers, dates and categories that hold commas."""
 PEOPLE_COUNT: Final = 400
 COUNTRIES: Final = ("NO", "SE", "DK")
 Scheme = Literal["light", "dark"]
@@ -49,7 +62,10 @@ def chromium() -> str | None:
 
 @dataclass
 class Site:
-    """A running service with the dataset `town`, and a key of each role; the individual's is `ann`."""
+    """A running service with the dataset `town`, and a key of each role; the individual's is `ann`.
+
+    `clinic` is a second dataset with three patients, and a key of an analyst of its own.
+    """
 
     url: str
     home: Path
@@ -60,12 +76,13 @@ class Site:
         """A client with the key of a role."""
         return client(self.url, self.keys[role])
 
-    def ask(self, *, sigma: float = 20.0, where: dict[str, object] | None = None) -> float:
-        """One count of people, never asked before; its answer."""
+    def ask(self, *, sigma: float = 20.0, where: dict[str, object] | None = None, **other: object) -> float:
+        """One count of people, or what `other` fields make of it, never asked before; the first number."""
         self.asked += 1
         query: dict[str, object] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
         if where is not None:
             query["where"] = where
+        query |= other
         with self.client("analyst") as analyst:
             response = analyst.post(
                 "/v1/datasets/town/queries", json=query, headers={"Idempotency-Key": f"asked-{self.asked}"}
@@ -89,14 +106,18 @@ def open_site(home: Path) -> Iterator[Site]:
                 response = curator.post("/v1/principals", json=wish)
                 response.raise_for_status()
                 site.keys[role] = response.json()["key"]
+            wish = {"role": "analyst", "name": "analyst of the clinic", "dataset": "clinic"}
+            site.keys["clinic"] = curator.post("/v1/principals", json=wish).json()["key"]
         for number in range(10):
             site.ask(where={"ge": [{"col": "age"}, number * 8]})
         yield site
 
 
 def _fill(curator: httpx.Client) -> None:
-    registration = {"name": "town", "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 1000, "tables": TABLES}
-    curator.post("/v1/datasets", json=registration).raise_for_status()
+    for dataset, tables in (("town", TABLES), ("clinic", CLINIC)):
+        promise = {"epsilon": "1", "delta": "1e-6"}
+        registration = {"name": dataset, "guarantee": promise, "capacity": 1000, "tables": tables}
+        curator.post("/v1/datasets", json=registration).raise_for_status()
     names = ["ann", *(f"p{number}" for number in range(1, PEOPLE_COUNT))]
     people = [
         f"{name},{COUNTRIES[n % 3]},{(n * 7) % 90},{'true' if n % 2 else 'false'}" for n, name in enumerate(names)
@@ -104,12 +125,14 @@ def _fill(curator: httpx.Client) -> None:
     # Everyone asked about by age has a different history, so that budgets differ.
     people[0] = "ann,NO,80,true"
     visits = [f"{name},{(n * 3 + each) % 50}" for n, name in enumerate(names) for each in range(n % 4)]
-    for table, header, rows in (
-        ("people", "person_id,country,age,member", people),
-        ("visits", "person_id,area", visits),
+    patients = ['pia,"Heart, lungs",1.72,1970-05-03,120', "sam,Eyes,1.8,2001-01-31,4000", "kim,Skin,0.9,2020-11-01,60"]
+    for place, header, rows in (
+        ("town/tables/people", "person_id,country,age,member", people),
+        ("town/tables/visits", "person_id,area", visits),
+        ("clinic/tables/patients", "patient,ward,height,born,bill", patients),
     ):
         content = "\n".join([header, *rows]) + "\n"
-        address = f"/v1/datasets/town/tables/{table}/rows"
+        address = f"/v1/datasets/{place}/rows"
         curator.post(address, content=content, headers={"Content-Type": "text/csv"}).raise_for_status()
 
 
@@ -124,10 +147,10 @@ class Visit:
     expected: list[str] = field(default_factory=list)
     """Patterns of console errors that a test brings about: a refused request is logged by the browser."""
 
-    def sign_in(self, role: str) -> None:
-        """Through the form, as a person does."""
+    def sign_in(self, role: str, *, key: str = "") -> None:
+        """Through the form, as a person does, with the key of the role or another one of the site."""
         self.page.goto(f"{self.site.url}/sign-in")
-        self.page.get_by_label("API key").fill(self.site.keys[role])
+        self.page.get_by_label("API key").fill(self.site.keys[key or role])
         self.page.get_by_role("button", name="Sign in").click()
         self.page.wait_for_url(f"**/{role}**")
 
@@ -169,7 +192,7 @@ def visiting(browser: Browser, site: Site, *, scheme: Scheme = "light", width: i
     page.on("request", on_request)
     try:
         yield visit
-        assert visit.checked() == []
+        assert visit.checked() == [], visit.checked()
     finally:
         context.close()
 

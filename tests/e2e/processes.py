@@ -58,6 +58,12 @@ def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
 
 
+def unexpected(said: str) -> list[str]:
+    """The lines on stderr but those of a busy disk and of a first start as root."""
+    expected = ("run `sparing calibrate`", "belongs to the account nobody")
+    return [line for line in said.splitlines() if not any(part in line for part in expected)]
+
+
 def new_key(home: Path, role: str, *more: str, **settings: str) -> str:
     """`sparing keys create`: the key alone on stdout."""
     done = sparing("keys", "create", "--role", role, "--name", role, *more, home=home, **settings)
@@ -75,6 +81,12 @@ def children_of(pid: int) -> set[tuple[int, str]]:
         found |= {(child, started) for child, _, started in rows}
         parents = {child for child, _, _ in rows}
     return found
+
+
+def peak_bytes(pid: int) -> int:
+    """The largest resident memory of a process so far."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def living(processes: set[tuple[int, str]]) -> set[tuple[int, str]]:

@@ -82,6 +82,18 @@ class Bench:
             assert time.monotonic() < deadline, f"still there: {processes}"
             time.sleep(0.005)
 
+    def await_answer(self, url: str) -> None:
+        """Wait until a Postgres answers at this URL."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                assert self.ask(url, "SELECT 1") == 1
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            else:
+                return
+
     @staticmethod
     def ask(url: str, statement: str) -> Any:
         """Return the first value of the answer's first row."""

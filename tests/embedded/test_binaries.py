@@ -8,6 +8,7 @@ import pytest
 
 from service.embedded.binaries import (
     _package_folder,
+    _postgres_major,
     choose_postgres,
     choose_valkey,
     postgres_candidates,
@@ -43,7 +44,8 @@ def test_programs_that_do_not_start_are_passed_over(
     """The next candidate is tried, down to the system's."""
     candidates = list(postgres_candidates(account, private_root=private_root))
     for candidate in candidates:
-        assert choose_postgres([broken, candidate], account, None).directory == candidate
+        major = _postgres_major(candidate, account)
+        assert choose_postgres([broken, candidate], account, major).directory == candidate
 
 
 def test_the_error_says_what_was_tried_and_what_to_do(broken: Path, account: OsAccount | None) -> None:
@@ -69,6 +71,28 @@ def test_a_postgres_that_is_none_is_refused(broken: Path, account: OsAccount | N
         (broken / name).write_text("#!/bin/sh\necho hello\n")
     with pytest.raises(EmbeddedServerError, match="which version it is: 'hello'"):
         choose_postgres([broken], account, None)
+
+
+def test_a_postgres_that_is_too_old_for_the_migrations_is_passed_over(
+    broken: Path, account: OsAccount | None, private_root: Path
+) -> None:
+    """Debian 12 has a Postgres 15."""
+    for name in ("initdb", "postgres"):
+        (broken / name).write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 15.14'\n")
+    with pytest.raises(EmbeddedServerError, match=r"no Postgres >= 16 .*is Postgres 15"):
+        choose_postgres([broken], account, None)
+    candidates = postgres_candidates(account, private_root=private_root)
+    assert choose_postgres([broken, *candidates], account, None).major >= 16
+
+
+def test_a_linked_package_is_run_where_it_really_lies(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link may be in a folder that the servers' account cannot enter."""
+    (place / "real" / "linked").mkdir(parents=True)
+    (place / "links").mkdir()
+    (place / "links" / "linked").symlink_to(place / "real" / "linked")
+    (place / "real" / "linked" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(place / "links"))
+    assert _package_folder("linked") == (place / "real" / "linked").resolve()
 
 
 def test_every_valkey_that_is_found_starts(broken: Path, account: OsAccount | None, private_root: Path) -> None:

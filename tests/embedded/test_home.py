@@ -1,6 +1,7 @@
 """Where the servers' files live."""
 
 import os
+import pwd
 import stat
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from service.embedded.home import (
     Home,
     data_directories,
     find_home,
+    is_shared,
     make_runtime,
     open_home,
     open_log,
@@ -131,6 +133,28 @@ def test_a_runtime_directory_is_short_private_and_gone_afterwards(account: OsAcc
     assert runtime.stat().st_uid == (os.getuid() if account is None else account.uid)
     remove_runtime(runtime)
     assert not runtime.exists()
+
+
+def test_the_account_nobody_is_one_that_others_share() -> None:
+    """An account of a name of its own is not, nor is one without a name."""
+    nobody = pwd.getpwnam("nobody")
+    assert is_shared(OsAccount(uid=nobody.pw_uid, gid=nobody.pw_gid))
+    assert not is_shared(OsAccount(uid=0, gid=0))
+    assert not is_shared(OsAccount(uid=61_184, gid=61_184))
+
+
+def test_a_runtime_directory_comes_back_where_it_was(place: Path, account: OsAccount | None) -> None:
+    """Unless something is there by now, which is left alone."""
+    first = make_runtime(account)
+    remove_runtime(first)
+    again = make_runtime(account, before=first)
+    other = make_runtime(account, before=first)
+    elsewhere = make_runtime(account, before=place / "precious")
+
+    assert (again, again == other, mode_of(again)) == (first, False, 0o700)
+    assert not (place / "precious").exists()
+    for runtime in (again, other, elsewhere):
+        remove_runtime(runtime)
 
 
 def test_a_long_temporary_directory_is_passed_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

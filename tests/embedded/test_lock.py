@@ -1,6 +1,7 @@
 """One supervisor per server and home."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,34 @@ def test_the_same_process_is_refused_too(place: Path) -> None:
     lock.release()
     other.release()
 
-    assert read_note(place / "postgres.lock") is None
+    assert read_note(place / "postgres.lock") == Note(pid=None, runtime=None)
+
+
+def test_the_next_holder_learns_where_the_sockets_were(place: Path) -> None:
+    """Also when the last one has released the lock, and tells others the same until it has made its own."""
+    first = HomeLock(place, "postgres")
+    first.write(place / "sparing-a", has_answered=True)
+    assert read_note(place / "postgres.lock") == Note(pid=os.getpid(), runtime=place / "sparing-a", has_answered=True)
+    first.release()
+    second = HomeLock(place, "postgres")
+    found = read_note(place / "postgres.lock")
+    second.release()
+
+    assert second.predecessor == Note(pid=None, runtime=place / "sparing-a")
+    assert found == Note(pid=os.getpid(), runtime=place / "sparing-a")
+
+
+def test_the_note_of_a_copied_home_is_no_note(place: Path) -> None:
+    """The copy must not clear away the sockets of the original."""
+    lock = HomeLock(place, "postgres")
+    lock.write(place / "sparing-a")
+    (place / "copy").mkdir()
+    shutil.copy(place / "postgres.lock", place / "copy")
+    copied = HomeLock(place / "copy", "postgres")
+
+    assert copied.predecessor is None
+    copied.release()
+    lock.release()
 
 
 def test_a_dead_holder_leaves_its_note_but_not_its_lock(place: Path, start_owner: Callable[..., Any]) -> None:

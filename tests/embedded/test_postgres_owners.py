@@ -100,6 +100,19 @@ def test_a_start_waits_for_a_server_whose_owner_was_just_killed(used: Any, start
     assert not old.exists()
 
 
+def test_it_starts_after_a_kill_of_owner_and_server_at_once(used: Any, start_owner: Callable[..., Any]) -> None:
+    """At the first try: a dead server that its parent has not asked about yet does not pass for one that runs."""
+    owner = start_owner(OWNER, used.home, used.private_root)
+    owner.hear()
+    told = [owner.hear() for _ in range(10)]
+    postmaster = int((used.data / "postmaster.pid").read_text().split()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    owner.process.kill()
+    owner.process.wait()
+    with used.server() as server:
+        assert used.ask(server.url_of("sparing"), "SELECT count(*) FROM told") >= told[-1]
+
+
 def test_an_orphan_is_shut_down_and_replaced(used: Any, account: OsAccount | None) -> None:
     """A server of ours that somehow outlived its owner is ended in order before the next one starts."""
     with start_postgres(used, account, "-c", f"cluster_name={_mark(used.data)}") as orphan, used.server() as server:

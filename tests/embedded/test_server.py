@@ -1,6 +1,8 @@
 """The life of one child server."""
 
+import contextlib
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
@@ -10,8 +12,10 @@ import pytest
 import redis
 
 from service.embedded.home import Home
+from service.embedded.lock import Note, read_note
 from service.embedded.process import EmbeddedServerError, start_child, stop_child
 from service.embedded.server import Supervision, end_orphans
+from service.embedded.valkey import EmbeddedValkey
 
 pytestmark = pytest.mark.slow
 
@@ -62,6 +66,40 @@ def test_an_orphan_that_does_not_end_is_an_error() -> None:
         stop_child(orphan, ((signal.SIGKILL, 30.0),))
 
 
+def test_processes_whose_leader_was_killed_get_a_signal_of_their_own() -> None:
+    """Nothing is left to tell them that they should end."""
+    script = "trap 'exit 0' QUIT; echo ready; while true; do sleep 0.05; done # leaderless-24680"
+    orphan = start_child(["/bin/sh", "-c", script], account=None, death_signal=signal.SIGKILL, output=PIPE)
+
+    def belongs(arguments: list[str]) -> bool:
+        return arguments[:1] == ["/bin/sh"] and "leaderless-24680" in arguments[-1]
+
+    with orphan:
+        assert orphan.stdout is not None
+        assert orphan.stdout.readline() == b"ready\n"
+        end_orphans(
+            belongs, lambda _: False, signal.SIGINT, what="cannot start", timeout_s=30, leaderless=signal.SIGQUIT
+        )
+        assert orphan.wait(30) == 0
+
+
+def test_a_full_disk_is_named(place: Path) -> None:
+    """The start ends in one line that says where there is no space."""
+    disk = place / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], check=False).returncode != 0:
+        pytest.skip("mounting takes an account that may")
+    try:
+        disk.chmod(0o711)
+        with (disk / "rest").open("wb", buffering=0) as rest, contextlib.suppress(OSError):
+            while True:
+                rest.write(bytes(4096))
+        with pytest.raises(EmbeddedServerError, match=r"^cannot .*/disk[^\n]*: No space left on device$"):
+            EmbeddedValkey(disk / "home", private_root=place / "private").start()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_a_server_that_is_never_ready_is_given_up(place: Path) -> None:
     """After its time the error shows what the server said, and nothing is left of it."""
     supervision = Supervision(Home(path=place, state=place, account=None), "talker")
@@ -74,4 +112,4 @@ def test_a_server_that_is_never_ready_is_given_up(place: Path) -> None:
     supervision.close()
 
     assert not runtime.exists()
-    assert (place / "talker.lock").read_bytes() == b""
+    assert read_note(place / "talker.lock") == Note(pid=None, runtime=runtime)

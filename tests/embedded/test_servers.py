@@ -1,5 +1,7 @@
 """The façade: embedded servers for the URLs that are not given."""
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +13,72 @@ from service.embedded import (
     EmbeddedPostgres,
     EmbeddedServerError,
     EmbeddedValkey,
-    HomeInUseError,
-    attach_servers,
-    start_servers,
-    valkey,
+    attach_postgres,
+    attach_valkey,
+    open_servers,
 )
 from service.embedded.lock import HomeLock, read_note
 
 
 def test_servers_that_are_given_are_used_as_they_are(home: Path) -> None:
     """With both URLs nothing is started, looked for or written."""
-    with start_servers(home, "postgresql://there/db", "redis://there") as servers:
+    with open_servers(home, "postgresql://there/db", "redis://there", failed=pytest.fail) as servers:
         assert (servers.database_url, servers.redis_url) == ("postgresql://there/db", "redis://there")
-    attached = attach_servers(home, "postgresql://there/db", "redis://there")
 
-    assert attached is not None
-    assert attached.redis_url == "redis://there"
     assert not home.exists()
 
 
 def test_servers_that_are_not_given_are_embedded(used: Any) -> None:
-    """Without URLs both are started and answer; other processes attach; stopping twice ends both once."""
-    assert attach_servers(used.home, None, None) is None
-    with start_servers(used.home, None, None, private_root=used.private_root) as servers:
+    """Without URLs both are started and answer; others attach to them; stopping twice ends both once."""
+    assert (attach_postgres(used.home), attach_valkey(used.home)) == (None, None)
+    with open_servers(used.home, None, None, private_root=used.private_root) as servers:
         with psycopg.connect(servers.database_url) as connection, redis.Redis.from_url(servers.redis_url) as client:
             assert connection.execute("SELECT current_database()").fetchone() == ("sparing",)
             assert client.ping()
-        with pytest.raises(HomeInUseError):
-            start_servers(used.home, None, None, private_root=used.private_root)
-        attached = attach_servers(used.home, None, None)
+        attached = open_servers(used.home, None, None, private_root=used.private_root, meanwhile=pytest.fail)
         assert attached == servers
         attached.stop()
-        assert attach_servers(used.home, None, None) == servers
+        assert attach_postgres(used.home) == servers.database_url
+        assert attach_valkey(used.home) == servers.redis_url
         servers.stop()
-        assert attach_servers(used.home, None, None) is None
+        assert (attach_postgres(used.home), attach_valkey(used.home)) == (None, None)
+
+
+def test_one_that_another_process_runs_is_used_beside_one_that_is_started(used: Any) -> None:
+    """A service that was given a database shares its cache with a command that was not."""
+    cache = EmbeddedValkey(used.home, private_root=used.private_root)
+    with cache, open_servers(used.home, None, None, private_root=used.private_root) as servers:
+        assert servers.redis_url == attach_valkey(used.home)
+        assert used.ask(servers.database_url, "SELECT 1") == 1
+
+
+def test_a_server_that_has_answered_and_does_not_is_named_within_a_second(used: Any) -> None:
+    """The lock is held, and its note says that the server was up; nothing that was started here stays."""
+    lock = HomeLock(used.data.parent, "valkey")
+    lock.write(used.data.parent / "sparing-nothing", has_answered=True)
+    begin = time.monotonic()
+    with pytest.raises(EmbeddedServerError, match=f"embedded Valkey of .* does not answer; process {os.getpid()} is"):
+        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=60)
+    assert time.monotonic() - begin < 1
+    lock.release()
+
+
+def test_a_server_that_another_process_is_starting_is_waited_for(used: Any) -> None:
+    """For as long as the setting says."""
+    lock = HomeLock(used.data.parent, "valkey")
+    begin = time.monotonic()
+    with pytest.raises(EmbeddedServerError, match=r"embedded Valkey of .* does not answer"):
+        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=0.8)
+    assert 0.8 <= time.monotonic() - begin < 2
+    lock.release()
 
 
 def test_only_the_missing_one_is_embedded(home: Path, private_root: Path) -> None:
     """A given database leaves the cache to be embedded, and needs no data directory."""
-    with start_servers(home, "postgresql://there/db", None, private_root=private_root) as servers:
+    with open_servers(home, "postgresql://there/db", None, private_root=private_root) as servers:
         assert servers.database_url == "postgresql://there/db"
-        assert servers.redis_url == valkey.attach(home)
-        assert attach_servers(home, "postgresql://there/db", None) is not None
-        assert attach_servers(home, None, None) is None
+        assert servers.redis_url == attach_valkey(home)
+        assert attach_postgres(home) is None
 
     assert list(home.glob("pgdata-*")) == []
 
@@ -66,9 +91,9 @@ def test_they_come_up_beside_each_other_and_beside_what_is_done_meanwhile(used: 
         note = read_note(used.data.parent / "valkey.lock")
         under_way.extend([used.processes() != [], note is not None and note.runtime is not None])
 
-    with start_servers(used.home, None, None, private_root=used.private_root, meanwhile=look) as servers:
+    with open_servers(used.home, None, None, private_root=used.private_root, meanwhile=look) as servers:
         assert under_way == [True, True]
-        assert attach_servers(used.home, None, None) == servers
+        assert attach_postgres(used.home) == servers.database_url
 
 
 @pytest.mark.slow
@@ -79,7 +104,7 @@ def test_nothing_stays_when_what_is_done_meanwhile_fails(used: Any) -> None:
         raise RuntimeError("no room")
 
     with pytest.raises(RuntimeError, match="no room"):
-        start_servers(used.home, None, None, private_root=used.private_root, meanwhile=fail)
+        open_servers(used.home, None, None, private_root=used.private_root, meanwhile=fail)
 
     assert used.processes() == []
     HomeLock(used.data.parent, "postgres").release()
@@ -97,9 +122,10 @@ def test_what_was_not_launched_is_not_waited_for(
 
 def test_all_or_none(used: Any) -> None:
     """When the cache cannot start, the database that was starting is stopped again."""
-    cache = EmbeddedValkey(used.home, private_root=used.private_root)
-    with cache, pytest.raises(HomeInUseError, match="embedded valkey"):
-        start_servers(used.home, None, None, private_root=used.private_root)
+    lock = HomeLock(used.data.parent, "valkey")
+    with pytest.raises(EmbeddedServerError, match="embedded Valkey"):
+        open_servers(used.home, None, None, private_root=used.private_root, start_timeout_s=0)
+    lock.release()
 
     assert used.processes() == []
     HomeLock(used.data.parent, "postgres").release()
@@ -107,6 +133,6 @@ def test_all_or_none(used: Any) -> None:
 
 def test_passwords_stay_out_of_logs(home: Path) -> None:
     """The URLs, which may hold passwords, are not in the representation."""
-    servers = start_servers(home, "postgresql://a:secret@there/db", "redis://:secret@there")
+    servers = open_servers(home, "postgresql://a:secret@there/db", "redis://:secret@there")
 
     assert "secret" not in repr(servers)

@@ -3,11 +3,13 @@
 Slow and obvious, and independent of the service's codes, predicates and plans: of a plan it takes nothing but the grid.
 """
 
+from bisect import bisect
+from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise
-from math import ceil, floor
+from math import ceil, floor, trunc
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,17 @@ def stored(row: Row, columns: Columns) -> Row:
 
 
 def vector(
-    rows: list[Row], query: dict[str, Any], columns: Columns, grid_log2: int, own: tuple[Row, Columns] | None = None
+    rows: list[Row],
+    query: dict[str, Any],
+    columns: Columns,
+    grid_log2: int,
+    own: tuple[Row, Columns] | None = None,
+    sizes: Sequence[float] = (),
 ) -> dict[int, int]:
-    """The sum over an individual's rows, unclipped, as {coordinate: grid steps}, without zeros.
+    """The sum over an individual's rows, unclipped, as {coordinate: steps}, without zeros.
 
-    `own` is the individual's own record, which events see under `people.`.
+    `own` is the individual's own record, which events see under `people.`; `sizes` are the steps of each select item,
+    where it is counted in steps of its own and truncated toward zero.
     """
     total: dict[int, int] = {}
     if own is not None:
@@ -50,8 +58,17 @@ def vector(
             place = group * size + coordinate
             if coordinate in once:
                 total[place] = 0
-            total[place] = total.get(place, 0) + floor(value / Fraction(2) ** grid_log2 + Fraction(1, 2))
+            steps = floor(value / Fraction(2) ** grid_log2 + Fraction(1, 2))
+            if sizes:
+                steps = trunc(value / Fraction(sizes[bisect(starts, coordinate) - 1]))
+            total[place] = total.get(place, 0) + steps
     return {place: value for place, value in total.items() if value != 0}
+
+
+def has_enough_left(query: dict[str, Any], left: Fraction) -> bool:
+    """Whether an individual with a part of the dataset's budget left is counted at all."""
+    first = query["select"][0]
+    return "active" not in first or left >= Fraction(first["active"]["share"])
 
 
 def _contents(row: Row, columns: Columns) -> list[tuple[bool, Any]]:
@@ -188,6 +205,8 @@ def _stored(value: Any, column: dict[str, Any]) -> Any:
         return value
     if column["type"] == "category":
         return value if value in domain(column) else None
+    if column["type"] == "vector":
+        return [min(max(number, column["lower"]), column["upper"]) for number in value]
     value = min(max(value, column["lower"]), column["upper"])
     if column["type"] in {"integer", "date", "datetime"}:
         return value  # ISO text is in the order of time
@@ -229,7 +248,7 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
             continue
         value = (
             1
-            if kind in {"count", "count_individuals"}
+            if kind in {"count", "count_individuals", "active"}
             else value_of(body["of"], row)
             if "of" in body
             else row[body["column"]]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.core.release import Contributions, answer
+from service.core.noise import rounded_gaussian
+from service.core.release import Contributions, Release, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
@@ -24,7 +26,8 @@ from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
-from tests.engine.reference import Row, vector
+from tests.engine.blocks import ALWAYS, NEVER, answered
+from tests.engine.reference import Row, has_enough_left, vector
 from tests.engine.worlds import (
     BUDGET,
     BUDGET_UNITS,
@@ -32,6 +35,7 @@ from tests.engine.worlds import (
     SCHEMA,
     TABLES,
     Vector,
+    limits,
     matrix,
     memory_of,
     people,
@@ -83,15 +87,84 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
 
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None)
-@given(records=people(), query=queries("people"))
-def test_a_record_counts_as_its_values_say(records: dict[int, Row], query: dict[str, Any]) -> None:
+@given(records=people(), query=queries("people"), left=limits())
+def test_a_record_counts_as_its_values_say(
+    records: dict[int, Row], query: dict[str, Any], left: dict[int, int]
+) -> None:
     """Conditions, groups, sums, histograms, NULL, clipped and unknown values, on records at the edges of pages."""
     plan = planned(query)
     assume(plan is not None)
     assert plan is not None
     columns = TABLES["people"]["columns"]
-    wanted = {slot: vector([row], query, columns, plan.grid_log2) for slot, row in records.items()}
-    check(vectors(plan, memory_of(records)), {slot: v for slot, v in wanted.items() if v}, plan)
+    counted = [slot for slot in records if has_enough_left(query, Fraction(left.get(slot, BUDGET), BUDGET))]
+    wanted = {slot: vector([records[slot]], query, columns, plan.grid_log2) for slot in counted}
+    check(vectors(plan, memory_of(records, limits=left)), {slot: v for slot, v in wanted.items() if v}, plan)
+
+
+def precisions(count: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A precision for each of so many items, and now and then a clip for each."""
+    sigmas = st.lists(st.sampled_from([0.1, 1, 5, 30.0, 1 / 3, 2.0**-20 + 1, 700]), min_size=count, max_size=count)
+    weights = st.lists(st.sampled_from([1, 3, 0.25, 1e-3]), min_size=count, max_size=count)
+    clips = st.lists(st.sampled_from([0.3, 1.0, 2.5, 400.0]), min_size=count, max_size=count)
+    noise = st.one_of(
+        sigmas.map(lambda numbers: {"sigma": numbers}),
+        sigmas.map(lambda numbers: {"half_width": numbers, "confidence": 0.9}),
+        weights.map(lambda numbers: {"share": 0.05, "weights": numbers}),
+    )
+    return st.fixed_dictionaries(
+        {"noise": noise, "per_individual": st.none() | clips.map(lambda each: {"l2_clip": each})}
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), records=people(), table=st.sampled_from(["people", "visits"]))
+def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: dict[int, Row], table: str) -> None:
+    """Truncated toward zero row by row; each item's part of a vector is within its own clip."""
+    query = data.draw(queries(table).filter(lambda each: len(each["select"]) > 1))
+    query |= data.draw(precisions(len(query["select"])))
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    query["per_individual"] = query["per_individual"] or {}
+    sizes = [sigma / plan.sigma_steps for sigma in plan.item_sigmas]
+    columns = TABLES[table]["columns"]
+    events = data.draw(visits(records)) if table == "visits" else []
+    found = vectors(plan, memory_of(records, [events]))
+    for slot, record in records.items():
+        rows = [record] if table == "people" else [row for owner, row in events if owner == slot]
+        own = None if table == "people" else (record, TABLES["people"]["columns"])
+        wanted = vector(rows, query, columns, 0, own, sizes)
+        check_by_item(found.get(slot, (0, {})), wanted, plan)
+
+
+def test_people_counted_once_are_counted_in_steps_of_their_item() -> None:
+    """Beside rows of another sigma, whichever comes first; a row's value of one item is not another's."""
+    both: list[dict[str, Any]] = [{"count": {}}, {"count_individuals": {}}]
+    for select in (both, both[::-1]):
+        query = {"version": 1, "from": "visits", "select": select, "noise": {"sigma": [16, 2]}}
+        plan = planned(query)
+        assert plan is not None
+        visit = {"item": 1, "amount": 1, "cost": 1, "online": True, "at": None}
+        ((_, entries),) = vectors(plan, memory_of({3: PERSON}, [[(3, visit), (3, visit)]])).values()
+        times = [2 if "count" in item else 1 for item in select]
+        assert entries == {0: times[0] * 2**24, 1: times[1] * 2**27}
+
+
+def check_by_item(found: Vector, wanted: dict[int, int], plan: Plan) -> None:
+    """Each item's part is the reference's, or within its clip the reference's scaled into it."""
+    places = np.repeat(plan.layout.places, [item.size for item in plan.items])
+    norm_squared, entries = found
+    assert norm_squared == sum(value**2 for value in entries.values()) <= plan.clip_squared_steps
+    for item in range(len(plan.item_sigmas)):
+        part, exact = (
+            {at: value for at, value in each.items() if places[at % places.size] == item} for each in (entries, wanted)
+        )
+        squared = sum(value**2 for value in exact.values())
+        if not plan.clips_squared or squared <= plan.clips_squared[item]:
+            assert part == exact
+        else:
+            check_scaled((sum(value**2 for value in part.values()), part), exact, plan.clips_squared[item])
 
 
 @pytest.mark.slow
@@ -134,7 +207,7 @@ def test_events_give_the_same_bits_in_every_order_of_upload(
     parts = [part for part in (shuffled[:cut], shuffled[cut:]) if part]
     once = list(contributions(plan, memory_of(records, [events] if events else [])))
     again = list(contributions(plan, memory_of(records, parts)))
-    assert [arrays(block) for block in once] == [arrays(block) for block in again]
+    assert [arrays(as_list(block)) for block in once] == [arrays(as_list(block)) for block in again]
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,6 +239,88 @@ def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
     blocks = list(contributions(plan, memory_of(records, [data.draw(visits(records))])))
     assert blocks
     assert {block.one_norm for block in blocks} == {plan.has_one_norm}
+
+
+SHARE = 1 / 3
+"""Of BUDGET it is between two units: a third of 2^40, by the double, rounded up."""
+ENOUGH = -(-Fraction(SHARE) * BUDGET // 1)
+
+
+def active_plan(**more: Any) -> Plan:
+    """The plan of a query for individuals who have SHARE left."""
+    plan = planned({"version": 1, "select": [{"active": {"share": SHARE}}], "noise": {"sigma": 1.5}} | more)
+    assert plan is not None
+    return plan
+
+
+def released(plan: Plan, memory: DatasetMemory) -> Release:
+    """An answer, with the charges."""
+    return answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
+
+
+def counts(plan: Plan, release: Release) -> list[int]:
+    """The numbers of an answer without their noise."""
+    numbers: list[int] = (release.values - rounded_gaussian(plan.dimension, plan.sigma_steps, seeded(1))).tolist()
+    return numbers
+
+
+@pytest.mark.parametrize("where", [{}, {"where": {"eq": [{"col": "country"}, "NO"]}}])
+@pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
+def test_an_individual_is_counted_while_its_own_account_has_the_share(where: dict[str, Any], scan_worth: int) -> None:
+    """The unit of equality included, in pages and slots of any other; all who are counted pay, and no other does."""
+    left = {0: ENOUGH, 1: ENOUGH - 1, 65_535: ENOUGH - 1, 65_536: ENOUGH, 65_537: 0, 131_071: BUDGET}
+    memory, plan = memory_of(dict.fromkeys(left, PERSON), limits=left), active_plan(**where)
+    memory.index_categories()
+    assert answered(plan, memory, scan_worth=scan_worth)["slots"] == [0, 65_536, 131_071]
+    release = released(plan, memory)
+    assert counts(plan, release) == [3]
+    assert (release.charged_count, release.left_out_count) == (3, 0)
+    assert release.charged_units == 3 * plan.worst_case_units
+    charged = {slot: units - memory.accounts.room[slot] for slot, units in left.items()}
+    assert charged == {slot: plan.worst_case_units if units >= ENOUGH else 0 for slot, units in left.items()}
+
+
+def test_each_such_query_is_of_the_accounts_as_the_one_before_has_left_them() -> None:
+    """An individual is counted until less than the share is left; nobody is ever left out of it."""
+    plan = active_plan(noise={"share": 0.125})
+    left = {3: BUDGET, 65_536: BUDGET // 2, 70_000: ENOUGH + plan.worst_case_units}
+    memory = memory_of(dict.fromkeys(left, PERSON), limits=left)
+    found = [released(plan, memory) for _ in range(8)]
+    assert [counts(plan, release) for release in found] == [[3], [3], [1], [1], [1], [1], [0], [0]]
+    assert [release.left_out_count for release in found] == [0] * 8
+    assert 0 < memory.accounts.room[3] < ENOUGH
+
+
+def test_groups_show_their_own_exhaustion() -> None:
+    """One group has spent more than another, and one group is empty."""
+    countries = {slot: "NO" if slot < 9 else "SE" for slot in range(20)}
+    records = {slot: PERSON | {"country": country} for slot, country in countries.items()}
+    memory, plan = memory_of(records), active_plan(group_by=["country"])
+    memory.accounts.room[:6] = ENOUGH - 1
+    memory.accounts.room[9] = 0
+    release = released(plan, memory)
+    assert counts(plan, release) == [3, 10, 0]
+    assert (release.charged_count, release.left_out_count) == (13, 0)
+
+
+def test_a_paused_individual_with_budget_is_left_out_of_it() -> None:
+    """It is touched, as by any other query; without the budget it is not even touched."""
+    memory, plan = memory_of(dict.fromkeys((1, 2, 3), PERSON), limits={2: ENOUGH - 1}), active_plan()
+    memory.accounts.paused[[1, 2]] = True
+    release = released(plan, memory)
+    assert counts(plan, release) == [1]
+    assert (release.charged_count, release.left_out_count) == (1, 1)
+
+
+def test_nobody_is_counted_where_all_are_exhausted() -> None:
+    """The answer is noise of the same form, in as many blocks as ever."""
+    memory, plan = memory_of(dict.fromkeys((1, 65_536, 65_537), PERSON)), active_plan(group_by=["member"])
+    before = len(list(contributions(plan, memory)))
+    memory.accounts.room[:] = 0
+    release = released(plan, memory)
+    assert counts(plan, release) == [0, 0]
+    assert (release.charged_count, release.left_out_count) == (0, 0)
+    assert len(release.blocks) == before == 2
 
 
 EVENTS: list[Row] = [
@@ -227,14 +382,7 @@ def test_two_rows_of_value_one_cost_four_times_one_row(item: dict[str, Any], coo
     plan = planned({"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 10}})
     assert plan is not None
     assert vectors(plan, memory) == {3: (4, {coordinate: 2})}
-    release = answer(
-        contributions(plan, memory),
-        memory.accounts,
-        dimension=plan.dimension,
-        sigma_steps=10.0,
-        norm_squared_max=plan.clip_squared_steps,
-        entropy=seeded(1),
-    )
+    release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
     assert release.charged_units == -(-4 * 2**40 // 200)
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes
+from service.arrays import Codes
 from service.engine.inverted import (
     INSERTED_MAX,
     PAIRED_MAX,
@@ -27,7 +27,20 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding, coding_of
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn, Schema
 from tests.engine.blocks import ALWAYS, NEVER, answered
-from tests.engine.worlds import BUDGET, SCHEMA, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits
+from tests.engine.worlds import (
+    BUDGET,
+    SCHEMA,
+    SLOTS,
+    Row,
+    limits,
+    memory_of,
+    people,
+    planned,
+    queries,
+    rows,
+    uploaded,
+    visits,
+)
 
 
 @dataclass(frozen=True)
@@ -55,15 +68,15 @@ def take(step: Step, memory: DatasetMemory) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(records=people(), query=queries("people"), changes=steps(), is_ahead=st.booleans())
+@given(records=people(), query=queries("people"), left=limits(), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
-    records: dict[int, Row], query: dict[str, Any], changes: list[Step], *, is_ahead: bool
+    records: dict[int, Row], query: dict[str, Any], left: dict[int, int], changes: list[Step], *, is_ahead: bool
 ) -> None:
     """After every change: an index that was made before it, ahead or not, and kept, must not miss anybody."""
     plan = planned(query)
     assume(plan is not None)
     assert plan is not None
-    memory = memory_of(records)
+    memory = memory_of(records, limits=left)
     for change in [*changes, Step(0, None)]:
         if is_ahead:
             memory.index_categories()

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import FEW, Touched
+from service.arrays import FEW
+from service.core.renyi_filter import Touched
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS, Counters, pages_of
 from tests.engine.worlds import SCHEMA
@@ -65,10 +66,17 @@ def test_each_slot_counts_the_queries_that_name_it(
     assert counters.left_out.tolist() == [repetitions * named[1][slot] for slot in range(SLOTS)]
     assert counters.charged_of(slice(3, 9)).tolist() == counters.charged[3:9].tolist()
     assert counters.left_out_of(np.array([7, 2])).tolist() == counters.left_out[[7, 2]].tolist()
+    for touched, _ in asked:
+        ever = counters.have_been_left_out(touched) > 0
+        assert ever.tolist() == (counters.left_out[touched.index] > 0).tolist()
+    everybody = stretched(set(range(SLOTS)), set())[0]
     for touched, active in asked:
         counters.take_back(touched, active)
+        ever = counters.have_been_left_out(everybody) > 0
+        assert ever.tolist() == (counters.left_out > 0).tolist()
     assert not counters.charged.any()
     assert not counters.left_out.any()
+    assert not counters.have_been_left_out(everybody).any()
 
 
 def test_a_byte_never_overflows() -> None:
@@ -103,6 +111,7 @@ def test_a_load_replaces_what_was_counted() -> None:
     counters.set(slice(0, 4), np.array([4, 3, 2, 1], dtype=np.uint32), 9)
     assert counters.charged[:6].tolist() == [4, 3, 2, 1, 0, 1]
     assert counters.left_out[:6].tolist() == [9, 9, 9, 9, 0, 0]
+    assert (counters.have_been_left_out(stretched(set(), set())[0])[:6] > 0).tolist() == [True] * 4 + [False] * 2
 
 
 @pytest.mark.parametrize("slots", [{2}, {1, 2}, {0, 7}])
@@ -113,6 +122,8 @@ def test_a_slot_beyond_the_counters_is_refused(slots: set[int]) -> None:
     for query in (listed(slots, set()), listed(set(), slots), stretched({0}, set())):
         with pytest.raises(IndexError):
             counters.count(*query)
+        with pytest.raises(IndexError):
+            counters.have_been_left_out(query[0])
     counters.grow(50)
     assert not counters.charged.any()
     assert not counters.left_out.any()

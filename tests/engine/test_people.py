@@ -49,6 +49,10 @@ def held(memory: DatasetMemory) -> list[Any]:
         np.flatnonzero(memory.people.present).tolist(),
         {name: codes[:size].tobytes() for name, codes in memory.people.columns.items()},
         [
+            [] if rows is None else rows.tolist()
+            for _, rows in memory.people.vectors["sketch"].view().parts(slice(0, size))
+        ],
+        [
             (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
             for number, page in memory.events("visits").pages()
             if page.owners.size

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes
+from service.arrays import Codes
 from service.engine.inverted import Inverted, InvertedPages, Listing
 from service.engine.selection import (
     CodeRange,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.arrays import uniform
+from service.arrays import uniform
 from service.engine.memory import DatasetMemory
 from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import SingleTerm, Spread, Unit, Value, groups_of, stacked, terms_of
@@ -179,6 +179,7 @@ def test_a_matrix_of_another_size_is_refused(size: int) -> None:
     """It would reach into another item's coordinates."""
     plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
     (item,) = plan.items
+    assert isinstance(item, Functionals)
     larger = replace(plan, items=(replace(item, size=size),))
     if size >= 2:
         assert spread_of(larger).most == 2

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ TABLES: dict[str, Any] = {
             "balance": {"type": "real", "lower": -0.7, "upper": 0.1},
             "member": {"type": "boolean"},
             "born": {"type": "date", "lower": "1999-12-30", "upper": "2000-01-02"},
+            "sketch": {"type": "vector", "length": 3, "lower": -4, "upper": 250, "step_log2": -6},
         },
     },
     "visits": {
@@ -63,6 +65,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "balance": [None, -3, -0.7, -0.5, 0, 0.0625, 0.1, 2],
         "member": [None, False, True],
         "born": [None, "1900-02-28", "1999-12-30", "1999-12-31", "2000-01-01", "2000-01-02", "2400-02-29"],
+        "sketch": [None, [0, 0, 0], [-4, 250, 7], [-5, 300, 1], [250, 250, 250]],
     },
     "visits": {
         "item": [None, 0, 1, 2, 998, 999, 1000],
@@ -196,6 +199,66 @@ _ITEMS: dict[str, list[dict[str, Any]]] = {
     + [{"histogram": {"column": name, "values": values}} for name, values in _LISTED["visits"]],
 }
 
+ACTIVE: list[dict[str, Any]] = [{"active": {"share": share}} for share in (0.001, 1 / 3, 0.75, 1)]
+_FEATURES: list[dict[str, Any]] = [
+    {"of": {"mul": [_LEVEL, 0.5]}, "fill": 0},
+    {"of": {"mul": [{"sub": [{"col": "spend"}, 250]}, 0.005]}},
+    {"of": {"col": "balance"}, "fill": -0.25},
+    {"of": {"col": "member"}, "fill": 0},
+    {"one_hot": "country"},
+    {"one_hot": {"bin": {"column": "spend", "edges": [0, 13.5, 500]}}},
+]
+PRODUCTS: list[dict[str, Any]] = [
+    {"moments": {"features": _FEATURES, "intercept": True}},
+    {"moments": {"features": [{"of": {"mul": [{"col": "spend"}, 0.002]}}]}},
+    {
+        "gradient": {
+            "loss": "logistic",
+            "target": {"col": "member"},
+            "features": [*_FEATURES[:3], _FEATURES[4]],
+            "intercept": True,
+            "parameters": [0.7, -3, 1 / 3, 1e-4, 0, 2, -0.5],
+        }
+    },
+    {
+        "gradient": {
+            "loss": "softmax",
+            "target": "country",
+            "features": _FEATURES[:4],
+            "parameters": [[0.1, 2, -70, 0], [0, -0.2, 55, 1], [1, 1, 1, 1e3]],
+        }
+    },
+    {
+        "gradient": {
+            "loss": "softmax",
+            "target": {"bin": {"column": "spend", "width": 200}},
+            "features": _FEATURES[3:],
+            "parameters": [[n - 1, 0.3 * n, 1, -n, 0.5, -1.5] for n in range(3)],
+        }
+    },
+    {
+        "gradient": {
+            "loss": "squared",
+            "target": {"add": [{"col": "balance"}, {"mul": [_LEVEL, 0.1]}]},
+            "features": _FEATURES,
+            "parameters": [0.1, -0.2, 0.3, -0.4, 0.5, 0, 0, -0.1, 0.25],
+            "residual_clip": 0.75,
+        }
+    },
+    {"moments": {"features": [_FEATURES[0], {"vector": "sketch"}, _FEATURES[4]], "intercept": True}},
+    {
+        "gradient": {
+            "loss": "softmax",
+            "target": "country",
+            "features": [{"one_hot": "member"}, {"vector": "sketch"}],
+            "intercept": True,
+            "parameters": [[0.1, 2, -70, 0, 1, 0.25], [0, -0.2, 55, 1, -2, 3], [1, 1, 1, 1e3, 0, 0]],
+        }
+    },
+]
+LEFT = (0, 2**30, 2**30 + 2**27, BUDGET // 3, BUDGET // 3 + 1, BUDGET - 2**38, BUDGET - 1, BUDGET)
+"""Units that are left, on both sides of the shares in ACTIVE."""
+
 Row = dict[str, Any]
 Vector = tuple[int, dict[int, int]]
 """The squared norm, and {coordinate: value}, in grid steps."""
@@ -209,6 +272,11 @@ def rows(table: str) -> st.SearchStrategy[Row]:
 def people() -> st.SearchStrategy[dict[int, Row]]:
     """A record for each of a few slots."""
     return st.dictionaries(st.sampled_from(SLOTS), rows("people"), min_size=1)
+
+
+def limits() -> st.SearchStrategy[dict[int, int]]:
+    """The units of a few slots; the others have BUDGET."""
+    return st.dictionaries(st.sampled_from(SLOTS), st.sampled_from(LEFT))
 
 
 def visits(slots: Iterable[int]) -> st.SearchStrategy[list[tuple[int, Row]]]:
@@ -230,9 +298,12 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
             },
         ),
     }
+    several = st.lists(st.sampled_from(_ITEMS[table]), min_size=1, max_size=3, unique_by=str)
+    alone = st.sampled_from(ACTIVE).map(lambda item: [item])
+    rarely = 7 if table == "people" else None
     return st.builds(
         lambda select, rest: {"version": 1, "from": table, "select": select, "noise": {"sigma": 30.0}} | rest,
-        st.lists(st.sampled_from(_ITEMS[table]), min_size=1, max_size=3, unique_by=str),
+        st.integers(0, 7).flatmap(lambda number: alone if number == rarely else several),
         st.fixed_dictionaries({}, optional=optional),
     )
 
@@ -255,12 +326,19 @@ def uploaded(table: str, slots: Iterable[int], table_rows: Iterable[Row]) -> Row
     return read_rows(body, "application/x-ndjson", SCHEMA.tables[table], budget_units=BUDGET)
 
 
-def memory_of(records: dict[int, Row], events: Iterable[list[tuple[int, Row]]] = ()) -> DatasetMemory:
-    """A dataset with the given records by slot, and the events appended upload by upload."""
+def memory_of(
+    records: dict[int, Row],
+    events: Iterable[list[tuple[int, Row]]] = (),
+    limits: Mapping[int, int] = MappingProxyType({}),
+) -> DatasetMemory:
+    """A dataset with the given records by slot, and the events appended upload by upload.
+
+    The limit of a slot is BUDGET, but for those in `limits`.
+    """
     memory = DatasetMemory(SCHEMA)
     slots = np.array(list(records), dtype=np.int64)
-    limits = np.full(slots.size, BUDGET)
-    memory.add_individuals(slots, uploaded("people", records, records.values()).codes, limits)
+    units = np.array([limits.get(slot, BUDGET) for slot in records], dtype=np.int64)
+    memory.add_individuals(slots, uploaded("people", records, records.values()).codes, units)
     for batch in events:
         codes = uploaded("visits", [slot for slot, _ in batch], [row for _, row in batch]).codes
         memory.add_events("visits", np.array([slot for slot, _ in batch], dtype=np.int64), codes)
@@ -306,9 +384,9 @@ def group_name(key: Any) -> str:
 
 
 def _conditions(table: str) -> st.SearchStrategy[dict[str, Any]]:
-    own = _OWN_NAMES if table == "visits" else []
+    names = sorted(_LITERALS.keys() & VALUES[table].keys()) + (_OWN_NAMES if table == "visits" else [])
     return st.recursive(
-        st.one_of(st.sampled_from([*sorted(VALUES[table]), *own]).flatmap(_leaves), _of_values(table)),
+        st.one_of(st.sampled_from(names).flatmap(_leaves), _of_values(table)),
         lambda inner: st.one_of(
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"and": parts}),
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"or": parts}),

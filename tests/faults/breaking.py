@@ -11,9 +11,9 @@ import orjson
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.failpoints import arm, disarm
+from service.failpoints import POINTS, arm, disarm
 from tests.faults.history import Attempt
-from tests.faults.scenario import QUESTIONS, Stage, open_replica
+from tests.faults.scenario import FRESH, QUESTIONS, Stage, in_turn, open_replica
 
 REFUSALS = {500: "urn:sparing:problem:internal-error", 503: "urn:sparing:problem:unavailable"}
 
@@ -67,16 +67,16 @@ def drilled(point: str, action: str) -> Iterator[None]:
 
 def break_at(stage: Stage, point: str, action: str) -> None:
     """Ask with the drill, look at the refusal, and ask again without it: the key is answered, executed once."""
-    key = f"{action}-{point}"
+    key, question = f"{action}-{point}", in_turn(FRESH, POINTS.index(point), 0, count=1)
     with drilled(point, action), open_replica(stage.database_url) as (_, replica):
         app = create_app(replica, Settings())
-        refused = ask_over_asgi(stage, app, key, "north")
+        refused = ask_over_asgi(stage, app, key, question)
         stored = stage.stored(key)
         if refused is not None and refused.status_code != 200:
             problem = refused.json()
             assert problem["type"] == REFUSALS[refused.status_code]
             assert problem.keys() == {"type", "title", "status", "detail", "request_id"}
-        again = ask_over_asgi(stage, app, key, "north")
+        again = ask_over_asgi(stage, app, key, question)
     assert again is not None
     assert again.status_code == 200
     if stored is not None:

@@ -5,7 +5,7 @@ began after another's answer was seen comes after it), gives every answer that a
 it from the start with the filter's rule gives exactly the charges it holds and every reading that anybody took.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 OK = 200
@@ -56,15 +56,20 @@ class Reply:
 class History:
     """All of one dataset: what was seen outside, and what is held inside.
 
-    `limits` are units by slot; `costs` gives each query's charge in units by touched slot.
+    `limits` are units by slot; `costs` gives each query's charge in units by slot. It touches those of them that have
+    the units of its threshold left. `shortened` has the queries under the clip rule: from the units that an individual
+    has left, which are less than its cost, to those that it pays.
     """
 
+    rule: str = "skip"
     limits: Mapping[int, int]
     costs: Mapping[str, Mapping[int, int]]
     attempts: Sequence[Attempt]
     entries: Sequence[Entry]
     replies: Sequence[Reply]
     readings: Sequence[Reading] = field(default_factory=tuple)
+    thresholds: Mapping[str, int] = field(default_factory=dict)
+    shortened: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
 
 
 def violations(history: History) -> list[str]:
@@ -107,19 +112,35 @@ def _of_answers(history: History) -> Iterator[str]:
 
 
 def _of_charges(history: History) -> Iterator[str]:
-    """Replaying the order: everybody a query touches pays in full if what is left allows it, else nothing."""
+    """Replaying the order: everybody a query touches pays in full if what is left allows it, else nothing.
+
+    Under the clip rule, a property of a query, they pay for the part that fits. Under the drop rule, one of a dataset,
+    nobody pays that was left out before.
+    """
     questions = {attempt.key: attempt.question for attempt in history.attempts}
-    spent = dict.fromkeys(history.limits, 0)
+    spent, gone = dict.fromkeys(history.limits, 0), set[int]()
     for entry in history.entries:
         if entry.made_by not in questions:
             continue
-        costs = history.costs[questions[entry.made_by]]
-        paying = {slot: cost for slot, cost in costs.items() if spent[slot] + cost <= history.limits[slot]}
+        question = questions[entry.made_by]
+        enough = history.thresholds.get(question, 0)
+        left = {slot: limit - spent[slot] for slot, limit in history.limits.items()}
+        costs = {slot: cost for slot, cost in history.costs[question].items() if left[slot] >= enough}
+        part = history.shortened.get(question, _nothing)
+        units = {slot: cost if cost <= left[slot] else part(left[slot]) for slot, cost in costs.items()}
+        paying = {slot: paid for slot, paid in units.items() if paid > 0 and slot not in gone}
+        if history.rule == "drop":
+            gone |= costs.keys() - paying.keys()
         if dict(entry.charged) != paying or entry.left_out != costs.keys() - paying.keys():
             yield f"entry {entry.seq} ({entry.made_by}) does not charge whom the order says"
-        for slot, units in entry.charged.items():
-            spent[slot] += units
+        for slot, charge in entry.charged.items():
+            spent[slot] += charge
     yield from (f"slot {slot} has spent more than its limit" for slot in spent if spent[slot] > history.limits[slot])
+
+
+def _nothing(_left: int) -> int:
+    """The units of an individual that cannot pay in full, where no vector is shortened."""
+    return 0
 
 
 def _of_time(history: History) -> Iterator[str]:

@@ -12,7 +12,7 @@ from service.store.witness.file import FileWitness
 from tests.faults.load import Crowd
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.replicas import Answer, Nursery, Replica, running
-from tests.faults.scenario import NAMES, Stage
+from tests.faults.scenario import FRESH, NAMES, Stage, in_turn
 
 COMMIT_SENT = "commit-sent"  # between COMMIT and its reply no line of ours runs: a proxy stands there
 PLACES = (*POINTS[: POINTS.index("acknowledged")], COMMIT_SENT, *POINTS[POINTS.index("acknowledged") :])
@@ -84,12 +84,12 @@ def kill_one_by_one(stage: Stage, servers: Servers, place: str, kills: int) -> i
 
     The process that follows on a death gives the key its answer before it dies itself.
     """
-    names = [name for name in NAMES if place not in EVALUATION or name != "again"]  # a reused answer is not evaluated
-    names = ["again"] if place in _LONG_WAY else names  # what may be reused has to be looked up under the lock
+    names = FRESH if place in EVALUATION else NAMES  # a reused answer is not evaluated
+    names = ("again",) if place in _LONG_WAY else names  # what may be reused has to be looked up under the lock
     with ExitStack() as stack:
         replica = stack.enter_context(servers.replica(place))
         for number in range(kills):
-            key, question = f"{place}-{number}", names[number % len(names)]
+            key, question = f"{place}-{number}", in_turn(names, PLACES.index(place), number, count=kills)
             seen = stage.ask(replica.url, key, question)
             assert replica.is_dead(30), f"alive after {place}"
             assert replica.await_end() == -signal.SIGKILL

@@ -26,7 +26,9 @@ from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
+from tests.laws.reference import UNIT, clipped_count
 from tests.memory.cache import MemoryWitness
+from tests.rotation import TURN
 from tests.sealed_accounts import spent_in
 
 _PEPPER = Pepper(bytes.fromhex(PEPPER))
@@ -35,27 +37,32 @@ LEDGER_KEY = _PEPPER.ledger_key()
 COLUMNS = {
     "country": {"type": "category", "categories": ["NO", "SE"]},
     "age": {"type": "integer", "lower": 0, "upper": 120},
+    "image": {"type": "vector", "length": 2, "lower": 0, "upper": 255, "step_log2": -8},
     "limit_rho": {"type": "budget"},
 }
 PEOPLE = 24
-UNIT = Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """A count: its JSON, the individuals that it touches, and its sigma."""
+    """A count: its JSON, the individuals that it touches if they have the share of the budget left, and its sigma."""
 
     query: Mapping[str, Any]
     touched: frozenset[int]
     sigma: Fraction
+    share: Fraction = Fraction(0)
 
     def costs(self) -> dict[int, int]:
         """Units by slot: 1 / (2 sigma^2) rho, rounded up."""
         return dict.fromkeys(sorted(self.touched), ceil(1 / (2 * self.sigma**2) / UNIT))
 
+    def part(self, left: int) -> int:
+        """Units that an individual pays under the clip rule that has only so many left."""
+        return clipped_count(left, self.sigma)[1]
 
-def _query(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> QueryRequest:
-    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": reuse}
+
+def _query(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, **more: Any) -> QueryRequest:
+    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": False, **more}
     condition = {} if where is None else {"where": where}
     return QueryRequest(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
 
@@ -68,13 +75,32 @@ def _age(slot: int) -> int:
     return 5 * slot % 100
 
 
+_ACTIVE: Mapping[str, Any] = {
+    "version": 1,
+    "select": [{"active": {"share": 0.5}}],
+    "where": {"eq": [{"col": "country"}, "NO"]},
+    "noise": {"sigma": 8.0},
+}
+# Of a feature for each country an individual has one product that is not zero, and pays as for a count.
 QUESTIONS: Mapping[str, QueryRequest] = {
-    "everybody": _query("4", iter(range(PEOPLE)), None, reuse=False),
-    "north": _query("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, reuse=False),
-    "older": _query("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}, reuse=False),
+    "everybody": _query("4", iter(range(PEOPLE)), None),
+    "north": _query("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}),
+    "older": _query("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}),
+    "shortened": _query("4", iter(range(PEOPLE)), None, rule="clip"),
     "again": _query("4", iter(range(PEOPLE)), None, reuse=True),
+    "shortened north": _query("3", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, rule="clip"),
+    "moments": _query("2.5", iter(range(PEOPLE)), None, select=[{"moments": {"features": [{"one_hot": "country"}]}}]),
+    "active": QueryRequest(
+        query=_ACTIVE, touched=frozenset(filter(_in_norway, range(PEOPLE))), sigma=Fraction(8), share=Fraction(1, 2)
+    ),
 }
 NAMES = tuple(QUESTIONS)
+FRESH = tuple(name for name in NAMES if name != "again")
+
+
+def in_turn(names: Sequence[str], place: int, number: int, *, count: int) -> str:
+    """The question `number` of the `count` at a place: over places and turns each comes at each place."""
+    return names[((place + TURN) * count + number) % len(names)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +109,7 @@ class Stage:
 
     database_url: str = field(repr=False)
     dataset: str
+    rule: str
     limits: Mapping[int, int]
     analyst: Principal
     analyst_key: str
@@ -181,8 +208,11 @@ class Stage:
         finally:
             store.close()
         history = History(
+            rule=self.rule,
             limits=self.limits,
             costs={name: question.costs() for name, question in QUESTIONS.items()},
+            thresholds={name: ceil(max(self.limits.values()) * each.share) for name, each in QUESTIONS.items()},
+            shortened={name: each.part for name, each in QUESTIONS.items() if each.query.get("rule") == "clip"},
             attempts=tuple(self.attempts),
             entries=entries,
             replies=replies,
@@ -216,30 +246,40 @@ class Stage:
 
 @contextmanager
 def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
-    """Twenty-four people; about half of them run out in the course of so many queries.
+    """Twenty-four people under either rule; about half of them run out in the course of so many queries.
 
     The dataset's name was never used before: replicas of other stages share the witness's folder.
     """
-    dataset = f"survey-{uuid4().hex}"
+    name = uuid4()
+    dataset, rule = f"survey-{name.hex}", "drop" if name.int % 2 else "skip"
     rhos = [Fraction(questions, 64) * (1 + slot % 8) / 4 for slot in range(PEOPLE)]
     rows = [
-        f"p{slot},{'NO' if _in_norway(slot) else 'SE'},{_age(slot)},{float(rho)!r}" for slot, rho in enumerate(rhos)
+        {
+            "person_id": f"p{slot}",
+            "country": "NO" if _in_norway(slot) else "SE",
+            "age": _age(slot),
+            "image": None if slot % 5 == 0 else [4 * slot, 64],
+            "limit_rho": float(rho),
+        }
+        for slot, rho in enumerate(rhos)
     ]
     document = {
         "name": dataset,
         "guarantee": {"rho": str(float(max(rhos)))},
         "capacity": 1000,
+        "rule": rule,
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
     }
     with open_replica(database_url) as (_, replica):
         replica.curators.register(Registration.model_validate(document))
-        csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
-        replica.curators.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
+        lines = io.BytesIO(b"\n".join(map(orjson.dumps, rows)))
+        replica.curators.append_rows(dataset, "people", "application/x-ndjson", lines)
         analyst, analyst_key = replica.principals.create(role="analyst", name="ana", dataset=dataset)
         _, curator_key = replica.principals.create(role="curator", name="cur", dataset=dataset)
     stage = Stage(
         database_url=database_url,
         dataset=dataset,
+        rule=rule,
         limits={slot: int(rho / UNIT) for slot, rho in enumerate(rhos)},
         analyst=analyst,
         analyst_key=analyst_key,

@@ -12,14 +12,13 @@ from contextlib import ExitStack
 from service.failpoints import POINTS
 from tests.faults.killing import Servers
 from tests.faults.load import Crowd
-from tests.faults.scenario import NAMES, Stage
+from tests.faults.scenario import FRESH, Stage, in_turn
 
 # After so long Postgres takes the lock away: not much, and yet more than a busy machine makes a healthy process wait.
 IMPATIENT = {"SPARING_IDLE_TRANSACTION_TIMEOUT_MS": "1500"}
 # A start has every dataset witnessed, for which it takes the lock of the dataset's file for a moment.
 # From a process that stands still nothing takes that lock away.
 STARTING_S = 0.5
-_FRESH = [name for name in NAMES if name != "again"]
 
 
 def stop_at(stage: Stage, servers: Servers, place: str, stops: int) -> int:
@@ -28,7 +27,7 @@ def stop_at(stage: Stage, servers: Servers, place: str, stops: int) -> int:
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         awake = stack.enter_context(servers.replica(environment=IMPATIENT))
         for number in range(stops):
-            key, question = f"{place}-{number}", _FRESH[number % len(_FRESH)]
+            key, question = f"{place}-{number}", in_turn(FRESH, POINTS.index(place), number, count=stops)
             drill = {"CHAOS": "1", "CHAOS_AT": f"{place}:stop:1"}
             stopped = stack.enter_context(servers.replica(environment=IMPATIENT | drill))
             time.sleep(STARTING_S)

@@ -21,7 +21,8 @@ from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
-from service.workflows.replica import READY_FOR, Replica
+from service.workflows.readiness import READY_FOR
+from service.workflows.replica import Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, World, build_world
 from tests.faults.messages import RoundTrips

@@ -70,6 +70,52 @@ def test_half_an_answer_must_be_the_beginning_of_the_stored_one() -> None:
         assert len(violations(replace(right, attempts=[seen, *right.attempts]))) == found
 
 
+def test_a_query_for_the_active_charges_those_that_have_the_threshold_left() -> None:
+    """After the third entry the first person has 2 units left and the second 1; nobody else is touched, or left out."""
+    h = history()
+    h = replace(h, costs={**COSTS, "active": {0: 1, 1: 1}}, attempts=[*h.attempts, attempt("f", "active", 8, None)])
+    for threshold, charged in ((1, {0: 1, 1: 1}), (2, {0: 1}), (3, {})):
+        for told in ({0: 1, 1: 1}, {0: 1}, {}):
+            entry = Entry(seq=4, made_by="f", charged=told, left_out=frozenset())
+            found = violations(replace(h, entries=[*h.entries, entry], thresholds={"active": threshold}))
+            assert (found == []) == (told == charged)
+
+
+def test_under_the_drop_rule_nobody_pays_that_was_left_out() -> None:
+    """The second person could pay for a cheaper query after the third entry, and does under skip."""
+    h = history()
+    asked = [*h.attempts, attempt("f", "cheap", 8, None)]
+    costs = {**COSTS, "cheap": {1: 1}}
+    paid, left = (
+        [*h.entries, Entry(seq=4, made_by="f", charged=charged, left_out=left_out)]
+        for charged, left_out in (({1: 1}, frozenset[int]()), ({}, frozenset({1})))
+    )
+    for rule, right, wrong in (("skip", paid, left), ("drop", left, paid)):
+        seen = replace(h, rule=rule, costs=costs, attempts=asked)
+        assert violations(replace(seen, entries=right)) == []
+        assert any("does not charge whom" in each for each in violations(replace(seen, entries=wrong)))
+
+
+def test_under_the_clip_rule_everybody_pays_for_the_part_that_fits() -> None:
+    """The first person has two units left after the third entry and the second one, which pays for no step.
+
+    Under the drop rule neither takes part: both were left out in the third entry.
+    """
+    h = history()
+    seen = replace(
+        h,
+        costs={**COSTS, "short": {0: 5, 1: 5}},
+        attempts=[*h.attempts, attempt("f", "short", 8, None)],
+        shortened={"short": lambda left: left // 2 * 2},
+    )
+    rights: dict[str, dict[int, int]] = {"skip": {0: 2}, "drop": {}}
+    for rule, right in rights.items():
+        for told in ({0: 5, 1: 5}, {0: 5}, {0: 2, 1: 1}, {0: 2}, {0: 1}, {}):
+            entry = Entry(seq=4, made_by="f", charged=told, left_out=frozenset({0, 1} - told.keys()))
+            found = violations(replace(seen, rule=rule, entries=[*h.entries, entry]))
+            assert (found == []) == (told == right)
+
+
 PLANTED = {
     "a gap": lambda h: replace(h, entries=[h.entries[0], h.entries[1], replace(h.entries[2], seq=4)]),
     "executed 2 times": lambda h: replace(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 STRETCHES = {"STRETCH_ENTRIES": "3"}
 ERASED = 3  # in Norway, and not among the older
-ASKED = ("everybody", "north", "older") * 3 + ("everybody",)
+ASKED = ("everybody", "north", "older") + ("shortened", "shortened north", "older") * 2 + ("everybody",)
 KEPT = "SELECT seq FROM ledger JOIN datasets d ON d.id = dataset_id WHERE name = %s AND piece IS NOT NULL ORDER BY 1"
 
 # (place, arrival, the sequence up to which entries are amended then)

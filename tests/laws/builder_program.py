@@ -5,9 +5,10 @@ from functools import reduce
 from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
-from sparing import Condition, Value, col
+from sparing import Condition, Feature, Value, col, feature, one_hot, vector
 from sparing._builder import DatasetQueries, QueryBuilder
 
 Json = dict[str, Any]
@@ -31,6 +32,7 @@ def built(document: Json, dataset: DatasetQueries) -> QueryBuilder:
     steps = steps.clip(bounds["l2_clip"]) if "l2_clip" in bounds else steps
     steps = steps.rows(bounds["rows"]) if "rows" in bounds else steps
     steps = steps if document.get("reuse", True) else steps.fresh()
+    steps = steps.rule(document["rule"]) if "rule" in document else steps
     return steps.noise(**document["noise"])
 
 
@@ -42,15 +44,41 @@ def selecting(steps: QueryBuilder, item: Json) -> QueryBuilder:
             return steps.count()
         case "count_individuals":
             return steps.count_individuals()
+        case "active":
+            return steps.active(body["share"])
         case "sum":
             return steps.sum(value(body["of"]) if "of" in body else body["column"])
         case "histogram":
             return steps.histogram(body["column"], values=map(literal, body["values"]) if "values" in body else None)
+        case "moments":
+            return steps.moments(features(body), intercept=body.get("intercept", False))
+        case "gradient":
+            target = body["target"]
+            return steps.gradient(
+                body["loss"],
+                target=target if isinstance(target, str) else group(target) if "bin" in target else value(target),
+                features=features(body),
+                parameters=np.array(body["parameters"], dtype=object),
+                intercept=body.get("intercept", False),
+                residual_clip=body.get("residual_clip"),
+            )
     if "matrix" in body:
         matrix, values = sparse(body["matrix"])
         return steps.linear(body["column"], matrix, values=values)
     weights = body["weights"]
     return steps.linear(body["column"], [*map(weighed, weights)] if isinstance(weights, list) else weighed(weights))
+
+
+def features(model: Json) -> list[Feature]:
+    """Those of moments or a gradient."""
+    return [
+        vector(each["vector"])
+        if "vector" in each
+        else one_hot(group(each["one_hot"]))
+        if "one_hot" in each
+        else feature(value(each["of"]), each.get("fill"))
+        for each in model["features"]
+    ]
 
 
 def sparse(rows: Json) -> tuple[csr_array, list[Any]]:

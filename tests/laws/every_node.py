@@ -260,13 +260,22 @@ def documents(draw: st.DrawFn, leaf: Leaf | None = None) -> Json:
 
 
 @cache
+def _selects(table: str) -> st.SearchStrategy[list[Json]]:
+    """Several items, or of individuals now and then those that are active, who are selected alone."""
+    several = st.lists(items(table), min_size=1, max_size=3, unique_by=repr)
+    alone = st.sampled_from([0.5, 0.75, 1, 0.7500000000000001]).map(lambda share: [{"active": {"share": share}}])
+    rarely = 9 if table == "people" else None
+    return st.integers(0, 9).flatmap(lambda number: alone if number == rarely else several)
+
+
+@cache
 def _documents(table: str, leaf: Leaf | None) -> st.SearchStrategy[Json]:
     clips = [{}, {"l2_clip": 0.5}, {"l2_clip": 2.5}, {"l2_clip": 40}, {"l2_clip": 1e6}]
     rows: list[Json] = [{}, {}, *({"rows": rows} for rows in (1, 2, 3, 9))] if table == "visits" else [{}]
     bounds = st.builds(lambda clip, rows: clip | rows or None, st.sampled_from(clips), st.sampled_from(rows))
     parts = {
         "from": st.sampled_from([table, None] if table == "people" else [table]),
-        "select": st.lists(items(table), min_size=1, max_size=3, unique_by=repr),
+        "select": _selects(table),
         "where": st.none() | conditions(table) if leaf is None else _with(_leaf(*leaf, table), conditions(table)),
         "group_by": st.lists(keys(table), unique_by=column_of, max_size=2),
         "per_individual": st.none() | bounds,

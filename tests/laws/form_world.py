@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
-from service.core.release import Contributions
+from service.core.release import Block
 from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.model.analyst_views import StoredAnswer
@@ -25,6 +25,7 @@ from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
 from tests.contracts.stores import dataset
+from tests.core.contributions import sparse
 from tests.core.injected import seeded
 from tests.laws.forms import Form, as_they_come
 from tests.laws.node_world import CAPACITY, SCHEMA, codes_of, crowd
@@ -123,9 +124,9 @@ class ReformedState(DatasetState):
 
     form: Form = staticmethod(as_they_come)
 
-    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+    def contributions(self, plan: Plan) -> Iterator[Block]:
         """The same individuals, vectors and norms."""
-        return self.form(super().contributions(plan))
+        return self.form(map(sparse, super().contributions(plan)))
 
 
 def ask(state: DatasetState, plans: Sequence[Plan], head: Head, *, words: int = 3) -> Asked:

@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Touched, first, is_uniform, uniform
+from service.arrays import first, is_uniform, uniform
 from service.core.release import Contributions
+from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS
 from tests.core.contributions import as_list
 

@@ -14,6 +14,7 @@ from tests.laws.fraction_values import (
     Near,
     Row,
     bounds,
+    decimal,
     domain,
     nearest,
     place_of,
@@ -25,6 +26,8 @@ Steps = tuple[int, int]
 """The lowest and the highest number of grid steps that the page allows: mostly one number."""
 
 DAY_S, HOUR_S = 86_400, 3600
+SHARE_LEFT = "(share left)"
+"""In the row of an individual, the part of the dataset's budget that it has left; no column has such a name."""
 
 
 class FractionEvaluator(FractionValues):
@@ -66,14 +69,17 @@ class FractionEvaluator(FractionValues):
         return list(dict.fromkeys(self.calendar(body["by"], day, 0) for day in range(first, last + 1)))
 
     def edges(self, cut: dict[str, Any], column: dict[str, Any]) -> list[Fraction]:
-        """As given, or the multiples of a width from the one at or below the lower bound to the first above all."""
+        """As given, or the multiples of a width from the one at or below the lower bound to the first not below all."""
         low, high = bounds(column)
-        if "width" in cut:
-            width = Fraction(cut["width"])
-            return [number * width for number in range(floor(low / width), ceil(high / width) + 1)]
+        edges = cut["edges"] if "edges" in cut else self.multiples(decimal(cut["width"]), column)
         if column["type"] == "real":
-            return [self.real(edge, max(abs(low), abs(high))) for edge in cut["edges"]]
-        return [point(edge, column["type"]) if isinstance(edge, str) else Fraction(edge) for edge in cut["edges"]]
+            return [self.real(float(edge), max(abs(low), abs(high))) for edge in edges]
+        return [point(edge, column["type"]) if isinstance(edge, str) else Fraction(edge) for edge in edges]
+
+    def multiples(self, width: Fraction, column: dict[str, Any]) -> list[Fraction]:
+        """Of a width, from bound to bound, all of them decimals."""
+        low, high = (decimal(column[end]) / width for end in ("lower", "upper"))
+        return [number * width for number in range(floor(low), ceil(high) + 1)]
 
     def part(self, key: Any, row: Row) -> int | None:
         """The place of a row's group among those of a key, or None if it is in none."""
@@ -185,6 +191,9 @@ class FractionEvaluator(FractionValues):
         if kind in {"count", "count_individuals"}:
             yield 0, Near(Fraction(1))
             return
+        if kind == "active":
+            yield from [(0, Near(Fraction(1)))] if self.is_active(row, Fraction(body["share"])) else []
+            return
         value = self.value(body["of"], row) if "of" in body else row[body["column"]]
         if value is None:
             return
@@ -196,6 +205,11 @@ class FractionEvaluator(FractionValues):
             yield place_of(value, self.columns[body["column"]]), Near(Fraction(1))
         else:
             yield from enumerate(self.weight(weights, value, body["column"]) for weights in functionals(item))
+
+    def is_active(self, row: Row, share: Fraction) -> bool:
+        """Whether an individual has at least a share of the dataset's budget left."""
+        left: Near = row[SHARE_LEFT]
+        return left.value >= share
 
     def weight(self, functional: Functional, value: Any, name: str) -> Near:
         """Of a value: whole weights are exact, others in steps of which the largest has more than 2^51."""

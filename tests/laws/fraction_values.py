@@ -2,8 +2,9 @@
 
 Nothing of the service is imported: no codes, predicates or plans. Calculated reals have steps of their own: where a
 number has to be rounded to them (a product of two long reals, a literal between two steps), it says how far `off` the
-service's may be, and a comparison that this decides raises Unsure. Rules are methods, so that a test can plant a
-mistake in each.
+service's may be, and a comparison that this decides raises Unsure. So does one of sides that are not equal and so near
+that the service may take them for equal: `blur` bounds that. Rules are methods, so that a test can plant a mistake in
+each.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,6 +68,11 @@ def power_above(number: Fraction) -> Fraction:
     while power < number:
         power *= 2
     return power
+
+
+def decimal(number: float | Fraction) -> Fraction:
+    """The shortest decimal that a number is written as."""
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
 def real_step(largest: Fraction) -> Fraction:
@@ -158,7 +164,7 @@ class FractionValues:
 
     def extent(self, node: Any) -> Extent:
         """The bounds of a number, date or time."""
-        if not isinstance(node, dict):
+        if not isinstance(node, dict):  # held as a double
             number = Fraction(node)
             return Extent(number, number, Fraction(1, number.denominator), number.denominator == 1)
         ((kind, body),) = node.items()
@@ -171,8 +177,11 @@ class FractionValues:
             low = ZERO if first.low <= 0 <= first.high else min(abs(first.low), abs(first.high))
             return first._replace(low=low, high=first.largest)
         if kind == "clip":
-            low, high = (min(max(end, Fraction(body[1])), Fraction(body[2])) for end in first[:2])
-            return first._replace(low=low, high=high)
+            low, high = (min(max(end, decimal(body[1])), decimal(body[2])) for end in first[:2])
+            clipped = first._replace(low=low, high=high)
+            is_held = all(end % first.step == 0 for end in (low, high))
+            finer = power_above(max(first.largest, clipped.largest)) / 2**51
+            return clipped if is_held else clipped._replace(step=min(first.step, finer))
         second = self.extent(body[1])
         corners = [self.calculated(kind, x, y) for x in first[:2] for y in second[:2]]
         a, b = self.factors(first, second)
@@ -193,7 +202,7 @@ class FractionValues:
     def value(self, node: Any, row: Row) -> Any:
         """A value of the row: NULL if there is a NULL in it."""
         if not isinstance(node, dict):
-            return Near(Fraction(node))
+            return Near(decimal(node), abs(decimal(node) - Fraction(node)))
         ((kind, body),) = node.items()
         if kind == "col":
             return row[body]
@@ -203,7 +212,7 @@ class FractionValues:
         if kind == "abs":
             return Near(abs(parts[0].value), parts[0].off)
         if kind == "clip":
-            off = sum((lost(end, self.extent(body[0]).step) for end in parts[1:]), parts[0].off)
+            off = sum((lost(Near(end.value), self.extent(node).step) for end in parts[1:]), parts[0].off)
             return Near(min(max(parts[0].value, parts[1].value), parts[2].value), off)
         left, right = parts
         return Near(self.calculated(kind, left.value, right.value), self.off(kind, body, left, right))
@@ -226,6 +235,24 @@ class FractionValues:
         step = self.common(one, other)
         return left.off + right.off + lost(left, step) + lost(right, step)
 
+    def blur(self, node: Any) -> Fraction:
+        """How far a value of the decimals that rows and literals are written as may be from the calculated one."""
+        if not isinstance(node, dict):
+            return abs(decimal(node) - Fraction(node))
+        ((kind, body),) = node.items()
+        if kind == "col":
+            extent = self.extent(node)
+            return ZERO if extent.is_whole else extent.step
+        if kind in {"abs", "clip"}:
+            return self.blur(body if kind == "abs" else body[0]) + (self.extent(node).step if kind == "clip" else ZERO)
+        one, other = map(self.extent, body)
+        steps = self.factors(one, other) if kind == "mul" else [self.common(one, other)] * 2
+        a, b = (
+            self.blur(part) + (step if step > extent.step else ZERO)
+            for part, extent, step in zip(body, (one, other), steps, strict=True)
+        )
+        return one.largest * b + other.largest * a + a * b if kind == "mul" else a + b
+
     # Conditions
 
     def truth(self, condition: dict[str, Any], row: Row) -> bool | None:
@@ -238,16 +265,19 @@ class FractionValues:
         if kind == "is_null":
             return self.value(body, row) is None
         value = self.value(body[0], row)
+        blur = self.blurred(body[0])
         if kind == "in":
-            return self.either([self.compared("eq", value, self.literal(each, body[0])) for each in body[1]])
+            return self.either([self.compared("eq", value, self.literal(each, body[0]), blur) for each in body[1]])
         if kind == "between":
-            return self.between(value, *(self.literal(each, body[0]) for each in body[1:]))
+            low, high = (self.literal(each, body[0]) for each in body[1:])
+            return self.between(value, low, high, blur)
         if not isinstance(body[1], dict):
-            return self.compared(kind, value, self.literal(body[1], body[0]))
+            return self.compared(kind, value, self.literal(body[1], body[0]), blur)
         other = self.value(body[1], row)
         if isinstance(value, Near) and isinstance(other, Near):
             value = value._replace(off=self.off("sub", body, value, other))
-        return self.compared(kind, value, other)
+            blur = self.blur({"sub": body})
+        return self.compared(kind, value, other, blur)
 
     def negated(self, inner: bool | None) -> bool | None:
         """NOT."""
@@ -261,9 +291,14 @@ class FractionValues:
         """IN."""
         return self.joined(parts, decisive=True)
 
-    def between(self, value: Any, low: Any, high: Any) -> bool | None:
+    def between(self, value: Any, low: Any, high: Any, blur: Fraction) -> bool | None:
         """BETWEEN, both ends included."""
-        return self.joined([self.compared("ge", value, low), self.compared("le", value, high)], decisive=False)
+        ends = [self.compared("ge", value, low, blur), self.compared("le", value, high, blur)]
+        return self.joined(ends, decisive=False)
+
+    def blurred(self, node: Any) -> Fraction:
+        """The blur beside a literal: a column's own literals are rounded as its rows were."""
+        return ZERO if "col" in node else self.blur(node)
 
     def literal(self, literal: Any, node: dict[str, Any]) -> Any:
         """A literal of the type of the value beside it."""
@@ -273,19 +308,17 @@ class FractionValues:
         if isinstance(literal, str):
             return Near(point(literal, column["type"]))
         extent = self.extent(node)
-        if extent.is_whole:
-            return Near(Fraction(literal))
-        if "col" in node:
+        if "col" in node and not extent.is_whole:
             return Near(self.real(literal, extent.largest))
-        return Near(Fraction(literal), lost(Near(Fraction(literal)), extent.step))
+        return Near(decimal(literal))
 
-    def compared(self, kind: str, left: Any, right: Any) -> bool | None:
-        """Unknown if one of them is NULL."""
+    def compared(self, kind: str, left: Any, right: Any, blur: Fraction) -> bool | None:
+        """Unknown if one of them is NULL; `blur` is how far from each other equal numbers may be calculated."""
         if left is None or right is None:
             return None
         if not isinstance(left, Near):
             return COMPARISONS[kind](0 if left == right else 1)
         apart, off = left.value - right.value, left.off + right.off
-        if off and abs(apart) <= off:
+        if off + abs(apart) and abs(apart) <= off + 2 * blur:
             raise Unsure
         return COMPARISONS[kind]((apart > 0) - (apart < 0))

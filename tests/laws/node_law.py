@@ -20,9 +20,9 @@ from sparing import Client
 from sparing._builder import DatasetQueries
 from tests.core.contributions import as_list, refuse_unsound
 from tests.laws.builder_program import built
-from tests.laws.fraction_evaluator import FractionEvaluator, Steps
-from tests.laws.fraction_values import Row
-from tests.laws.node_world import BUDGET_UNITS, CAPACITY, SCHEMA, TABLES, crowd, memory_of_crowd
+from tests.laws.fraction_evaluator import SHARE_LEFT, FractionEvaluator, Steps
+from tests.laws.fraction_values import Near, Row
+from tests.laws.node_world import BUDGET_UNITS, CAPACITY, LEFT, SCHEMA, TABLES, crowd, memory_of_crowd
 
 Json = dict[str, Any]
 Vector = dict[int, int]
@@ -108,7 +108,8 @@ def stored(evaluator: Evaluator, table: str) -> list[tuple[int, list[Row]]]:
     """The rows of each individual in a table, those of events with the individual's own columns."""
     reference = evaluator({"from": table}, TABLES)
     if table == "people":
-        return [(slot, [reference.stored(record)]) for slot, (record, _) in crowd().items()]
+        left = {slot: {SHARE_LEFT: Near(Fraction(units, BUDGET_UNITS))} for slot, units in LEFT.items()}
+        return [(slot, [reference.stored(record) | left[slot]]) for slot, (record, _) in crowd().items()]
     own = {slot: reference.stored(record, "people.") for slot, (record, _) in crowd().items()}
     return [(slot, [reference.stored(visit) | own[slot] for visit in visits]) for slot, (_, visits) in crowd().items()]
 

@@ -94,7 +94,7 @@ CUTS: dict[str, list[Json]] = {
     "age": [{"edges": [0, 18, 65]}, {"edges": [17.5, 40, 120]}, {"width": 17}, {"width": 2.5}],
     "level": [{"edges": [-2, 0, 0.5, 3]}, {"width": 2}],
     "spend": [{"edges": [0.1, 0.3, 100]}, {"edges": [0, 500]}, {"width": 0.5}, {"width": 100}],
-    "balance": [{"edges": [-0.7, -0.1, 0.05, 0.1]}, {"width": 0.25}],
+    "balance": [{"edges": [-0.7, -0.1, 0.05, 0.1]}, {"width": 0.25}, {"width": 0.05}],
     "joined": [{"edges": ["2019-12-30", "2020-02-29", "2021-01-10"]}],
     "seen": [{"edges": ["2026-10-24T23:59:59+00:00", "2026-10-25T13:00:00+02:00", "2026-10-26T00:00:00"]}],
     "amount": [{"edges": [-3, -1, 3]}],
@@ -113,6 +113,8 @@ COLUMNS: dict[str, Json] = {
 SCHEMA = Schema.model_validate(TABLES)
 CAPACITY, BUDGET_UNITS = 2**20, 2**40
 SLOTS = (*range(14), 65_535, 65_536)  # both sides of the edge of a page
+LEFT = {slot: (slot * 3 % 5) * 2**38 for slot in SLOTS}
+"""Units that the individuals have left: in quarters of the budget."""
 Crowd = dict[int, tuple[Json, list[Json]]]
 """A record and its visits, as uploaded, by slot."""
 
@@ -133,8 +135,8 @@ def _row(random_: random.Random, table: str) -> Json:
 def memory_of_crowd() -> DatasetMemory:
     """The crowd, uploaded."""
     memory, people = DatasetMemory(SCHEMA), crowd()
-    slots = np.array(list(people), dtype=np.int64)
-    memory.add_individuals(slots, codes_of("people", [row for row, _ in people.values()]), np.full(slots.size, 2**40))
+    slots, limits = (np.array(list(each), dtype=np.int64) for each in (people, (LEFT[slot] for slot in people)))
+    memory.add_individuals(slots, codes_of("people", [row for row, _ in people.values()]), limits)
     owners = [slot for slot, (_, visits) in people.items() for _ in visits]
     visits = [row for _, rows in people.values() for row in rows]
     memory.add_events("visits", np.array(owners, dtype=np.int64), codes_of("visits", visits))

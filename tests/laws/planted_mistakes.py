@@ -9,9 +9,9 @@ import numpy as np
 
 from service.engine import sparse_vectors
 from service.query.conditions import conjunction
-from sparing import Value
+from sparing import Value, active
 from tests.laws.fraction_evaluator import FractionEvaluator
-from tests.laws.fraction_values import Near
+from tests.laws.fraction_values import Near, bounds
 
 Plant = dict[str, Callable[..., Any]]
 HALF = Fraction(1, 2)
@@ -19,8 +19,8 @@ HALF = Fraction(1, 2)
 
 def _ends(first: str, last: str) -> Plant:
     return {
-        "between": lambda self, value, low, high: self.joined(
-            [self.compared(first, value, low), self.compared(last, value, high)], decisive=False
+        "between": lambda self, value, low, high, blur: self.joined(
+            [self.compared(first, value, low, blur), self.compared(last, value, high, blur)], decisive=False
         )
     }
 
@@ -52,8 +52,8 @@ IN_THE_REFERENCE: dict[str, Plant] = {
         )
     },
     "a NULL is unequal": {
-        "compared": lambda self, kind, left, right: (
-            kind == "ne" if left is None or right is None else RIGHT.compared(self, kind, left, right)
+        "compared": lambda self, kind, left, right, blur: (
+            kind == "ne" if left is None or right is None else RIGHT.compared(self, kind, left, right, blur)
         )
     },
     "a NULL is zero in arithmetic": {"without": lambda self, parts: Near(Fraction(0))},
@@ -80,6 +80,11 @@ IN_THE_REFERENCE: dict[str, Plant] = {
             (place for place, (low, high) in enumerate(intervals) if low <= value <= high), None
         )
     },
+    "bounds of bins are as they are stored": {
+        "multiples": lambda self, width, column: RIGHT.multiples(
+            self, width, dict(zip(("lower", "upper"), bounds(column), strict=True))
+        )
+    },
     "weeks begin on Sunday": _calendar("week", lambda self, days: RIGHT.calendar(self, "week", days + 1, 0)),
     "weekdays begin on Sunday": _calendar(
         "weekday", lambda self, days: RIGHT.calendar(self, "weekday", days, 0) % 7 + 1
@@ -101,6 +106,9 @@ IN_THE_REFERENCE: dict[str, Plant] = {
             RIGHT.weight(self, functional, value, name).value or (*functional.weights, Fraction(0))[0]
         )
     },
+    "an individual with exactly the share left is not active": {
+        "is_active": lambda self, row, share: RIGHT.is_active(self, row, share + Fraction(1, 2**60))
+    },
     "the rows of an individual do not add up in the natural bound": {
         "natural_squared": lambda self: sum(map(self.longest_squared, self.document["select"]), Fraction(0))
     },
@@ -120,6 +128,7 @@ IN_THE_ENGINE: dict[str, tuple[str, Any]] = {
     "or is and": ("service.query.conditions.disjunction", conjunction),
     "halves are rounded down": ("service.engine.terms.Value.values", _halves_down),
     "an individual counts with every row": ("service.engine.evaluate._counted_once", lambda query, entries: entries),
+    "everybody is active": ("service.engine.evaluate._only", lambda blocks, chosen: blocks),
     "every row counts": ("service.engine.prepared.PreparedPlan.first_rows", lambda query, table, rows: rows),
     "nothing is clipped": (
         "service.engine.sparse_vectors.clipped",
@@ -130,6 +139,10 @@ IN_THE_BUILDER: dict[str, tuple[str, Any]] = {
     "a difference from a literal is turned round": (
         "sparing._expressions.Value.__rsub__",
         lambda value, other: Value({"sub": [value.json, other]}),
+    ),
+    "the active are counted by their part of the budget": (
+        "sparing._builder.active",
+        lambda share, active=active: active(share=share / 2),
     ),
     "between turns its ends round": (
         "sparing._expressions.Value.between",

@@ -2,9 +2,34 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor, isqrt
+from typing import Any
 
 UNIT = Fraction(1, 2**40)
+SHARES = (0.55, 0.6, 0.8, 1.0)
+"""Of the budget that is left to the active, by the number of a query; a count at the least sigma costs half of it."""
+
+
+SQUARES: dict[str, Any] = {"moments": {"features": [{"of": {"col": "age"}}]}}
+"""The square of each individual's age, a moment of one feature."""
+
+
+def frequent(area: int) -> dict[str, Any]:
+    """The condition of at least one own visit to an area."""
+    visits = {"from": "visits", "where": {"eq": [{"col": "area"}, area]}, "count": {}, "clip": [0, 3]}
+    return {"ge": [{"own": visits}, 1]}
+
+
+def clipped_count(left: int, sigma: Fraction) -> tuple[int, int]:
+    """Algorithm 3 for one individual in a count under the clip rule: (steps that are added, units that they cost).
+
+    The whole individual or, where that costs more than the units `left`, the most whole steps that do not. It is 2^s
+    steps long, for the largest s of 19 to 30 at which sigma is at most 2^28 steps.
+    """
+    whole = max(2**bits for bits in range(19, 31) if sigma * 2**bits <= 2**28)
+    sigma_steps = sigma * whole
+    steps = min(whole, isqrt(floor(max(left, 0) * UNIT * 2 * sigma_steps**2)))
+    return steps, ceil(steps**2 / (2 * sigma_steps**2) / UNIT)
 
 
 @dataclass
@@ -17,6 +42,8 @@ class Person:
     spent: int = 0
     present: bool = True
     paused: bool = False
+    has_been_left_out: bool = False
+    is_short: bool = False  # by the last query under the clip rule
 
 
 @dataclass
@@ -24,6 +51,7 @@ class ReferenceDataset:
     """Individuals by key. `ask` answers a query given as {key: {coordinate: integer}}."""
 
     budget: int
+    rule: str = "skip"
     people: dict[str, Person] = field(default_factory=dict)
 
     def join(self, key: str, age: int | None, limit: int | None) -> None:
@@ -36,10 +64,13 @@ class ReferenceDataset:
             known.age, known.areas, known.present = age, [], True
             known.limit = max(known.spent, min(known.limit, wanted))
 
-    def ask(self, vector: "dict[str, dict[int, int]]", sigma: float) -> tuple[dict[str, int], set[str], dict[int, int]]:
-        """Algorithm 2: (charges of the active, keys left out, the sum over the active).
+    def ask(
+        self, vector: "dict[str, dict[int, int]]", sigma: float, *, shortens: bool = False
+    ) -> tuple[dict[str, int], set[str], dict[int, int]]:
+        """Algorithm 2, or the set S_t of Corollary 4.7: (charges of the active, keys left out, the sum of the active).
 
-        Paused individuals are left out too.
+        Paused individuals are left out too; under the drop rule no query touches them. A count of individuals that
+        `shortens` is answered by Algorithm 3, and its sum is in steps.
         """
         charges: dict[str, int] = {}
         left_out: set[str] = set()
@@ -49,21 +80,52 @@ class ReferenceDataset:
             if norm_squared == 0:
                 continue
             charge = ceil(Fraction(norm_squared) / (2 * Fraction(sigma) ** 2) / UNIT)
-            person = self.people[key]
-            if person.paused or person.spent + charge > person.limit:
+            person, added = self.people[key], values
+            if person.paused and self.rule == "drop":
+                continue
+            if shortens:
+                steps, charge = clipped_count(person.limit - person.spent, Fraction(sigma))
+                added = {0: steps}
+            is_out = charge == 0 or person.paused or (person.has_been_left_out and self.rule == "drop")
+            if is_out or person.spent + charge > person.limit:
+                person.has_been_left_out = True
                 left_out.add(key)
                 continue
             person.spent += charge
             charges[key] = charge
-            for coordinate, value in values.items():
+            for coordinate, value in added.items():
                 total[coordinate] = total.get(coordinate, 0) + value
         return charges, left_out, total
 
+    def shorten(self, vector: "dict[str, dict[int, int]]", sigma: float, paid: dict[str, int]) -> None:
+        """Algorithm 3, where `paid` says how much each key paid: refuse what it cannot have been, and spend it."""
+        for key, person in self.people.items():
+            norm_squared = sum(value * value for value in vector.get(key, {}).values())
+            charge = ceil(Fraction(norm_squared) / (2 * Fraction(sigma) ** 2) / UNIT)
+            left, units = person.limit - person.spent, paid.get(key, 0)
+            person.is_short = False
+            if norm_squared == 0 or (person.paused and self.rule == "drop"):
+                assert units == 0
+                continue
+            is_out = person.paused or (person.has_been_left_out and self.rule == "drop")
+            person.is_short = not is_out and charge > left
+            assert units == 0 if is_out else units <= max(left, 0)
+            assert is_out or person.is_short or units == charge
+            person.spent += units
+            person.has_been_left_out |= units == 0
+
     def vectors(self, kind: str, number: int) -> dict[str, dict[int, int]]:
-        """The vectors of one of the machine's three kinds of queries, by key."""
+        """The vectors of one of the machine's seven kinds of queries, by key."""
         present = {key: person for key, person in self.people.items() if person.present}
-        if kind == "older":
+        if kind == "active":
+            enough = Fraction(SHARES[number]) * self.budget
+            return {k: {0: 1} for k, p in present.items() if p.limit - p.spent >= enough}
+        if kind in {"older", "clipped"}:
             return {k: {0: 1} for k, p in present.items() if p.age is not None and p.age >= number}
+        if kind == "frequent":
+            return {k: {0: 1} for k, p in present.items() if p.areas.count(number) > 0}
+        if kind == "squares":
+            return {k: {0: p.age**2} for k, p in present.items() if p.age}
         if kind == "visits":
             return {k: {0: p.areas.count(number)} for k, p in present.items()}
         return {k: {area: p.areas.count(area) for area in set(p.areas)} for k, p in present.items()}

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from io import BytesIO
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import orjson
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from numpy.typing import NDArray
 
+from service.core.charge import LIMIT_UNITS_MAX
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.reconcile import reconcile
@@ -26,6 +29,7 @@ from service.workflows.reads.ledger import promised
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import registration
+from tests.laws.reference import UNIT, clipped_count
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
@@ -49,9 +53,16 @@ class Backup:
 
 @dataclass
 class Truth:
-    """The units truly spent, by key, and the limit that each individual states, the same each time it joins."""
+    """The units truly spent, by key, and the limit that each individual states, the same each time it joins.
+
+    `left_out` are the keys that a query has ever left out, also one that a restore has forgotten. Those whose limit was
+    ever lower than they state, by their own act or since they joined after a burn, are `lowered`: a restore of a copy
+    that knows of neither may let them in again.
+    """
 
     spent: dict[str, int] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+    lowered: set[str] = field(default_factory=set)
     joined: set[str] = field(default_factory=set)
 
     @staticmethod
@@ -59,11 +70,23 @@ class Truth:
         return 2**40 if key == "p0" else 2 * 2**40
 
 
+def price(left: int, sigma: float, query_rule: str) -> int:
+    """Units that a count costs an individual that has only so many left."""
+    units, whole = (clipped_count(each, Fraction(sigma))[1] for each in (left, LIMIT_UNITS_MAX))
+    return units if query_rule == "clip" or units == whole else 0
+
+
+def individual(key: str) -> Principal:
+    """The principal of an individual that reads its account."""
+    return Principal(id=UUID(int=9), role="individual", name=key, dataset=NAME, individual=key, allowance_units=None)
+
+
 class RestoreMachine(RuleBasedStateMachine):
     """One dataset, one witness, and several backups."""
 
-    def __init__(self) -> None:
+    def __init__(self, filter_rule: str = "skip") -> None:
         super().__init__()
+        self.filter_rule = filter_rule
         self.store, self.witness, self.entropy = MemoryStore(), MemoryWitness(), SeededEntropy()
         self.truth = Truth()
         self.keys: dict[int, str] = {}
@@ -89,7 +112,7 @@ class RestoreMachine(RuleBasedStateMachine):
     @initialize()
     def register(self) -> None:
         """One dataset, one analyst, a backup of the empty dataset and one with two individuals."""
-        self.replica.curators.register(Registration.model_validate(registration(NAME)))
+        self.replica.curators.register(Registration.model_validate(registration(NAME, self.filter_rule)))
         self.analyst = self.replica.principals.create(role="analyst", name="ana")[0]
         self.back_up()
         self.join({"p0", "p1"}, 5)
@@ -106,24 +129,41 @@ class RestoreMachine(RuleBasedStateMachine):
         people = self.store.kept[1].people
         self.keys |= {slot: person.key for slot, person in people.items() if person.key in wanted}
         self.truth.joined |= set(wanted)
+        limits = {person.key: person.limit_units for person in people.values()}
+        self.truth.lowered |= {key for key in wanted if limits[key] < Truth.limit(key)}
 
-    @rule(age=st.sampled_from([0, 5]), sigma=st.sampled_from([1.0, 3.0]))
-    def ask(self, age: int, sigma: float) -> None:
-        """Answer a query; its charges count for ever, and none of them is of a paused individual."""
+    @rule(
+        age=st.sampled_from([0, 5]),
+        sigma=st.sampled_from([0.7, 1.0, 3.0]),
+        query_rule=st.sampled_from(["skip", "clip"]),
+    )
+    def ask(self, age: int, sigma: float, query_rule: str = "skip") -> None:
+        """Answer a query; its charges count for ever, and none of them is of a paused individual.
+
+        Under the drop rule none is of an individual that was ever left out, whatever was restored since. Under the clip
+        rule an individual that cannot pay for all pays for the longest vector that it can.
+        """
         self.asked += 1
-        paused = {slot for slot, person in self.store.kept[1].people.items() if person.paused}
-        self.answer(age, sigma)
+        people, before = self.store.kept[1].people, self.spent()
+        paused = {slot for slot, person in people.items() if person.paused}
+        self.answer(age, sigma, query_rule)
         with self.store.transaction(1, lock=False) as transaction:
             (entry,) = transaction.entries(after=transaction.head.seq - 1)
-        charged, charges, _ = entry.decode()
-        for slot, units in zip(charged.tolist(), charges.tolist(), strict=True):
-            key = self.keys[slot]
-            assert slot not in paused
+        charged, charges, left_out = entry.decode()
+        if self.filter_rule == "drop":
+            for_good = self.truth.left_out - self.truth.lowered
+            assert not for_good & {self.keys[slot] for slot in charged.tolist()}
+        paid = dict(zip(charged.tolist(), charges.tolist(), strict=True)) | dict.fromkeys(left_out.tolist(), 0)
+        for slot, units in paid.items():
+            key, left = self.keys[slot], people[slot].limit_units - int(before[slot])
+            is_out = slot in paused or (self.filter_rule == "drop" and units == 0 and key in self.truth.left_out)
+            assert units == (0 if is_out else price(left, sigma, query_rule))
             self.truth.spent[key] = self.truth.spent.get(key, 0) + units
+        self.truth.left_out |= {self.keys[slot] for slot in left_out.tolist()}
 
-    def answer(self, age: int, sigma: float) -> None:
+    def answer(self, age: int, sigma: float, query_rule: str = "skip") -> None:
         """Ask and wait."""
-        query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
+        query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False, "rule": query_rule}
         body = orjson.dumps(query | {"where": {"ge": [{"col": "age"}, age]}})
         self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=30)
 
@@ -135,17 +175,19 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, to=st.sampled_from(["0.5", "0.75", "0"]))
     def lower(self, key: str, to: str = "0.5") -> None:
-        """Lower a limit; a restore may undo that."""
+        """Lower a limit, at most to what is spent; a restore may undo that."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
-            me = self.individual(key)
-            limit = min(Decimal(to), Decimal(self.replica.individuals.budgets(me)[0].budget_rho))
+            me = individual(key)
+            own = self.replica.individuals.budgets(me)[0]
+            limit = max(min(Decimal(to), Decimal(own.budget_rho)), Decimal(own.spent_rho))
             self.replica.individuals.lower_limit(me, NAME, limit_rho=limit)
+            self.truth.lowered.add(key)
 
     @rule(key=KEYS, paused=st.booleans())
     def pause(self, key: str, paused: bool = True) -> None:
         """Pause or resume an individual, possibly repeatedly; a restore may undo either."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
-            me = self.individual(key)
+            me = individual(key)
             before = self.replica.individuals.budgets(me)[0]
             after = (
                 self.replica.individuals.lower_limit(me, NAME, pause=True)
@@ -153,10 +195,6 @@ class RestoreMachine(RuleBasedStateMachine):
                 else self.replica.individuals.resume(me, NAME)
             )
             assert after == replace(before, paused=paused)
-
-    def individual(self, key: str) -> Principal:
-        """The principal of an individual."""
-        return self.replica.principals.create(role="individual", name=key, dataset=NAME, individual=key)[0]
 
     @rule()
     def epoch(self) -> None:
@@ -217,6 +255,7 @@ class RestoreMachine(RuleBasedStateMachine):
         """Check all invariants, in a history written by hand."""
         self.remaining_budgets_are_at_most_the_true_ones()
         self.promises_cover_all_that_may_be_spent()
+        self.everybody_is_told_the_same_totals()
         self.the_ledger_replays()
 
     @invariant()
@@ -244,6 +283,19 @@ class RestoreMachine(RuleBasedStateMachine):
                 found = promised(kept.record, transaction, slot)
                 assert found.limit_units >= max(Truth.limit(key), truth)
                 assert found.spent_units_max(limit_units=limit, spent_units=int(spent[slot])) >= truth
+
+    @invariant()
+    def everybody_is_told_the_same_totals(self) -> None:
+        """Each spent total is one number: by entries, by pages and later entries, to itself and to the curator."""
+        spent, people = self.spent(), self.store.kept[1].people
+        told = {row.key: row.spent_units for row in self.replica.curators.budgets(NAME, cursor=None, limit=100).items}
+        present = {person.key: slot for slot, person in people.items() if person.key is not None}
+        assert told == {key: int(spent[slot]) for key, slot in present.items()}
+        for key, slot in present.items():
+            (own,) = self.replica.individuals.budgets(individual(key))
+            assert Fraction(own.spent_rho) == told[key] * UNIT <= Fraction(own.budget_rho)
+            with self.store.transaction(1, lock=False) as transaction:
+                assert transaction.account_of(slot).spent == told[key]
 
     @invariant()
     def the_ledger_replays(self) -> None:

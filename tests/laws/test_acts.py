@@ -27,6 +27,7 @@ from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.rotation import times
 
 ROWS_MAX = 9
 KEYS = [f"p{n}" for n in range(7)]
@@ -38,6 +39,8 @@ CONDITIONS: list[dict[str, Any]] = [
     {"where": {"and": [{"eq": [{"col": "country"}, "NO"]}, {"eq": [{"col": "age"}, 3]}]}},
     {"from": "visits", "where": {"eq": [{"col": "item"}, 1]}},
     {"from": "visits"},
+    {"rule": "clip"},
+    {"select": [{"active": {"share": 0.9}}]},
 ]
 
 
@@ -242,5 +245,7 @@ def events(state: DatasetState) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.slow
 def test_a_memory_that_follows_holds_what_a_start_would_load() -> None:
-    """Eighty histories of thirty events."""
-    run_state_machine_as_test(ActsMachine, settings=settings(max_examples=80, stateful_step_count=30, deadline=None))
+    """Thirty histories of thirty events in a run, eighty in the soak."""
+    run_state_machine_as_test(
+        ActsMachine, settings=settings(max_examples=times(20, 80), stateful_step_count=30, deadline=None)
+    )

@@ -14,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from service.core.arrays import Touched
-from service.core.release import Contributions, Release, answer
-from service.core.renyi_filter import Accounts
+from service.core.release import Contributions, Release, Terms, answer
+from service.core.renyi_filter import Accounts, Touched
 from service.engine.evaluate import contributions
 from service.engine.pages import Counters
 from service.workflows.model.pieces import joined, pieces_digest, pieces_of
 from service.workflows.writer.batch import measure_of
-from tests.core.contributions import as_list, as_stretch, in_parts
+from tests.core.contributions import as_list, as_stretch, in_parts, sparse
 from tests.core.injected import seeded
 from tests.laws.every_node import documents
 from tests.laws.node_law import answered
@@ -44,15 +43,14 @@ def accounts(size: int, seed: int) -> Accounts:
 
 
 def told(
-    blocks: Iterable[Contributions], *, plan: tuple[int, float, int], size: int, seed: int
+    blocks: Iterable[Contributions], *, plan: tuple[int, float, int], size: int, seed: int, shortens: bool = False
 ) -> tuple[Release, list[Any]]:
     """The release, and everything that is kept of it; `plan` is dimension, sigma in steps and the largest norm."""
     book, counters = accounts(size, seed), Counters()
     counters.grow(size)
     dimension, sigma_steps, largest = plan
-    release = answer(
-        blocks, book, dimension=dimension, sigma_steps=sigma_steps, norm_squared_max=largest, entropy=seeded(seed)
-    )
+    terms = Terms(dimension=dimension, sigma_steps=sigma_steps, norm_squared_max=largest, shortens=shortens)
+    release = answer(blocks, book, terms, entropy=seeded(seed))
     for block in release.blocks:
         counters.count(block.touched, block.active)
     pieces = pieces_of(release.blocks, measure_of(release), amount_max=largest, slots=size, salt=SALT)
@@ -78,20 +76,20 @@ FORMS: Sequence[Form] = (
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(document=documents(), seed=st.integers(0, 2**20))
-def test_every_form_of_a_query_of_any_nodes_is_the_same(document: Json, seed: int) -> None:
+@given(document=documents(), seed=st.integers(0, 2**20), shortens=st.booleans())
+def test_every_form_of_a_query_of_any_nodes_is_the_same(document: Json, seed: int, *, shortens: bool) -> None:
     """As the engine makes the blocks, as lists, as stretches, and cut after every so many individuals."""
     outcome = answered(document)
     assume(outcome is not None)
     assert outcome is not None
     memory, query = memory_of_crowd(), outcome.plan
     plan = query.dimension, query.sigma_steps, query.clip_squared_steps
-    blocks, size = list(contributions(query, memory)), memory.accounts.size
+    blocks, size = list(map(sparse, contributions(query, memory))), memory.accounts.size
 
-    _, expected = told(blocks, plan=plan, size=size, seed=seed)
+    _, expected = told(blocks, plan=plan, size=size, seed=seed, shortens=shortens)
 
     for form in FORMS:
-        assert told(form(blocks), plan=plan, size=size, seed=seed)[1] == expected
+        assert told(form(blocks), plan=plan, size=size, seed=seed, shortens=shortens)[1] == expected
 
 
 @cache
@@ -124,6 +122,21 @@ def test_every_density_is_the_same_in_every_form(density: float, *, one_norm: bo
     assert joined(pieces).touched.tolist() == block.touched.slots().tolist()
     assert joined(pieces).amounts.tolist() == block.norms_squared.tolist()
     assert int(joined(pieces).active.sum()) == release.charged_count
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5, 1.0])
+def test_shortened_vectors_are_the_same_in_every_form(density: float) -> None:
+    """Some can pay for their vectors, some for a part and some for nothing."""
+    block, plan = crowd(density, one_norm=False), (7, 40.5, 2**16 - 1)
+    cuts = ([block], [as_stretch(block)], in_parts(block, 9999), list(map(as_stretch, in_parts(block, 2**15))))
+
+    release, expected = told(cuts[0], plan=plan, size=SLOTS, seed=1, shortens=True)
+
+    assert all(told(cut, plan=plan, size=SLOTS, seed=1, shortens=True)[1] == expected for cut in cuts[1:])
+    (told_of,) = release.blocks
+    assert told_of.asked is not None
+    shorter = told_of.active & (told_of.norms_squared < told_of.asked)
+    assert 0 < int(shorter.sum()) < release.charged_count < told_of.count
 
 
 def test_another_form_of_the_norm_is_seen() -> None:

@@ -1,7 +1,7 @@
 """Two individuals pause, resume and lower their limits around backups, and never pay more than their limits.
 
-A subset of the rules of `tests.laws.test_restore`, so that a hundred short histories reach the case of an individual
-that pauses before a backup, is charged after it, and is paused again by the restore.
+A subset of the rules of `tests.laws.test_restore`, so that some dozens of short histories reach the case of an
+individual that pauses before a backup, is charged after it, and is paused again by the restore.
 """
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from tests.laws.restore_machine import RestoreMachine
+from tests.rotation import times
 
 WHO = st.sampled_from(["p0", "p1"])
 
@@ -73,5 +74,7 @@ class PauseMachine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_no_individual_pays_more_than_its_limit_by_pausing() -> None:
-    """A hundred histories of twenty events."""
-    run_state_machine_as_test(PauseMachine, settings=settings(max_examples=100, stateful_step_count=20, deadline=None))
+    """Histories of twenty events."""
+    run_state_machine_as_test(
+        PauseMachine, settings=settings(max_examples=times(50, 200), stateful_step_count=20, deadline=None)
+    )

@@ -18,6 +18,7 @@ from loadtests.neighbours import (
     NEIGHBOURS,
     PLANTED,
     PLANTED_WORK,
+    SHORTENED,
     Person,
     codes,
     people,
@@ -105,7 +106,7 @@ def test_the_names_of_probes_are_unique_and_known() -> None:
     names = [probe.name for probe in ALL_PROBES]
     assert len(names) == len(set(names))
     assert set(QUICK_PROBES) <= set(names)
-    assert set(ONLY_PROBES) == {pair.name for pair in (HIDDEN_WORK, *CONTROLS)}
+    assert set(ONLY_PROBES) == {pair.name for pair in (*SHORTENED, HIDDEN_WORK, *CONTROLS)}
     assert all(set(probes) <= set(names) for probes in ONLY_PROBES.values())
 
 

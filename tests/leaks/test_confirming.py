@@ -44,7 +44,7 @@ def pause_and_resume(replica: Replica, key: str) -> None:
 ACTS: dict[str, Act] = {
     "paused": pause,
     "resumed": pause_and_resume,
-    "lowered": lower_to("0.01"),
+    "lowered": lower_to("0.06"),
     "erased": erase,
     "joined": join,
 }

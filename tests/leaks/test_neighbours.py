@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from service.workflows.individual import Individuals
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import MyBudget, Principal
-from tests.leaks.worlds import KINDS, World, lived, public_parts, released, slot_of_one
+from tests.leaks.worlds import KINDS, N, World, lived, public_parts, released, slot_of_one
+from tests.rotation import one_of, some_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,19 +33,20 @@ PLACED = [
     for is_last in (True, False)
     if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
 ]
+RULED = [(one, "skip") for one in ONES] + [("p39", "drop")]
+WORLDS = some_of([(*ruled, *placed) for ruled in RULED for placed in PLACED], 3)
 
 
-@lru_cache(maxsize=2 * len(ONES))
-def without(one: str, *, is_last: bool) -> World:
+@lru_cache(maxsize=2 * len(RULED))
+def without(one: str, rule: str, *, is_last: bool) -> World:
     """The world to which all others are compared: the person is not there, or left an empty slot."""
-    return lived(one, "absent" if is_last else "erased", is_last=is_last)
+    return lived(one, "absent" if is_last else "erased", is_last=is_last, rule=rule)
 
 
-@pytest.mark.parametrize(("kind", "is_last"), PLACED)
-@pytest.mark.parametrize("one", ONES)
-def test_one_person_moves_nothing_but_the_values(one: str, kind: str, is_last: bool) -> None:
+@pytest.mark.parametrize(("one", "rule", "kind", "is_last"), WORLDS)
+def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str, is_last: bool) -> None:
     """Status, headers, text and length of every exchange are equal; values differ by that person's own vector alone."""
-    ours, theirs = lived(one, kind, is_last=is_last), without(one, is_last=is_last)
+    ours, theirs = lived(one, kind, is_last=is_last, rule=rule), without(one, rule, is_last=is_last)
     assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     assert [status for status, _, _ in ours.exchanges].count(200) > 40
     slot = slot_of_one(is_last=is_last)
@@ -77,6 +79,30 @@ def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:
     assert any(entry.charged_count > 0 and entry.left_out_count > 0 for entry in whole.entries)
     assert any(entry.charged_count == 0 and entry.left_out_count > 0 for entry in whole.entries)
     assert sum(released(exchange) is not None for exchange in whole.exchanges) >= 13
+
+
+def test_the_active_are_counted_by_accounts_that_differ() -> None:
+    """Some have the share left and some have not, and the one person has it in one world and not in others."""
+    counted = {}
+    for kind in ("present", "left out", "exhausted", "paused"):
+        entries = [entry for entry in lived("p39", kind).entries if b'"active"' in entry.canonical]
+        assert any(0 < entry.charged_count < N - 1 for entry in entries)
+        counted[kind] = [parts_in(entry)[0].get(slot_of_one(is_last=True), 0) > 0 for entry in entries]
+    assert any(counted["present"])
+    assert not any(counted["left out"] + counted["exhausted"] + counted["paused"])
+
+
+def test_some_are_shortened_and_the_one_person_in_some_worlds() -> None:
+    """Under the clip rule others pay for a part of their vectors; the one person pays for a part or for nothing."""
+    outcomes = set()
+    for kind in ("present", "left out", "paused", "absent"):
+        for entry in lived("p39", kind).entries:
+            if b'"rule":"clip"' in entry.canonical:
+                told = entry.quantities()
+                assert told.asked is not None
+                assert any(0 < counted < asked for counted, asked in zip(told.amounts, told.asked, strict=True))
+                outcomes.add(entry.own(slot_of_one(is_last=True)).outcome)
+    assert outcomes == {"shortened", "left_out", "untouched"}
 
 
 # Planted leaks
@@ -125,8 +151,24 @@ def counts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Individuals, "budgets", leaky)
 
 
-@pytest.mark.parametrize("kind", ["present", "joined"])
-@pytest.mark.parametrize("plant", [count_in_a_header, status_by_charges, counts_for_auditors, counts_for_others])
+def refusal_of_the_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a refusal of a query for the active of whom there is an odd number."""
+    real = LedgerEntry.sealed
+
+    def leaky(self: LedgerEntry) -> LedgerEntry:
+        if b'"active"' in self.canonical and self.charged_count % 2:
+            raise RuntimeError("hardly any are active")
+        return real(self)
+
+    monkeypatch.setattr(LedgerEntry, "sealed", leaky)
+
+
+PLANTS = (count_in_a_header, status_by_charges, counts_for_auditors, counts_for_others, refusal_of_the_exhausted)
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind"), [(plant, kind) for n, plant in enumerate(PLANTS) for kind in one_of(["present", "joined"], n)]
+)
 def test_a_planted_leak_is_seen(
     monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], kind: str
 ) -> None:

@@ -33,6 +33,7 @@ from loadtests.worst_data import (
     STANDINGS,
     charged,
     half_below,
+    half_left,
     last_below,
     made,
     on_the_brink,
@@ -185,6 +186,19 @@ def test_one_unit_less_leaves_an_individual_out(memory: DatasetMemory) -> None:
     assert left_out(memory, amounts) - untouched == {int(np.flatnonzero(spent)[-1])}
     half_below(memory, spent)
     assert 0.4 * PEOPLE / 2 < len(left_out(memory, amounts) - untouched) < 0.6 * PEOPLE / 2
+
+
+def test_where_half_is_left_every_vector_is_shortened(memory: DatasetMemory) -> None:
+    """Under the clip rule each pays nearly the half that is left."""
+    ages = Priced(constant="shortened_individual", data="ages", query=summed("gap") | {"rule": "clip"}, sigma=1e3)
+    spent = charges(memory, ages)
+    half_left(memory, spent)
+    work(plan_of(ages, memory.schema, PEOPLE), memory, drawn)
+    paid, touched = charged(memory), spent > 0
+
+    assert touched.sum() == PEOPLE - 1
+    assert (paid <= spent // 2).all()
+    assert (paid[touched] > spent[touched] * 0.49).all()
 
 
 def test_beyond_their_limits_none_can_pay(memory: DatasetMemory) -> None:

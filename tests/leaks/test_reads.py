@@ -33,6 +33,7 @@ from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
 from tests.memory.cache import MemoryWitness
+from tests.rotation import one_of
 
 pytestmark = pytest.mark.slow
 
@@ -184,10 +185,18 @@ def private_columns(notes: list[Note]) -> set[str]:
     return set(found)
 
 
+@pytest.fixture(scope="module")
+def kept() -> dict[str, dict[str, list[Note]]]:
+    """The messages of worlds that were lived."""
+    return {}
+
+
 @pytest.fixture
-def alike(new_database: Callable[[], str]) -> dict[str, list[Note]]:
-    """The messages of the world in which everybody is alike."""
-    return lived(new_database(), ALIKE)
+def alike(new_database: Callable[[], str], kept: dict[str, dict[str, list[Note]]]) -> dict[str, list[Note]]:
+    """The messages of the world in which everybody is alike, lived once."""
+    if ALIKE not in kept:
+        kept[ALIKE] = lived(new_database(), ALIKE)
+    return kept[ALIKE]
 
 
 @pytest.mark.parametrize("world", [world for world in NEIGHBOURS if world != ALIKE])
@@ -257,12 +266,20 @@ def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.workflows.writer.batch.measure_of", measure)
 
 
+PLANTS: Final = {
+    "listing": (whole_listing, {"listing"}),
+    "reuse": (whole_reuse, {"retry", "reuse"}),
+    "ledger": (whole_ledger, {"another's receipts", "audit"}),
+}
+
+
 @pytest.mark.parametrize(
-    ("plant", "leaks"),
-    [(whole_listing, {"listing"}), (whole_reuse, {"retry", "reuse"}), (whole_ledger, {"another's receipts", "audit"})],
-    ids=["listing", "reuse", "ledger"],
+    ("plant", "leaks", "encoding"),
+    [
+        *(pytest.param(*PLANTS[name], "former", id=f"former-{name}") for name in PLANTS),
+        *(pytest.param(*PLANTS[name], "present", id=f"present-{name}") for name in one_of([*PLANTS])),
+    ],
 )
-@pytest.mark.parametrize("encoding", ["present", "former"])
 def test_whole_entries_would_be_seen(
     new_database: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,

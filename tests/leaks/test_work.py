@@ -9,10 +9,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import service
-from service.core.release import Contributions, answer
+from service.core.release import Block, Contributions, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
@@ -22,19 +23,36 @@ from tests.core.injected import seeded
 from tests.engine.worlds import Row, memory_of, planned
 
 ROOT = str(Path(service.__file__).parent)
-HELPERS = (f"{ROOT}/core/arrays.py",)  # views and copies of arrays: well below a microsecond
+HELPERS = (f"{ROOT}/arrays.py",)  # views and copies of arrays: well below a microsecond
 PERSON: Row = {"country": "NO", "area": 1, "level": 1, "spend": 10, "balance": -0.5, "member": True}
 VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True}
 SELECTS: dict[str, list[Any]] = {
     "count": [{"count": {}}],
+    "active": [{"active": {"share": 0.5}}],
     "sum": [{"sum": {"column": "level"}}],
     "stacked": [{"count": {}}, {"sum": {"column": "spend"}}, {"histogram": {"column": "area"}}],
+    "moments": [{"moments": {"features": [{"of": {"col": "level"}}, {"one_hot": "country"}]}}],
+    "gradient": [
+        {
+            "gradient": {
+                "loss": "softmax",
+                "target": "area",
+                "features": [{"of": {"mul": [{"col": "level"}, {"col": "balance"}]}, "fill": 0}],
+                "intercept": True,
+                "parameters": [[n, -1] for n in range(5)],
+            }
+        }
+    ],
     "events": [{"count": {}}],
     "stacked events": [{"count": {}}, {"sum": {"column": "cost"}}, {"histogram": {"column": "item"}}],
 }
 OF_EVENTS = {"events", "stacked events"}
-CLIPS = {"natural": {}, "binding": {"per_individual": {"l2_clip": 0.5}}}
-Evaluate = Callable[[Plan, DatasetMemory], Iterator[Contributions]]
+CLIPS: dict[str, dict[str, Any]] = {
+    "natural": {},
+    "binding": {"per_individual": {"l2_clip": 0.5}},
+    "to what is left": {"rule": "clip"},
+}
+Evaluate = Callable[[Plan, DatasetMemory], Iterator[Block]]
 
 
 def world(selected: int) -> DatasetMemory:
@@ -59,14 +77,7 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
 
     sys.setprofile(note)
     try:
-        release = answer(
-            evaluate(plan, memory),
-            memory.accounts,
-            dimension=plan.dimension,
-            sigma_steps=plan.sigma_steps,
-            norm_squared_max=plan.clip_squared_steps,
-            entropy=seeded(1),
-        )
+        release = answer(evaluate(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
         pieces_of(
             release.blocks,
             measure_of(release),
@@ -109,7 +120,88 @@ def test_it_is_the_same_for_none_for_one_and_for_two(name: str, clip: str, *, by
     assert nobody == one == two
 
 
-def only_where_somebody_is(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
+@pytest.mark.parametrize("by_index", [False, True])
+def test_it_is_the_same_where_none_one_and_two_are_active(*, by_index: bool) -> None:
+    """Every step, whatever the others have left."""
+    plan = compiled("active", "natural", by_index=by_index)
+    memories = [world(9) for _ in range(3)]
+    for memory, active in zip(memories, ([], [0], [0, 35]), strict=True):
+        memory.accounts.set_limits(slice(None), 0)
+        memory.accounts.set_limits(np.array(active, dtype=np.int64), 2**60)
+        steps(plan, memory)
+    nobody, one, two = (steps(plan, memory) for memory in memories)
+    assert len(nobody) > 40
+    assert nobody == one == two
+
+
+def half_of(plan: Plan, slots: list[int]) -> DatasetMemory:
+    """Six people are what is asked for; those at `slots` can pay for half of what they were charged once before."""
+    memory, low = world(9), np.array(slots, dtype=np.int64)
+    steps(plan, memory)
+    charged = memory.accounts.spent
+    memory.accounts.set_spent(slice(None), 0)
+    memory.accounts.set_limits(low, charged[low] // 2)
+    return memory
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+@pytest.mark.parametrize("name", ["count", "stacked", "events"])
+def test_it_is_the_same_where_none_one_and_two_are_shortened(name: str, *, by_index: bool) -> None:
+    """Every step, whatever each has left."""
+    plan = compiled(name, "to what is left", by_index=by_index)
+    found = []
+    for slots in ([], [0], [0, 35]):
+        memory = half_of(plan, slots)
+        found.append(steps(plan, memory))
+        assert all(memory.accounts.spent[slots] > 0)
+    nobody, one, two = found
+    assert len(nobody) > 40
+    assert nobody == one == two
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+@pytest.mark.parametrize("name", ["sum", "stacked events"])
+def test_it_is_the_same_where_nobody_has_anything_left(name: str, *, by_index: bool) -> None:
+    """Every step, where all can pay and where all vectors are shortened to nothing."""
+    plan = compiled(name, "to what is left", by_index=by_index)
+    everybody, nobody = half_of(plan, []), half_of(plan, [])
+    nobody.accounts.set_limits(slice(None), 0)
+    assert steps(plan, everybody) == steps(plan, nobody)
+
+
+def test_a_shortcut_where_nobody_is_shortened_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted leak: only where somebody cannot pay for all is anything shortened."""
+    real = Contributions.shortened
+
+    def only_where_needed(block: Contributions, places: Any, bounds: Any) -> Contributions:
+        return real(block, places, bounds) if places.size else block
+
+    monkeypatch.setattr(Contributions, "shortened", only_where_needed)
+    plan = compiled("count", "to what is left", by_index=False)
+    memories = [half_of(plan, slots) for slots in ([], [0])]
+    nobody, one = (steps(plan, memory) for memory in memories)
+    assert nobody != one
+
+
+def only_the_active(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:
+    """A planted leak: blocks in which nobody has the share left are not looked at."""
+    if memory.accounts.room.max() < (plan.room_units or 0):
+        return iter(())
+    return contributions(plan, memory)
+
+
+def test_a_shortcut_where_nobody_is_active_is_caught() -> None:
+    """The detector sees the steps that are left out."""
+    plan = compiled("active", "natural", by_index=False)
+    memories = [world(1), world(1)]
+    memories[0].accounts.set_limits(slice(None), 0)
+    for memory in memories:
+        steps(plan, memory, only_the_active)
+    nobody, one = (steps(plan, memory, only_the_active) for memory in memories)
+    assert nobody != one
+
+
+def only_where_somebody_is(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:
     """A planted leak: the shortcut for a query that selects nothing."""
     return (block for block in contributions(plan, memory) if block.touched.count > 0)
 

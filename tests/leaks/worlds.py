@@ -6,10 +6,12 @@ same clock. Two worlds of one person differ in nothing else, so whatever differs
 """
 
 import asyncio
+import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +23,7 @@ from service.api.app import HttpOptions, create_app
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
-from tests.factories import SeededEntropy, open_replica, register, upload
+from tests.factories import PEOPLE, VISITS, SeededEntropy, open_replica, register, upload
 from tests.memory.store import MemoryStore
 
 N = 40
@@ -40,10 +42,72 @@ ReplicaExchange = tuple[int, list[tuple[str, str]], bytes]
 
 CLIPPED: dict[str, Any] = {"per_individual": {"l2_clip": ROWS_MAX}}
 """The natural bound, said: none is longer."""
+ACTIVE: list[dict[str, Any]] = [
+    {"select": [{"active": {"share": 0.02}}], "noise": {"sigma": 20.0}},
+    {
+        "select": [{"active": {"share": 0.02}}],
+        "where": {"not": {"eq": [{"col": "country"}, "SE"]}},
+        "group_by": ["country"],
+        "noise": {"share": 0.01},
+    },
+]
+IMAGE: dict[str, Any] = {"type": "vector", "length": 3, "lower": 0, "upper": 255, "step_log2": 0}
+TABLES: dict[str, Any] = {
+    "people": PEOPLE | {"columns": PEOPLE["columns"] | {"image": IMAGE}},  # type: ignore[operator]
+    "visits": VISITS,
+}
+_FEATURES: list[dict[str, Any]] = [{"of": {"mul": [{"col": "age"}, 0.01]}, "fill": 0.5}, {"one_hot": "country"}]
+LEARNING: list[dict[str, Any]] = [
+    {"select": [{"moments": {"features": _FEATURES}}], "noise": {"sigma": 9.0}},
+    {
+        "select": [
+            {
+                "gradient": {
+                    "loss": "squared",
+                    "target": {"mul": [{"col": "spend"}, 0.01]},
+                    "features": _FEATURES,
+                    "intercept": True,
+                    "parameters": [0.25, -1, 0.5, 1, 2],
+                    "residual_clip": 3,
+                }
+            }
+        ],
+        "per_individual": {"l2_clip": 2.0},
+        "noise": {"sigma": 9.0},
+        "rule": "clip",
+    },
+]
+VECTORS: list[dict[str, Any]] = [
+    {
+        "select": [
+            {
+                "gradient": {
+                    "loss": "softmax",
+                    "target": {"col": "country"},
+                    "features": [{"vector": "image"}],
+                    "parameters": [[0.01, -0.02, 0.003], [-0.01, 0.004, 0.02]],
+                }
+            }
+        ],
+        "per_individual": {"l2_clip": 90},
+        "noise": {"sigma": 900.0},
+    },
+    {
+        "where": {
+            "gt": [{"predict": {"features": [{"vector": "image"}], "link": "logistic", "parameters": [1, -2, 1]}}, 0.5]
+        },
+        "noise": {"sigma": 40.0},
+    },
+]
 SESSION: list[dict[str, Any]] = [
     {"noise": {"sigma": 3.0}},
     {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 5.0}},
-    {"select": [{"count": {}}, {"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"sigma": 900.0}},
+    {
+        "select": [{"count": {}}, {"sum": {"column": "spend"}}],
+        "group_by": ["country"],
+        "noise": {"sigma": [9.0, 900.0]},
+    },
+    ACTIVE[0],
     {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}, **CLIPPED},
     {
         "select": [{"count": {}}],
@@ -99,6 +163,18 @@ SESSION: list[dict[str, Any]] = [
         **CLIPPED,
     },
     {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}, **CLIPPED},
+    ACTIVE[1],
+    *LEARNING,
+    *VECTORS,
+    {"select": [{"active": {"share": 0.001}}], "noise": {"sigma": 3.0}},
+    {"noise": {"sigma": 2.0}, "rule": "clip"},
+    {
+        "select": [{"histogram": {"column": "item"}}],
+        "from": "visits",
+        "noise": {"sigma": 9.0},
+        "rule": "clip",
+        **CLIPPED,
+    },
     {"noise": {"half_width": 12.0, "confidence": 0.9}},
     {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 3.0}},
@@ -145,7 +221,7 @@ def erase(replica: Replica, key: str) -> None:
 def join(replica: Replica, key: str) -> None:
     """The person comes, with all rows."""
     row = next(row for row in people() if row[0] == key)
-    upload(replica, "people", [row])
+    upload_people(replica, [row])
     upload(replica, "visits", [visit for visit in visits() if visit[0] == key])
 
 
@@ -166,9 +242,9 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "present": Kind(),
     "absent": Kind(row=lambda _: None),
-    "other value": Kind(row=lambda row: [row[0], "SE" if row[1] == "NO" else "NO", 119, 499.99]),
-    "zero": Kind(row=lambda row: [row[0], row[1], 0, 0]),
-    "blank": Kind(row=lambda row: [row[0], None, None, None]),
+    "other value": Kind(row=lambda row: [row[0], "SE" if row[1] == "NO" else "NO", 119, 499.99, [255, 0, 17]]),
+    "zero": Kind(row=lambda row: [row[0], row[1], 0, 0, [0, 0, 0]]),
+    "blank": Kind(row=lambda row: [row[0], None, None, None, None]),
     "no rows": Kind(visits=0),
     "most rows": Kind(visits=ROWS_MAX),
     "left out": Kind(before=lower_to("0")),
@@ -198,16 +274,24 @@ class World:
 
 def people() -> list[Row]:
     """Forty people, some with gaps."""
-    source = np.random.default_rng(2)
+    source, images = np.random.default_rng(2), np.random.default_rng(4)
     return [
         [
             f"p{n}",
             [None, "NO", "SE", "XX"][int(source.integers(0, 4))],
             None if n % 7 == 0 else int(source.integers(0, 121)),
             round(float(source.uniform(0, 500)), 2),
+            None if n % 5 == 0 else images.integers(0, 256, 3).tolist(),
         ]
         for n in range(N)
     ]
+
+
+def upload_people(replica: Replica, rows: Sequence[Row]) -> None:
+    """People as lines of JSON."""
+    names = ("person_id", "country", "age", "spend", "image")
+    lines = b"\n".join(orjson.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    replica.curators.append_rows("survey", "people", "application/x-ndjson", BytesIO(lines))
 
 
 def visits() -> list[Row]:
@@ -216,14 +300,16 @@ def visits() -> list[Row]:
     return [[f"p{n}", int(source.integers(0, 60))] for n in source.integers(0, N, size=120)]
 
 
-def lived(one: str, kind: str, telemetry: Telemetry = NULL_TELEMETRY, *, is_last: bool = True) -> World:
+def lived(
+    one: str, kind: str, telemetry: Telemetry = NULL_TELEMETRY, *, is_last: bool = True, rule: str = "skip"
+) -> World:
     """Register, upload, let the whole session happen, and look at everything.
 
     A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle.
     """
     store = MemoryStore()
     with open_replica(store, SeededEntropy(9), telemetry=telemetry) as replica:
-        furnish(replica, one, KINDS[kind], is_last=is_last)
+        furnish(replica, one, KINDS[kind], is_last=is_last, rule=rule)
         exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one)))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
@@ -238,14 +324,14 @@ def slot_of_one(*, is_last: bool) -> int:
     return N - 1 if is_last else (N - 1) // 2
 
 
-def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True) -> None:
+def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True, rule: str = "skip") -> None:
     """The dataset with the one person as the kind says."""
-    register(replica, rho=RHO)
+    register(replica, rho=RHO, rule=rule, tables=TABLES)
     present = [row for row in people() if row[0] != one]
     own = kind.row(next(row for row in people() if row[0] == one))
     if own is not None:
         present.insert(slot_of_one(is_last=is_last), own)
-    upload(replica, "people", present)
+    upload_people(replica, present)
     keys = {row[0] for row in present}
     upload(replica, "visits", [visit for visit in visits_of(one, kind.visits) if visit[0] in keys])
     kind.before(replica, one)
@@ -262,16 +348,22 @@ def visits_of(one: str, count: int | None) -> list[Row]:
 # What is said
 
 
-def analyst_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
-    """Every query with its preview, a retry, a misused key, a batch, the listings, and routes of others."""
-    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}]} | query) for query in SESSION]
+def analyst_calls(rule: str = "skip") -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Every query with its preview, a retry, a misused key, a batch, the listings, and routes of others.
+
+    A query that names no rule has this one.
+    """
+    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}], "rule": rule} | query) for query in SESSION]
     for n, body in enumerate(bodies):
         yield "POST", "/v1/datasets/survey/queries", body, {"Idempotency-Key": f"key-{n}"}
         yield "POST", "/v1/datasets/survey/queries/preview", body, {}
     yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
     yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
-    entries = [{"idempotency_key": f"batch-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(bodies)]
-    yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
+    # Those that are not answered by an earlier answer come by themselves: refusals are looked up beside their commit.
+    anew = [body for body, query in zip(bodies, SESSION, strict=True) if query in ACTIVE]
+    for name, asked in (("batch", [body for body in bodies if body not in anew]), ("anew", anew)):
+        entries = [{"idempotency_key": f"{name}-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(asked)]
+        yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
     for path in ("", "/survey", "/survey/budgets", "/survey/acts", "/survey/ledger", "/survey/budgets/summary"):
         yield "GET", f"/v1/datasets{path}", b"", {}
     for path in ("/v1/queries", "/v1/queries?limit=3", "/v1/allowances", "/v1/me/budgets", "/livez", "/readyz", "/no"):
@@ -279,6 +371,27 @@ def analyst_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     for path in ("/sign-in", "/analyst", "/analyst/history", "/analyst/allowance", "/assets/style.css", "/v1/session"):
         yield "GET", path, b"", {}
     yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
+    yield from _hashed_calls()
+
+
+def _hashed_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """A step whose parameters come as an array, the same by their hash, and one by a hash that nobody has sent."""
+    theta = np.array([0.25, -1, 0.5, 1, 2])
+    npz, where = {"Content-Type": "application/x-npz"}, "/v1/datasets/survey/queries"
+    body = BytesIO()
+    np.savez(body, query=orjson.dumps(_step("@theta")).decode(), theta=theta)
+    by_hash = orjson.dumps(_step({"sha256": hashlib.sha256(theta.tobytes()).hexdigest()}))
+    yield "POST", where, by_hash, {"Idempotency-Key": "hashed"}
+    yield "POST", where, body.getvalue(), {"Idempotency-Key": "hashed", **npz}
+    for key in ("hashed", "reused"):
+        yield "POST", where, by_hash, {"Idempotency-Key": key}
+    yield "POST", f"{where}/preview", by_hash, {}
+    yield "POST", where, orjson.dumps(_step({"sha256": "ab" * 32})), {"Idempotency-Key": "unknown"}
+
+
+def _step(parameters: object) -> dict[str, Any]:
+    gradient = LEARNING[1]["select"][0]["gradient"] | {"parameters": parameters}
+    return {"version": 1, **LEARNING[1], "select": [{"gradient": gradient}]}
 
 
 def auditor_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
@@ -303,18 +416,24 @@ def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
 
 
 async def session(
-    replica: Replica, telemetry: Telemetry, *, amid: Callable[[], object], each: Callable[[], object] = lambda: None
+    replica: Replica,
+    telemetry: Telemetry,
+    *,
+    amid: Callable[[], object] = lambda: None,
+    each: Callable[[], object] = lambda: None,
+    roles: Collection[str] = ("analyst", "auditor", "individual"),
+    rule: str = "skip",
 ) -> list[ReplicaExchange]:
     """All the calls of an analyst, an auditor and another individual, over HTTP; `amid` happens after a few.
 
-    `each` is called before and after every exchange.
+    `each` is called before and after every exchange. Only these roles call, and queries have this rule.
     """
     keys = {
         "analyst": replica.principals.create(role="analyst", name="ana", dataset="survey")[1],
         "auditor": replica.principals.create(role="auditor", name="aud", dataset="survey")[1],
         "individual": replica.principals.create(role="individual", name="pia", dataset="survey", individual="p1")[1],
     }
-    asked = [("analyst", call) for call in analyst_calls()]
+    asked = [("analyst", call) for call in analyst_calls(rule)]
     half = len(SESSION)
     said = [
         *asked[:half],
@@ -323,6 +442,7 @@ async def session(
         *(("auditor", call) for call in auditor_calls()),
         *(("individual", call) for call in individual_calls()),
     ]
+    said = [(role, call) for role, call in said if role in roles]
     app = create_app(replica, SETTINGS, HttpOptions(telemetry=telemetry))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     exchanges: list[ReplicaExchange] = []

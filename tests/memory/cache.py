@@ -131,6 +131,10 @@ class MemoryWitness:
         with self._lock:
             return list(self.kept.get(dataset, ()))
 
+    def names(self) -> list[str]:
+        with self._lock:
+            return sorted(self.kept)
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         with self._lock:
             records = self.kept.setdefault(dataset, [])

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.query.columns import coding_of
+from service.query.columns import codings_of
+from service.query.vector_columns import vectors_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import WHOLE, number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
@@ -55,7 +57,7 @@ class MemorySnapshot:
         addresses = {asked.address for asked in self._asked}
         hashes = {asked.query_hash for asked in self._asked}
         return Known(
-            answers={address: answer for address, answer in draft.answers.items() if address in addresses},
+            answers={at: draft.whole(answer) for at, answer in draft.answers.items() if at in addresses},
             reusable={
                 entry.query_hash: entry.public()
                 for entry in draft.entries
@@ -91,13 +93,13 @@ class MemorySnapshot:
         page, place = draft.pages.get(slot // PAGE_SLOTS), slot % PAGE_SLOTS
         totals = PageTotals.zero() if page is None else page.totals
         seq = max(draft.head.checkpoint_seq, 0 if page is None else page.seq)
-        own = [(entry.kind, *entry.own(slot)) for entry in draft.entries[seq:]]
-        outcomes = [outcome for kind, outcome, _ in own if kind == "query"]
+        own = [(entry.kind, entry.own(slot)) for entry in draft.entries[seq:]]
+        outcomes = [part.outcome for kind, part in own if kind == "query"]
         return OwnAccount(
             limit=person.limit_units,
-            spent=int(totals.spent[place]) + sum(units for _, _, units in own),
+            spent=int(totals.spent[place]) + sum(part.units for _, part in own),
             paused=person.paused,
-            queries_charged=int(totals.charged[place]) + outcomes.count("charged"),
+            queries_charged=int(totals.charged[place]) + outcomes.count("charged") + outcomes.count("shortened"),
             queries_left_out=int(totals.left_out[place]) + outcomes.count("left_out"),
         )
 
@@ -112,7 +114,11 @@ class MemorySnapshot:
         yield from (self._draft.pages[number] for number in sorted(self._draft.pages))
 
     def answers(self) -> Iterator[AnswerRecord]:
-        yield from sorted(self._draft.answers.values(), key=lambda each: (each.seq, each.principal_id, each.key))
+        answers = map(self._draft.whole, self._draft.answers.values())
+        yield from sorted(answers, key=lambda each: (each.seq, each.principal_id, each.key))
+
+    def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
+        return self._draft.parameters.get((principal_id, sha256))
 
     def worst_cases(self) -> dict[UUID, int]:
         return dict(self._draft.worst_cases)
@@ -159,10 +165,12 @@ class MemorySnapshot:
         if of is not None:
             parts = tuple(chosen(np.isin(slots, of), slots, codes) for slots, codes in parts)
         slots = np.concatenate([np.zeros(0, dtype=np.int64), *(slots for slots, _ in parts)])
+        none: dict[str, NDArray[np.unsignedinteger]] = {
+            name: np.zeros(0, dtype=coding.dtype) for name, coding in codings_of(columns).items()
+        }
+        none |= {name: coding.missing(0) for name, coding in vectors_of(columns).items()}
         return slots, {
-            name: np.concatenate([np.zeros(0, dtype=coding_of(column).dtype), *(codes[name] for _, codes in parts)])
-            for name, column in columns.items()
-            if column.type != "budget"
+            name: np.concatenate([empty, *(codes[name] for _, codes in parts)]) for name, empty in none.items()
         }
 
     def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
@@ -198,7 +206,6 @@ def _size(entry: LedgerEntry) -> int:
 
 
 def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
-    outcome, units = (None, None) if entry.is_pruned else entry.own(slot)
     return OwnCharge(
         seq=entry.seq,
         query_id=entry.query_id,
@@ -206,6 +213,5 @@ def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
         canonical=entry.canonical,
         asked_at=entry.asked_at,
         kind=entry.kind,
-        outcome=outcome,
-        units=units,
+        part=None if entry.is_pruned else entry.own(slot),
     )

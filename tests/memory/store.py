@@ -12,7 +12,9 @@ from uuid import UUID
 
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
+    EVERY_PRINCIPAL,
     AnswerRecord,
     Asked,
     Checkpoint,
@@ -20,6 +22,7 @@ from service.workflows.model.rows import (
     Head,
     Known,
     OwnAnswer,
+    PrincipalFilter,
     PrincipalRecord,
     ReleasePlace,
     ReleaseRecord,
@@ -27,6 +30,8 @@ from service.workflows.model.rows import (
 from service.workflows.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
 from tests.memory.tables import Dataset, Kept, first_of
 from tests.memory.transaction import MemoryTransaction
+
+Appended = tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, int], Sequence[KeptParameters]]
 
 
 class MemoryPrincipals:
@@ -44,8 +49,10 @@ class MemoryPrincipals:
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         return [record for record in self._kept.principal_records.values() if record.id in set(principal_ids)]
 
-    def listed(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = sorted(self._kept.principal_records.values(), key=lambda record: record.id)
+    def listed(
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+    ) -> list[PrincipalRecord]:
+        rows = sorted(filter(only.admits, self._kept.principal_records.values()), key=lambda record: record.id)
         return [record for record in rows if after is None or record.id > after][:limit]
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
@@ -126,13 +133,17 @@ class MemoryConditionalAppend:
 
     def __init__(self, store: "MemoryStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
         self._store, self._dataset_id, self._assumed, self._asked = store, dataset_id, head, asked
-        self._appended: tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, int]] = (), (), {}
+        self._appended: Appended = (), (), {}, ()
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
-        self._appended = entries, answers, worst_cases
+        self._appended = entries, answers, worst_cases, parameters
         last = entries[-1]
         self.head = replace(self.head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
@@ -145,7 +156,7 @@ class MemoryConditionalAppend:
         head, assumed, known = transaction.head, self._assumed, transaction.known
         is_same = (head.seq, head.hash, head.fence) == (assumed.seq, assumed.hash, assumed.fence)
         is_same = is_same and (head.epoch, head.data_version) == (assumed.epoch, assumed.data_version)
-        _, answers, _ = self._appended
+        _, answers, _, _ = self._appended
         is_taken = any((answer.principal_id, answer.key) in transaction.answered for answer in answers)
         if not is_same or known.answers or known.reusable or is_taken:
             raise HeadMoved
@@ -271,7 +282,7 @@ class MemoryStore(Kept):
         for kept in self.kept.values():
             for answer in kept.answers.values():
                 if answer.principal_id == principal_id:
-                    yield kept, answer, kept.entries[answer.seq - 1].public()
+                    yield kept, kept.whole(answer), kept.entries[answer.seq - 1].public()
 
 
 def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:
@@ -282,6 +293,7 @@ def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseR
         epoch=entry.epoch,
         canonical=entry.canonical,
         sigma=entry.sigma,
+        sigmas=entry.sigmas,
         dimension=entry.dimension,
         worst_case_units=entry.worst_case_units,
     )

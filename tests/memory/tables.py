@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.query.columns import coding_of
-from service.query.schema import Column, Schema
+from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
+from service.query.vector_columns import vector_coding
 from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.long_answers import with_values, without_values
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
     ERASED_NAME,
     ActRecord,
@@ -55,6 +58,7 @@ class Dataset:
     head: Head
     entries: tuple[LedgerEntry, ...] = ()
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
+    parameters: dict[tuple[UUID, str], KeptParameters] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
     people: dict[int, Person] = field(default_factory=dict)
     records: dict[str, tuple[Rows, ...]] = field(default_factory=dict)
@@ -71,11 +75,25 @@ class Dataset:
         return replace(
             self,
             answers=dict(self.answers),
+            parameters=dict(self.parameters),
             worst_cases=dict(self.worst_cases),
             people={slot: replace(person) for slot, person in self.people.items()},
             records=dict(self.records),
             uploads=dict(self.uploads),
         )
+
+    def keep_answer(self, answer: AnswerRecord) -> None:
+        """Keep an answer; a long one without its numbers."""
+        self.answers[answer.principal_id, answer.key] = replace(answer, body=without_values(answer.body))
+
+    def whole(self, answer: AnswerRecord) -> AnswerRecord:
+        """A kept answer with the numbers of the entry that it shows."""
+        entry = self.entries[answer.seq - 1] if answer.seq <= len(self.entries) else None
+        if entry is None:
+            return answer
+        sigma, grid_log2, sigmas = entry.sigma, entry.grid_log2, entry.item_sigmas
+        body = with_values(answer.body, entry.values, sigma=sigma, grid_log2=grid_log2, sigmas=sigmas)
+        return replace(answer, body=body)
 
     def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
         """(slot, key, limit) of each; an individual that returns to a slot is paused if it was before."""
@@ -157,7 +175,10 @@ def recoded(codes: Codes, count: int, before: Mapping[str, Column], after: Mappi
     """The columns of `count` rows as an extended table codes them."""
     found: dict[str, NDArray[np.unsignedinteger]] = {}
     for name, column in after.items():
-        if column.type == "budget":
+        if isinstance(column, BudgetColumn):
+            continue
+        if isinstance(column, VectorColumn):
+            found[name] = codes.get(name, vector_coding(column).missing(count))
             continue
         coding = coding_of(column)
         found[name] = np.full(count, coding.null_code, dtype=coding.dtype)

@@ -13,6 +13,7 @@ from service.query.schema import Schema
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
 from service.workflows.ports.store import CommitRejected, StoreUnavailable
 from tests.memory.snapshot import MemorySnapshot
@@ -52,16 +53,22 @@ class MemoryTransaction(MemorySnapshot):
         return self._lock
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         draft = self._draft
+        for kept in parameters:
+            draft.parameters.setdefault((kept.principal_id, kept.sha256), kept)
         draft.entries += tuple(entries)
         if any(len(entry.values) != 8 * entry.dimension for entry in entries):
             self._rejection = CHECK_VIOLATION
         for answer in answers:
             if (answer.principal_id, answer.key) in draft.answers:
                 self._rejection = UNIQUE_VIOLATION
-            draft.answers[answer.principal_id, answer.key] = answer
+            draft.keep_answer(answer)
         for principal, units in worst_cases.items():
             draft.worst_cases[principal] = min(draft.worst_cases.get(principal, 0) + units, CHARGE_UNITS_MAX)
         if entries:

@@ -57,8 +57,8 @@ MUTANTS = [
         name="a burn is counted in SQL",
         incident="An account that is read from the database says something else than one from memory.",
         file="service/store/postgres/snapshot.py",
-        find='tally[outcome] += kind == "query"',
-        put="tally[outcome] += 1",
+        find='tally[part.outcome] += kind == "query"',
+        put="tally[part.outcome] += 1",
         killed_by="tests/contracts/test_listings.py::test_an_account_is_its_page_plus_later_entries",
     ),
     Mutant(

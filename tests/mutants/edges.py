@@ -175,4 +175,20 @@ MUTANTS = [
         put="plain = {name: detail[name] for name in detail if name not in _TOLD_AS_RHO.get(act, {})}",
         killed_by="tests/workflows/reads/test_act_log.py::test_an_act_of_an_unknown_kind_is_listed_without_detail",
     ),
+    Mutant(
+        name="names of others' datasets suggested",
+        incident="A key of one dataset finds out by misspelt names which others there are.",
+        file="service/api/auth.py",
+        find="raise UnknownDataset(asked, [own])",
+        put="raise UnknownDataset(asked, current_replica(request).registry.names())",
+        killed_by="tests/api/test_auth.py::TestEveryRoute::test_a_key_is_told_of_no_dataset_but_its_own",
+    ),
+    Mutant(
+        name="an answer of other groups is reused",
+        incident="An earlier version's answer has a number less than the labels beside it.",
+        file="service/query/plan.py",
+        find="(grid_log2, dimension, sigmas) == (self.grid_log2, self.dimension, self.item_sigmas)",
+        put="(grid_log2, sigmas) == (self.grid_log2, self.item_sigmas)",
+        killed_by="tests/workflows/writer/test_batch.py::test_an_answer_of_other_groups_is_not_reused",
+    ),
 ]

@@ -12,9 +12,9 @@ MUTANTS = [
     Mutant(
         name="cookie that scripts can read",
         incident="One script in a page takes a curator's session away with it.",
-        file="service/api/routes/session.py",
-        find="secure=is_secure, httponly=True",
-        put="secure=is_secure, httponly=False",
+        file="service/api/auth.py",
+        find='token, path="/", secure=name == COOKIE, httponly=True',
+        put='token, path="/", secure=name == COOKIE, httponly=False',
         killed_by=f"{CREDENTIALS}::test_the_cookie_is_for_this_origin_and_no_script",
     ),
     Mutant(
@@ -29,8 +29,8 @@ MUTANTS = [
         name="sign-in without an end",
         incident="A cookie taken from a laptop works for as long as it is used.",
         file="service/workflows/sign_ins.py",
-        find="now >= min(found.expires_at, found.began_at + LONGEST)",
-        put="now >= found.expires_at",
+        find="now < min(found.expires_at, found.began_at + LONGEST)",
+        put="now < found.expires_at",
         killed_by=f"{SIGN_INS}::test_a_sign_in_ends_after_half_a_day_however_it_is_used",
     ),
     Mutant(
@@ -64,8 +64,8 @@ MUTANTS = [
         name="forecast that forgets pauses",
         incident="Paused people count as active, and the cliff seems farther than it is.",
         file="service/workflows/reads/forecast.py",
-        find="np.where(taken.paused[slots], 0, taken.remaining[slots] // np.maximum(units, 1))",
-        put="taken.remaining[slots] // np.maximum(units, 1)",
+        find="np.where((taken.paused | taken.dropped)[slots], 0, payable // np.maximum(units, 1))",
+        put="payable // np.maximum(units, 1)",
         killed_by=f"{FORECAST}::test_the_curve_is_what_happens",
     ),
     Mutant(

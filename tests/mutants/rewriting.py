@@ -101,8 +101,8 @@ MUTANTS = [
         name="a pruned entry is read as if nobody was touched",
         incident="An individual is told that it had nothing to contribute to a query that charged it.",
         file="service/store/postgres/listings.py",
-        find="    if row[0] <= pruned_seq:\n",
-        put="    if row[0] < 0:\n",
+        find="part=None if row[0] <= pruned_seq else part",
+        put="part=part",
         killed_by="tests/contracts/test_pruning.py::test_pruned_entries_keep_their_hash_and_hold_no_individual",
     ),
     Mutant(

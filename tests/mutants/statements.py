@@ -4,6 +4,22 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="a limit below what is spent becomes that",
+        incident="Whoever types 5 % where 14 % is spent has nothing left, for good.",
+        file="service/workflows/individual.py",
+        find="if limit_units < own.spent:",
+        put="if limit_units < 0:",
+        killed_by="tests/workflows/test_individual.py::test_a_limit_below_what_is_spent_is_refused_and_changes_nothing",
+    ),
+    Mutant(
+        name="one absurd query speaks for all",
+        incident="A query that nobody could ever pay rings the alarm, and the overview says that all are exhausted.",
+        file="service/workflows/reads/budget_summary.py",
+        find="if each.worst_case_units <= limit_max",
+        put="if each.worst_case_units <= limit_max * 2**20",
+        killed_by="tests/workflows/maintenance/test_summary_points.py::test_one_absurd_query_does_not_ring_the_alarm",
+    ),
+    Mutant(
         name="the promise of a lowered limit",
         incident="Whoever lowers a limit because of the answers is told an epsilon that those have exceeded.",
         file="service/accounting/statements.py",

@@ -49,6 +49,22 @@ MUTANTS = [
         killed_by=f"{UPLOADS}::test_truncation_keeps_as_many_rows_as_fit",
     ),
     Mutant(
+        name="rows that share a number are taken for the same",
+        incident="A row is dropped as a repeat because another has the same hash by chance.",
+        file="service/engine/ingest/repeats.py",
+        find="        is_same &= column[order[1:]] == column[order[:-1]]\n",
+        put="        is_same &= column[order[1:]].dtype == column.dtype\n",
+        killed_by="tests/engine/ingest/test_repeats.py::test_rows_that_share_a_mixed_number_are_compared",
+    ),
+    Mutant(
+        name="rows of unknown individuals are dropped and not counted",
+        incident="A file with a wrong column of keys is stored as nothing, and the report says that all is well.",
+        file="service/workflows/uploads.py",
+        find="            self.rows_unknown = int(is_unknown.sum())\n            if self.rows_unknown:\n",
+        put="            if is_unknown.any():\n",
+        killed_by=f"{UPLOADS}::test_rows_of_unknown_individuals_are_dropped_and_counted[reject]",
+    ),
+    Mutant(
         name="a dry run stores",
         incident="A curator tries a file first and has its rows twice.",
         file="service/workflows/uploads.py",

@@ -32,7 +32,11 @@ def test_the_package_is_ours() -> None:
 def test_the_distribution_cannot_be_uploaded() -> None:
     """An index refuses the classifier, and the wheel names what it holds instead of finding several."""
     assert PROJECT["project"]["classifiers"] == ["Private :: Do Not Upload"]
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["service", "clients/dashboard"]
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [
+        "service",
+        "clients/dashboard",
+        "migrations",
+    ]
     assert distribution("sparing").metadata["License-Expression"] == "Apache-2.0"
 
 
@@ -139,7 +143,7 @@ def distribution_at(folder: Path) -> Distribution:
 
 
 def test_ci_runs_what_people_run() -> None:
-    """.ci/run stops at the first error: a browser where one can be had, `make check`, and then `make test`."""
+    """.ci/run stops at the first error: a browser where one can be had, `make check`, `make docs`, and `make test`."""
     script = ROOT / ".ci" / "run"
     lines = [line for line in script.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
 
@@ -148,6 +152,7 @@ def test_ci_runs_what_people_run() -> None:
     assert [line for line in lines[1:] if not line.startswith("cd ")] == [
         ".ci/install_browser",
         "make check",
+        "make docs",
         "make test",
     ]
 
@@ -161,7 +166,7 @@ def test_make_says_what_it_can_do() -> None:
     targets = re.findall(r"^  make ([\w-]+) +\w", printed.stdout, re.MULTILINE)
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
-    assert {"demo", "run", "test", "check", "unit", "bench", "clean", "help"} <= set(targets)
+    assert {"demo", "run", "docs", "test", "check", "unit", "bench", "clean", "help"} <= set(targets)
     assert phony is not None
     assert sorted(phony[1].split()) == sorted(targets)
 

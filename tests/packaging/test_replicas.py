@@ -19,7 +19,7 @@ def test_each_replica_has_a_port_of_its_own_on_this_machine() -> None:
     replicas = yaml.safe_load(TEXT.replace("!override", ""))
     assert replicas["services"].keys() == {"service"}
     service = replicas["services"]["service"]
-    assert service["ports"] == ["127.0.0.1:8000-8009:8000"]
+    assert service["ports"] == ["127.0.0.1:8000-8009:8000", "127.0.0.1:9100-9109:9100"]
     assert service.keys() == {"ports", "environment"}
 
 
@@ -38,5 +38,5 @@ def test_nothing_else_of_the_service_is_for_one_alone() -> None:
     service = COMPOSE["services"]["service"]
     assert not {"container_name", "hostname", "deploy"} & set(service)
     assert all(network in COMPOSE["networks"] for network in service["networks"])
-    assert {"DATABASE_URL", "REDIS_URL", "SPARING_PEPPER"} <= set(service["environment"])
-    assert service["volumes"] == ["home:/var/lib/sparing"]  # the witness's folder, locked by a process that appends
+    assert {"DATABASE_URL_FILE", "REDIS_URL_FILE", "SPARING_PEPPER_FILE"} <= set(service["environment"])
+    assert "witness:/var/lib/sparing-witness" in service["volumes"]  # locked by a process that appends

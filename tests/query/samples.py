@@ -3,11 +3,17 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from service.query.columns import coding_of
+from service.query.columns import QueryColumn, coding_of
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.expressions_ast import Row
+from service.query.problems import QueryProblem
+from service.query.query_columns import QueryColumns
 from service.query.schema import Schema
+from service.query.stated_noise import stated_noise
 
 CAPACITY = 1_000_000
 BUDGET_UNITS = 2**40  # a rho of 1
@@ -59,6 +65,32 @@ ODD_LITERALS: dict[str, list[Any]] = {
     "joined": ["1900-01-01", "2020-02-29"],
     "balance": [-5, -0.70001, -0.3, 0, 1e-6, 0.1000001, 7],
 }
+
+
+_ROW: TypeAdapter[Row] = TypeAdapter(Row)
+
+
+def row_of(node: dict[str, Any]) -> Row:
+    """A value as it is read."""
+    return _ROW.validate_python(node)
+
+
+def columns_of(table: str) -> QueryColumns:
+    """The columns of a table."""
+    return QueryColumns(SCHEMA, table)
+
+
+def column_of(node: dict[str, Any], *, table: str = "people") -> QueryColumn:
+    """The column of a value."""
+    return columns_of(table).value(row_of(node), "v")
+
+
+def refusal_of(node: dict[str, Any], *, table: str = "people") -> tuple[str, str]:
+    """The field and the message for which a value is refused."""
+    with pytest.raises(QueryProblem) as refused:
+        column_of(node, table=table)
+    (error,) = refused.value.errors
+    return error.field, error.message
 
 
 AGE, LEVEL = {"col": "age"}, {"col": "level"}
@@ -156,10 +188,13 @@ def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
         + [{"linear": {"column": "age", "matrix": matrix}} for matrix in MATRICES]
         + [{"histogram": {"column": "country", "values": ["DK", "NO"]}}]
     )
+    alone = st.sampled_from([0.5, 0.9, 1]).map(lambda share: [{"active": {"share": share}}])
     names = ["country", "member", "level", *PARTS]
     groups = st.lists(st.sampled_from(names), unique_by=lambda key: str(key).partition("edges")[0], max_size=3)
     wheres = conditions() | st.sampled_from([{"le": [value, 3]} for value in CALCULATED] + COMPARED)
-    return _queries(items, groups, wheres, [{}, {"from": "people"}, {"from": None}])
+    several = st.lists(items, min_size=1, max_size=4, unique_by=str)
+    selects: st.SearchStrategy[list[Any]] = st.integers(0, 7).flatmap(lambda number: alone if number == 7 else several)
+    return _queries(selects, groups, wheres, [{}, {"from": "people"}, {"from": None}]).map(_not_reused)
 
 
 def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
@@ -177,11 +212,17 @@ def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
     days = st.integers(-10, 400).map(lambda day: {"le": [{"col": "day"}, day]})
     groups = st.sampled_from([[], ["people.country"], [{"bin": {"column": "people.spend", "width": 100}}]])
     own = st.just({"eq": [{"col": "people.member"}, True]})
-    return _queries(items, groups, days | own, [{"from": "visits"}])
+    return _queries(st.lists(items, min_size=1, max_size=4, unique_by=str), groups, days | own, [{"from": "visits"}])
+
+
+def _not_reused(asked: dict[str, Any]) -> dict[str, Any]:
+    """Without `reuse` where it would be refused."""
+    is_refused = "active" in asked["select"][0] and asked.get("reuse", False)
+    return {name: value for name, value in asked.items() if name != "reuse" or not is_refused}
 
 
 def _queries(
-    items: st.SearchStrategy[Any],
+    selects: st.SearchStrategy[list[Any]],
     groups: st.SearchStrategy[Any],
     wheres: st.SearchStrategy[Any],
     sources: list[dict[str, Any]],
@@ -193,13 +234,13 @@ def _queries(
             "where": st.none() | wheres,
             "group_by": groups,
             "per_individual": st.none() | st.just({}) | clips.map(lambda clip: {"l2_clip": clip}),
-            "rule": st.just("skip"),
+            "rule": st.sampled_from(["skip", "clip"]),
             "reuse": st.booleans(),
         },
     )
     return st.builds(
         lambda select, noise, rest, source: {"version": 1, "select": select, "noise": noise} | rest | source,
-        st.lists(items, min_size=1, max_size=4, unique_by=str),
+        selects,
         noises(),
         optional,
         st.sampled_from(sources),
@@ -264,3 +305,10 @@ def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
             return all(holds(part, codes) for part in parts)
         case Disjunction(parts):
             return any(holds(part, codes) for part in parts)
+
+
+def half_width_95(*, sigma: float, grid_log2: int) -> float:
+    """The half width that an answer on a grid states."""
+    width = stated_noise(sigma=sigma, grid_log2=grid_log2, sigmas=()).half_width_95
+    assert not isinstance(width, tuple)
+    return width

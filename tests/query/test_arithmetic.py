@@ -11,13 +11,14 @@ from pydantic import TypeAdapter
 
 from service.engine.rows import RowView, TableRows
 from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
-from service.query.columns import Coding, QueryColumn
+from service.query.columns import Coding, QueryColumn, meant_by
 from service.query.conditions import Nothing, Predicate, Within
 from service.query.expressions_ast import ColumnRef, Row
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.problems import QueryProblem
-from service.query.row_columns import RowColumns, position_of, text_of
+from service.query.query_columns import QueryColumns
+from service.query.row_columns import position_of, text_of
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 
 ROW: TypeAdapter[Row] = TypeAdapter(Row)
@@ -98,11 +99,36 @@ def test_one_operand(data: st.DataObject, a: QueryColumn, low: int, width: int) 
     code = data.draw(st.integers(0, a.coding.span))
     absolute = without_sign("r", Amount.of_column(a))
     assert value(absolute, evaluated(absolute, {"a": code}, [a])) == abs(value(a, code))
-    cut = clipped("r", Amount.of_column(a), low, low + width)
-    steps = min(max(code + a.coding.offset, low), low + width)
-    assert evaluated(cut, {"a": code}, [a]) + cut.coding.offset == steps
+    ends = [Fraction(end) * Fraction(2) ** a.coding.step_log2 for end in (low, low + width)]
+    cut = clipped("r", Amount.of_column(a), *ends)
+    assert value(cut, evaluated(cut, {"a": code}, [a])) == min(max(value(a, code), ends[0]), ends[1])
     for result in (absolute, cut):
         assert evaluated(result, {"a": a.coding.null_code}, [a]) == result.coding.null_code
+
+
+@settings(max_examples=100)
+@given(
+    data=st.data(),
+    a=columns("a"),
+    ends=st.tuples(*[st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 0.7, 1.25, 1e300])] * 2),
+)
+def test_a_clip_has_steps_that_hold_its_ends(data: st.DataObject, a: QueryColumn, ends: tuple[float, float]) -> None:
+    """However coarse those of its value are; ends of any size leave a number that the engine can hold."""
+    low, high = sorted(map(meant_by, ends))
+    code = data.draw(st.integers(0, a.coding.span))
+    cut = clipped("r", Amount.of_column(a), low, high)
+    found = value(cut, evaluated(cut, {"a": code}, [a]))
+    exact = min(max(value(a, code), low), high)
+    step = Fraction(2) ** cut.coding.step_log2
+    assert abs(found - exact) <= cut.error <= max(max(largest(a), largest(cut)) * Fraction(1, 2**51), step / 2)
+
+
+def test_the_ends_of_a_clip_are_not_rounded_to_halves() -> None:
+    """As 0.1 and 0.7 beside whole numbers and a half were."""
+    a = QueryColumn(name="a", kind="real", coding=Coding(offset=0, span=4, step_log2=-1))
+    cut = clipped("r", Amount.of_column(a), meant_by(0.1), meant_by(0.7))
+    found = [float(value(cut, evaluated(cut, {"a": code}, [a]))) for code in range(3)]
+    assert found == pytest.approx([0.1, 0.5, 0.7], abs=1e-15)
 
 
 @given(number=st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False), a=columns("a"))
@@ -132,14 +158,14 @@ REFUSED: list[tuple[Any, str, str]] = [
 def test_what_has_no_value_is_named(node: Any, field: str, message: str) -> None:
     """By its place in the document."""
     with pytest.raises(QueryProblem) as refused:
-        RowColumns(SCHEMA, "people").value(ROW.validate_python(node), "v")
+        QueryColumns(SCHEMA, "people").value(ROW.validate_python(node), "v")
     (error,) = refused.value.errors
     assert (error.field, error.message.startswith(message)) == (field, True)
 
 
 def test_a_budget_of_the_individuals_is_no_data_for_events_either() -> None:
     """Nor is anything but the table of individuals joined."""
-    columns_of_visits = RowColumns(SCHEMA, "visits")
+    columns_of_visits = QueryColumns(SCHEMA, "visits")
     for name in ("people.limit_rho", "visits.day", "people.", "people.nothing", "people.person_id"):
         with pytest.raises(QueryProblem):
             columns_of_visits.named(name, "v")
@@ -161,7 +187,7 @@ PAIRS: list[tuple[str, str, bool, bool]] = [
 @pytest.mark.parametrize(("left", "right", "is_ordered", "is_allowed"), PAIRS)
 def test_only_like_is_compared_with_like(left: str, right: str, is_ordered: bool, is_allowed: bool) -> None:
     """Numbers with numbers, a category with one of the same declaration, and only what has an order by order."""
-    compared = RowColumns(SCHEMA, "people")
+    compared = QueryColumns(SCHEMA, "people")
     sides = ColumnRef(col=left), ColumnRef(col=right)
     if is_allowed:
         assert position_of(0, compared.compared(*sides, "w", is_ordered=is_ordered), "w") is not None

@@ -1,6 +1,8 @@
 """The public integer coding of a column."""
 
+from decimal import Decimal
 from fractions import Fraction
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.columns import Coding, coding_of
+from service.query.columns import Coding, coding_of, meant_by
 from service.query.schema import BudgetColumn, CategoryColumn, IntegerColumn, RealColumn
 from tests.query.samples import PEOPLE
 
@@ -86,6 +88,31 @@ def test_an_array_is_coded_as_its_numbers_are(column: RealColumn, data: st.DataO
     coded = np.rint(np.ldexp(np.array(values), -coding.step_log2)).astype(np.int64) - coding.offset
 
     assert coded.tolist() == [coding.code_of(value) for value in values]
+
+
+@given(real_columns(), st.data())
+def test_a_code_is_shown_as_its_shortest_decimal(column: RealColumn, data: st.DataObject) -> None:
+    """The shown number has the code; a decimal whose last place is above ten steps is shown as it was written."""
+    coding = coding_of(column)
+    value = data.draw(st.floats(column.lower, column.upper))
+    places = int(-coding.step_log2 * log10(2)) - data.draw(st.integers(1, 20))
+    written = round(value, places)
+
+    assert coding.code_of(coding.decimal_of(coding.code_of(value))) == coding.code_of(value)
+    assert coding.decimal_of(coding.code_of(written)) == written
+
+
+def test_a_price_is_shown_as_it_was_written() -> None:
+    """Not as the double that its code stands for."""
+    coding = coding_of(PEOPLE.columns["spend"])
+
+    assert [coding.decimal_of(coding.code_of(price)) for price in (19.61, 0.07, 499.99)] == [19.61, 0.07, 499.99]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60))
+def test_a_literal_means_its_shortest_decimal(number: float) -> None:
+    """And a whole number itself."""
+    assert meant_by(number) == Fraction(Decimal(str(number)))
 
 
 @given(st.integers(-(2**53), 2**53), st.integers(-100, 100))

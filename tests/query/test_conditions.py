@@ -27,7 +27,7 @@ from service.query.conditions import (
 from service.query.expressions_ast import Condition, Eq, Not
 from service.query.parse import parse_query
 from service.query.problems import FieldError, QueryProblem
-from service.query.row_columns import RowColumns
+from service.query.query_columns import QueryColumns
 from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, body, comparisons, conditions, holds, query, truth
 
 SPAN = 9
@@ -101,7 +101,7 @@ rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values
 
 def predicate(where: dict[str, Any]) -> Predicate:
     """The predicate of a condition on people."""
-    return predicate_of(CONDITION.validate_python(where), RowColumns(SCHEMA, "people"))
+    return predicate_of(CONDITION.validate_python(where), QueryColumns(SCHEMA, "people"))
 
 
 def problem(where: dict[str, Any]) -> FieldError:
@@ -207,7 +207,7 @@ def test_literals_become_codes(where: dict[str, Any], expected: Predicate) -> No
 
 def test_without_a_condition_every_row_is_selected() -> None:
     """Also a row of nothing but NULL."""
-    assert predicate_of(None, RowColumns(SCHEMA, "people")) == All()
+    assert predicate_of(None, QueryColumns(SCHEMA, "people")) == All()
 
 
 @pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
@@ -283,7 +283,7 @@ def test_conditions_and_literals_are_counted() -> None:
 def test_a_list_may_have_as_many_values_as_a_large_domain() -> None:
     """32,768 of them in one list; one more is refused where it stands."""
     items = list(range(0, 2 * 32_768, 2))
-    visits = RowColumns(SCHEMA, "visits")
+    visits = QueryColumns(SCHEMA, "visits")
     listed = CONDITION.validate_python({"in": [{"col": "item"}, items]})
     assert predicate_of(listed, visits) == Among("item", tuple(items))
     with pytest.raises(QueryProblem) as refusal:
@@ -300,7 +300,7 @@ def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allo
         node = Not.model_construct(not_=node)
 
     with pytest.raises(QueryProblem, match="nested"):
-        predicate_of(node, RowColumns(SCHEMA, "people"))
+        predicate_of(node, QueryColumns(SCHEMA, "people"))
 
 
 def test_all_pairs_of_values_are_compared_as_python_compares_them() -> None:

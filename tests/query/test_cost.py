@@ -135,6 +135,25 @@ def matrix(column: str, *functionals: list[int]) -> dict[str, Any]:
     }
 
 
+def moments(count: int, *more: dict[str, Any]) -> dict[str, Any]:
+    """A query of so many features of one column, and more."""
+    numbers = [{"of": {"mul": [{"col": "age"}, (n + 9) / 1000]}} for n in range(count)]
+    return {"select": [{"moments": {"features": [*numbers, *more]}}]}
+
+
+def gradient(target: str) -> dict[str, Any]:
+    """A query of the gradient of a model of one feature."""
+    classes = {"country": 3, "area": 5}.get(target)
+    model = {
+        "loss": "logistic" if classes is None else "softmax",
+        "target": {"col": target} if classes is None else target,
+        "features": [{"of": {"mul": [{"col": "age"}, 0.01]}}],
+        "parameters": [1.5] if classes is None else [[n] for n in range(classes)],
+    }
+    return {"select": [{"gradient": model}]}
+
+
+CLIP_FAR = {"per_individual": {"l2_clip": 5.5}}
 MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("an item", {}, {"select": [{"count": {}}, {"sum": {"column": "age"}}]}),
     (
@@ -143,8 +162,15 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"select": [{"count": {}}, {"sum": {"column": "age"}}, {"sum": {"column": "level"}}]},
     ),
     ("coordinates", {}, {"select": [{"histogram": {"column": "age"}}]}),
+    ("what is left", {}, {"select": [{"active": {"share": 0.5}}]}),
     ("different norms", {}, {"select": [{"sum": {"column": "age"}}]}),
     ("a group", {}, {"group_by": ["country"]}),
+    ("a second feature", moments(1), moments(2)),
+    ("a feature for each value", moments(1), moments(1, {"one_hot": "country"})),
+    ("a class", gradient("member"), gradient("country")),
+    ("another class", gradient("country"), gradient("area")),
+    ("a gradient's clip", gradient("member") | CLIP_FAR, gradient("member") | {"per_individual": {"l2_clip": 0.5}}),
+    ("a gradient's shortening", gradient("member"), gradient("member") | {"rule": "clip"}),
     ("a second group", {"group_by": ["country"]}, {"group_by": ["country", "age"]}),
     ("a condition", {}, {"where": {"ge": [{"col": "age"}, 40]}}),
     (
@@ -242,8 +268,12 @@ PRICED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a count in one group", VISITS | {"group_by": ["one"]}, {"entry"}),
     ("items of events", VISITS | {"select": [{"count": {}}, {"sum": {"column": "paid"}}]}, {"entry"}),
     ("a count of people", {}, set()),
+    ("a count of active people", {"select": [{"active": {"share": 0.5}}]}, set()),
     ("listed values of people", {"select": [{"histogram": {"column": "age", "values": [1, 9]}}]}, {"scatter_entry"}),
     ("a histogram of people", {"select": [{"histogram": {"column": "age"}}]}, {"scatter_entry"}),
+    ("moments", moments(2), set()),
+    ("a gradient", gradient("member"), set()),
+    ("a clipped gradient", gradient("member") | CLIPPED, {"clipped_entry"}),
     ("items of people", {"select": [{"count": {}}, {"sum": {"column": "age"}}]}, {"entry"}),
 ]
 
@@ -260,6 +290,18 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
         slower = cost(query(**asked), schema=schema, speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
         items = len(asked.get("select", [{}]))
         assert slower.time_ns - at_all == (rows * items if name in names else 0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1])
+def test_what_is_left_is_priced_as_a_condition_on_a_column_of_eight_bytes(share: float) -> None:
+    """Of every declared individual; at any share the price is the same."""
+    far = {"type": "integer", "lower": 0, "upper": 2**40}
+    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"far": far}}
+    schema = Schema.model_validate(TABLES | {"people": people})
+    unmeasured = replace(SPEED, literal=0.0, committed_byte=0.0)
+    on_column = cost(query(where={"ge": [{"col": "far"}, 5]}), schema=schema, speed=unmeasured)
+    active = cost(query(select=[{"active": {"share": share}}]), schema=schema, speed=unmeasured)
+    assert active.time_ns == on_column.time_ns == cost(query(), schema=schema, speed=unmeasured).time_ns + 2_250_000
 
 
 @pytest.mark.parametrize(
@@ -340,3 +382,14 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     assert asked.labels == []
     kept = cost_of(asked, schema.tables["people"], capacity=1, speed=SPEED).kept_bytes
     assert kept > 3 * len(json.dumps(asked.axes))
+
+
+def test_the_numbers_of_a_long_reply_are_stored_once_and_held_whole() -> None:
+    """Above 10,000 the reply is written from the entry: it takes less time to keep, and as much memory to send."""
+    table = SCHEMA.tables["people"]
+    asked = plan(query())
+    both = [replace(asked, dimension=dimension) for dimension in (10_000, 10_001)]
+    costs = [cost_of(each, table, capacity=10, speed=SPEED) for each in both]
+    stored = 24 * 10_000 * SPEED.committed_byte
+    assert costs[0].time_ns - costs[1].time_ns > stored
+    assert costs[1].kept_bytes - costs[0].kept_bytes == 3 * (8 + 24)

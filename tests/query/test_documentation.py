@@ -14,13 +14,14 @@ from service.core.charge import rho_of_units
 from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
 from service.query.columns import coding_of
+from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from service.query.scale import half_width_95
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
-from tests.query.samples import BUDGET_UNITS, CAPACITY
+from service.query.stated_noise import Numbers, with_noise
+from tests.query.samples import BUDGET_UNITS, CAPACITY, half_width_95
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```json (\w+)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -40,20 +41,29 @@ PEOPLE = SCHEMA.tables["people"].columns
 
 
 def compiled(text: str) -> Plan:
-    """The plan of an example."""
-    return compile_query(parse_query(text.encode()), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    """The plan of an example, as a request is compiled."""
+    query = by_item(parse_query(text.encode()))
+    plan = compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    refuse_uneven(query, plan.bounds or (1.0,))
+    return plan
 
 
 def shown(plan: Plan) -> dict[str, Any]:
     """The facts of a plan that the page shows, by their names in the interface."""
     return {
-        "grid": 2.0**plan.grid_log2,
+        "axes": with_noise(plan.axes, plan.noise),
+        "grid": as_json(plan.noise.grid),
+        "half_width_95": as_json(plan.noise.half_width_95),
+        "l2_clip": as_json(plan.bounds if plan.item_sigmas else plan.l2_clip),
+        "sigma": as_json(plan.noise.sigma),
         "worst_case_rho": str(rho_of_units(plan.worst_case_units)),
         "canonical": plan.canonical.decode(),
-    } | {
-        name: getattr(plan, name)
-        for name in ("axes", "dimension", "half_width_95", "l2_clip", "labels", "query_hash", "sigma")
-    }
+    } | {name: getattr(plan, name) for name in ("dimension", "labels", "query_hash")}
+
+
+def as_json(numbers: Numbers) -> float | list[float]:
+    """One number, or a list of them."""
+    return list(numbers) if isinstance(numbers, tuple) else numbers
 
 
 def codes(row: dict[str, Any]) -> dict[str, int]:

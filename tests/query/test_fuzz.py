@@ -21,7 +21,7 @@ from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from tests.query.damaged_bytes import DAMAGES, Damage, damaged, deleted, drawn
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, depth
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, depth, query
 
 Parse = Callable[[bytes], Query]
 
@@ -118,8 +118,9 @@ def is_json(raw: bytes) -> bool:
 
 @cache
 def examples() -> list[bytes]:
-    """Fixed ones of every kind of damage."""
-    return [raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3)]
+    """Fixed ones of every kind of damage, and one that is whole and compares with true."""
+    whole = body(query(where={"eq": [{"col": "member"}, True]}))
+    return [whole, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3))]
 
 
 def test_every_outcome_occurs() -> None:

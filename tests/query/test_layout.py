@@ -15,6 +15,7 @@ ITEM = CategoryColumn(type="category", size=3)
 LAYOUT = Layout(
     groups=(("country", COUNTRY), ("member", MEMBER)),
     items=((Count(), None), (Histogram(column="item", size=3), ITEM), (Sum(column="spend"), None)),
+    places=(0, 1, 2),
 )
 
 
@@ -51,7 +52,7 @@ def test_axes_say_the_same_in_a_few_lines() -> None:
 
 def test_without_groups_there_is_one_block() -> None:
     """The empty product is one group."""
-    layout = Layout(groups=(), items=((Histogram(column="level", size=3), LEVEL),))
+    layout = Layout(groups=(), items=((Histogram(column="level", size=3), LEVEL),), places=(0,))
 
     assert layout.labels() == [{"select": "histogram(level)", "level": level} for level in (-1, 0, 1)]
     assert layout.axes() == [
@@ -77,7 +78,9 @@ def functionals(size: int, rows: list[int], codes: list[int]) -> Functionals:
 
 def test_functionals_are_named_by_their_numbers() -> None:
     """Also those that weigh nothing; the axis has one line for all."""
-    layout = Layout(groups=(("member", MEMBER),), items=((Count(), None), (functionals(3, [0, 2], [5, 5]), None)))
+    layout = Layout(
+        groups=(("member", MEMBER),), items=((Count(), None), (functionals(3, [0, 2], [5, 5]), None)), places=(0, 1)
+    )
     names = ["count", "linear(item)[0]", "linear(item)[1]", "linear(item)[2]"]
 
     assert layout.labels() == [{"member": member, "select": name} for member in (False, True) for name in names]
@@ -98,7 +101,7 @@ def test_listed_values_are_in_their_own_order() -> None:
 
     def layout(values: tuple[int, ...]) -> Layout:
         item = Histogram(column="histogram(item) 0", size=len(values), name="item")
-        return Layout(groups=(), items=((item, ListedValues(of=ITEM, values=values)),))
+        return Layout(groups=(), items=((item, ListedValues(of=ITEM, values=values)),), places=(0,))
 
     assert layout((2, 0)).labels() == [{"select": "histogram(item)", "item": item} for item in (2, 0)]
     axis = {"select": "histogram(item)", "offset": 0, "size": 2}
@@ -115,7 +118,7 @@ def test_names_stop_at_ten_thousand_coordinates() -> None:
 
     def histogram(size: int) -> Layout:
         column = CategoryColumn(type="category", size=size)
-        return Layout(groups=(), items=((Histogram(column="item", size=size), column),))
+        return Layout(groups=(), items=((Histogram(column="item", size=size), column),), places=(0,))
 
     assert len(histogram(10_000).labels()) == 10_000
     assert histogram(10_001).labels() == []
@@ -124,7 +127,7 @@ def test_names_stop_at_ten_thousand_coordinates() -> None:
 def test_a_long_list_of_categories_is_left_to_the_schema() -> None:
     """An axis lists at most 1,000."""
     column = CategoryColumn(type="category", categories=tuple(map(str, range(1001))))
-    layout = Layout(groups=(("code", column),), items=((Count(), None),))
+    layout = Layout(groups=(("code", column),), items=((Count(), None),), places=(0,))
 
     assert layout.axes()[0] == {"column": "code", "size": 1001}
 

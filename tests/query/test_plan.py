@@ -20,7 +20,7 @@ from service.query.parse import parse_query
 from service.query.plan import Count, Histogram, KeptPlans, Plan, Sum, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, queries, query
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, half_width_95, queries, query
 
 MATRIX = {"starts": [0, 1, 2], "indices": [1, 2], "values": [1, 2]}
 COLUMNS = {"age": {"type": "integer", "lower": 0, "upper": 9}, "item": {"type": "category", "size": 9}}
@@ -64,8 +64,8 @@ def test_the_contract_query_compiles() -> None:
     assert compiled.predicate == Within("age", 40, 120)
     assert (compiled.grid_log2, compiled.clip_binds, compiled.l2_clip) == (-23, True, 3.0)
     assert (compiled.sigma, compiled.sigma_steps) == (20.0, 20.0 * 2**23)
-    assert compiled.half_width_95 == pytest.approx(39.19928)
-    assert (compiled.rule, compiled.reuse) == ("skip", False)
+    assert half_width_95(sigma=compiled.sigma, grid_log2=compiled.grid_log2) == pytest.approx(39.19928)
+    assert compiled.reuse is False
     assert compiled.labels[3] == {"country": "SE", "select": "sum(spend)"}
     assert compiled.axes[0] == {"column": "country", "size": 3, "categories": ["NO", "SE", "DK"]}
 
@@ -186,8 +186,9 @@ def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
     assert 1 <= compiled.clip_squared_steps <= 2**61
     assert compiled.grid_log2 == 0 or compiled.clip_squared_steps >= 2**34 - 2**20
     assert compiled.worst_case_units == worst_case_units(compiled.clip_squared_steps, compiled.sigma_steps)
-    assert covered(compiled, compiled.half_width_95) >= 0.95
-    assert covered(compiled, compiled.half_width_95 - float(grid)) < 0.95 + 1e-12
+    width = half_width_95(sigma=compiled.sigma, grid_log2=compiled.grid_log2)
+    assert covered(compiled, width) >= 0.95
+    assert covered(compiled, width - float(grid)) < 0.95 + 1e-12
     if "half_width" in asked["noise"]:
         assert covered(compiled, asked["noise"]["half_width"]) >= asked["noise"]["confidence"] - 1e-15
     assert 1 <= compiled.dimension <= 2**20
@@ -331,3 +332,16 @@ def test_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plans.of(asked[0], schema) is first
     plans.of(asked[2], schema)
     assert plans.of(asked[0], schema) is not first
+
+
+@pytest.mark.parametrize("select", [{"count": {}}, {"sum": {"column": "age"}}, {"histogram": {"column": "country"}}])
+@pytest.mark.parametrize("sigma", [0.5, 20.0, 2.0**13])
+def test_under_the_clip_rule_the_grid_is_fine(select: dict[str, Any], sigma: float) -> None:
+    """The clip spans 2^18 steps or more, and a count has no norm that is one by the query."""
+    compiled = plan(query(select=[select], noise={"sigma": sigma}, rule="clip"))
+    assert compiled.clip_squared_steps >= 2**36
+    assert (compiled.shortens, compiled.has_one_norm) == (True, False)
+    whole = plan(query(select=[select], noise={"sigma": sigma}))
+    assert (whole.shortens, whole.grid_log2) == (False, 0)
+    assert compiled.worst_case_units - whole.worst_case_units in {0, 1}
+    assert compiled.query_hash != whole.query_hash

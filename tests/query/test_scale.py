@@ -22,12 +22,11 @@ from service.query.scale import (
     Scale,
     ScaleRequest,
     WorstCase,
-    half_width_95,
     precision_of,
     scale_of,
 )
 from sparing import half_width
-from tests.query.samples import BUDGET_UNITS
+from tests.query.samples import BUDGET_UNITS, half_width_95
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)
 SIGMA_20 = FixedSigma(field="noise.sigma", sigma=20)

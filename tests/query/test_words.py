@@ -31,6 +31,10 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({}, "count of visits, σ 18"),
         ({"select": [{"sum": {"column": "paid"}}]}, "sum of paid in visits, σ 18"),
         (
+            {"from": "people", "select": [{"active": {"share": 0.125}}], "where": {"eq": [{"col": "item"}, 7]}},
+            "count of people with at least 12.5 % of the budget left where item = 7, σ 18",
+        ),
+        (
             {"select": [{"count": {}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]},
             "count, sum of paid and histogram of day in visits, σ 18",
         ),
@@ -43,6 +47,10 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"where": {"eq": [{"col": "member"}, True]}}, "count of visits where member = true, σ 18"),
         ({"where": {"between": [{"col": "day"}, 1, 9]}}, "count of visits where day from 1 to 9, σ 18"),
         ({"where": {"is_null": {"col": "day"}}}, "count of visits where day is missing, σ 18"),
+        (
+            {"where": {"fold": {"seed": "churn", "of": 5, "in": [0, 2]}}},
+            "count of visits where in 0 and 2 of 5 parts by “churn”, σ 18",
+        ),
         (
             {
                 "where": {

@@ -61,14 +61,7 @@ def reconcile_plan(schema: Schema, capacity: int, **query: Any) -> Plan:
 
 def evaluated(plan: Plan, memory: DatasetMemory) -> Release:
     """The whole of what the bound is about."""
-    return answer(
-        contributions(plan, memory),
-        memory.accounts,
-        dimension=plan.dimension,
-        sigma_steps=plan.sigma_steps,
-        norm_squared_max=plan.clip_squared_steps,
-        entropy=seeded(1),
-    )
+    return answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +79,7 @@ OWN = {"add": [LONG, {"mul": [{"col": "people.age"}, AGE]}]}
 PAIRS = [{"add": [{"col": f"amount_{n}"}, {"col": f"amount_{n + 1}"}]} for n in range(0, 8, 2)]
 WIDE = {"add": [{"add": PAIRS[:2]}, {"mul": PAIRS[2:]}]}
 BINNED = {"bin": {"column": "age", "width": 0.5}}
+BINS = 240
 LISTS = {"or": [{"in": [{"col": "wide"}, list(range(start, 2000, 7))]} for start in range(4)]}
 AGES = list(range(60, 121))
 
@@ -98,9 +92,22 @@ def matrix(column: str, functionals: int, values: list[int], weight: float = 0.5
 
 
 MATRICES = [matrix("age", 32, AGES), matrix("age", 31, AGES, 1.5), {"count": {}}]
+FEATURES = [{"of": {"mul": [{"add": [AGE, {"col": "amount_1"}]}, 0.001]}}, {"of": {"mul": [AGE, 0.01]}, "fill": 0}]
+LONG_RECORD = [*FEATURES, {"one_hot": BINNED}]
+LOGISTIC = {
+    "gradient": {"loss": "logistic", "target": {"col": "member"}, "features": FEATURES, "parameters": [0.3, -1]}
+}
+SOFTMAX = {
+    "gradient": {"loss": "softmax", "target": BINNED, "features": FEATURES, "parameters": [[n, 1] for n in range(BINS)]}
+}
+PREDICTED = {"predict": {"link": "logistic", "features": LONG_RECORD, "parameters": [0.1] * (2 + BINS)}}
+OWN_TOTAL = {"own": {"from": "visits", "sum": LONG, "where": {"le": [LONG, 2**40]}, "clip": [0, 100]}}
 WORST = {
     "count": Worst(people=300_000, rows_each=0, query={}),
     "sum": Worst(people=300_000, rows_each=0, query={"select": SUMS[:1]}),
+    "active": Worst(
+        people=300_000, rows_each=0, query={"select": [{"active": {"share": 0.5}}], "group_by": ["age", "member"]}
+    ),
     "groups": Worst(people=300_000, rows_each=0, query={"group_by": ["age", "member"]}),
     "many coordinates": Worst(people=300_000, rows_each=0, query={"select": [{"histogram": {"column": "wide"}}]}),
     "lists of values": Worst(people=300_000, rows_each=0, query={"where": {"not": LISTS}}),
@@ -155,6 +162,20 @@ WORST = {
             "group_by": ["age"],
             "per_individual": {"l2_clip": 1.0, "rows": 19},
         },
+    ),
+    "moments": Worst(people=300_000, rows_each=0, query={"select": [{"moments": {"features": FEATURES}}]}),
+    "moments of a long record": Worst(
+        people=20_000, rows_each=0, query={"select": [{"moments": {"features": LONG_RECORD, "intercept": True}}]}
+    ),
+    "predictions": Worst(
+        people=300_000, rows_each=0, query={"select": [{"sum": {"of": PREDICTED}}], "where": {"ge": [PREDICTED, 0.001]}}
+    ),
+    "own events": Worst(
+        people=20_000, rows_each=20, query={"select": [{"sum": {"of": OWN_TOTAL}}], "where": {"ge": [OWN_TOTAL, 1]}}
+    ),
+    "a gradient": Worst(people=300_000, rows_each=0, query={"select": [LOGISTIC], "rule": "clip"} | SHORT),
+    "a gradient of many classes": Worst(
+        people=50_000, rows_each=0, query={"select": [SOFTMAX], "rule": "clip"} | SHORT
     ),
     "64 items": Worst(people=20_000, rows_each=3, query={"select": ITEMS} | SHORT),
     "events": Worst(people=20_000, rows_each=20, query={"from": "visits", "select": SUMS[:1]} | SHORT),

@@ -40,9 +40,9 @@ def test_servers_are_under_way_before_most_is_imported() -> None:
 def test_a_start_does_not_import_what_reads_uploads() -> None:
     """It is imported when connections are taken, or by the first upload."""
     lines = (
-        "import sys, service.run.serve, service.run.uvicorn_server, service.workflows.uploads as uploads",
+        "import sys, service.run.serve, service.run.uvicorn_server, service.workflows.replica",
         "print('pyarrow' in sys.modules)",
-        "uploads.import_reader()",
+        "service.workflows.ports.row_reader.ReaderHere().open()",
         "print('pyarrow.parquet' in sys.modules)",
     )
     printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)

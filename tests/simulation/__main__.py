@@ -16,17 +16,19 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, help="first seed of a range")
     parser.add_argument("--count", type=int, default=100, help="seeds in the range")
     parser.add_argument("--shares", action="store_true", help="give the replicas a cache that lies")
+    parser.add_argument("--shortens", action="store_true", help="ask half of the counts under the clip rule")
     options = parser.parse_args()
+    drawn = {"shares": options.shares, "shortens": options.shortens}
     if options.seed is not None:
-        return _run([options.seed], is_traced=True, shares=options.shares)
-    return _run(range(options.first, options.first + options.count), is_traced=False, shares=options.shares)
+        return _run([options.seed], is_traced=True, **drawn)
+    return _run(range(options.first, options.first + options.count), is_traced=False, **drawn)
 
 
-def _run(seeds: "list[int] | range", *, is_traced: bool, shares: bool) -> int:
+def _run(seeds: "list[int] | range", *, is_traced: bool, shares: bool, shortens: bool) -> int:
     faults: Counter[str] = Counter()
     failed, steps, commits, entries, started = 0, 0, 0, 0, time.monotonic()
     for seed in seeds:
-        world = World(seed, shares=shares, trace=_say if is_traced else None)
+        world = World(seed, shares=shares, shortens=shortens, trace=_say if is_traced else None)
         try:
             world.run()
         except LawBroken as broken:

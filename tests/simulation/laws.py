@@ -35,7 +35,7 @@ class Laws:
     def __init__(self, record: DatasetRecord) -> None:
         self.record = record
         self.broken: list[str] = []
-        self.model = ReferenceDataset(budget=record.budget_units)
+        self.model = ReferenceDataset(budget=record.budget_units, rule=record.rule)
         self.seen: dict[tuple[UUID, str], bytes] = {}
         self.durable: dict[tuple[UUID, str], bytes] = {}
         self.asked: dict[bytes, Ask] = {}
@@ -47,7 +47,7 @@ class Laws:
         self.hash = record.genesis
         self.checkpoint_seq = self.page_seq = 0
         self.data_version = 0
-        self.commits = 0
+        self.commits = self.shortened = 0
 
     @property
     def seq(self) -> int:
@@ -172,8 +172,10 @@ class Laws:
         self.law(entry.seq == self.seq + 1, f"A7: {place} does not follow {self.seq}")
         self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
         ask = self.asked[entry.canonical]
-        charges, left_out, total = self.model.ask(self.model.vectors(ask.kind, ask.number), ask.sigma)
+        vectors = self.model.vectors(ask.kind, ask.number)
+        charges, left_out, total = self.model.ask(vectors, ask.sigma, shortens=ask.kind == "clipped")
         charged, units, out = entry.decode()
+        self.shortened += ask.kind == "clipped" and len(set(charges.values())) > 1  # whole vectors cost the same
         named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
         self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
         skipped = {self.keys[slot] for slot in out.tolist()}
@@ -183,7 +185,9 @@ class Laws:
             self.law(word not in self.words, f"A9: {place} uses noise again")
             self.words.add(word)
         exact = np.array([total.get(coordinate, 0) for coordinate in range(entry.dimension)])
-        noise = rounded_gaussian(entry.dimension, ask.sigma, lambda _: drawn[0]) if drawn[0].size else exact * 0
+        exact = exact / entry.grid if ask.kind == "squares" else exact
+        sigma_steps = ask.sigma / entry.grid
+        noise = rounded_gaussian(entry.dimension, sigma_steps, lambda _: drawn[0]) if drawn[0].size else exact * 0
         self.law(bool((entry.steps() == exact + noise).all()), f"A10: {place} is not the sum and its own noise")
         spent = self.spent[-1].copy()
         spent[charged] += units

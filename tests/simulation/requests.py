@@ -16,7 +16,7 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from tests.laws.reference import ReferenceDataset
+from tests.laws.reference import SHARES, SQUARES, ReferenceDataset, frequent
 
 DATASET = "survey"
 AREAS = 4
@@ -71,8 +71,16 @@ class Ask:
             "noise": {"sigma": self.sigma},
             "reuse": self.reuse,
         }
-        if self.kind == "older":
-            document |= {"where": {"ge": [{"col": "age"}, self.number]}}
+        if self.kind == "active":
+            del document["reuse"]  # left out, it is false
+            document["select"] = [{"active": {"share": SHARES[self.number]}}]
+        elif self.kind in {"older", "clipped"}:
+            rule = "clip" if self.kind == "clipped" else "skip"
+            document |= {"where": {"ge": [{"col": "age"}, self.number]}, "rule": rule}
+        elif self.kind == "frequent":
+            document |= {"where": frequent(self.number)}
+        elif self.kind == "squares":
+            document |= {"select": [SQUARES]}
         elif self.kind == "visits":
             document |= {"from": "visits", "where": {"eq": [{"col": "area"}, self.number]}}
         else:
@@ -159,9 +167,8 @@ class Lower:
             return refusal
 
     def apply(self, model: ReferenceDataset) -> None:
-        """Lower the limit in the reference, never below the spent total."""
-        person = model.people[self.key]
-        person.limit = max(int(Decimal(self.limit) * 2**40), person.spent)
+        """Lower the limit in the reference; one below the spent total is refused, so that it is in no commit."""
+        model.people[self.key].limit = int(Decimal(self.limit) * 2**40)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,10 +249,11 @@ def drawn(random: Random, number: int) -> Request:
     """A random request of a client."""
     key, kind = random.choice(PEOPLE), random.random()
     if kind < 0.62:
+        others = random.choice(["older", "visits", "all"])
         return Ask(
             analyst=ANALYSTS[number % len(ANALYSTS)],
             key=f"k{number // len(ANALYSTS)}",
-            kind=random.choice(["older", "visits", "all"]),
+            kind="active" if kind < 0.08 else others,
             number=random.randrange(AREAS),
             sigma=random.choice([0.7, 1.0, 1.0, 3.0, 20.0]),
             reuse=random.random() < 0.4,

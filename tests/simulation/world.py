@@ -4,7 +4,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from zlib import crc32
@@ -27,6 +27,8 @@ from tests.simulation.witnesses import FirstWitness, SecondWitness
 
 REQUESTS = 25
 STEPS_MAX = 20_000
+OTHER_KINDS = {"older": (*3 * ("older", "clipped"), "squares", "clipped"), "visits": ("visits", "frequent")}
+"""The kinds of queries that stand for those that were drawn, where worlds shorten vectors."""
 EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear, CommitRejected)}
 
 
@@ -62,19 +64,22 @@ class World:
         shares: bool = False,
         witnesses: int = 1,
         rejects: bool = False,
+        shortens: bool = False,
         trace: Callable[[str], None] | None = None,
     ) -> None:
-        """Draw the rates, register the dataset, start the replicas.
+        """Draw the rates, register the dataset, under the drop rule for odd seeds, start the replicas.
 
         With `shares`, give them a faulty cache; with two `witnesses`, let them die between writing to the two.
-        With `rejects`, have the store reject every transaction that contains one of certain queries.
+        With `rejects`, have the store reject every transaction that contains one of certain queries. With `shortens`,
+        have half of the counts of individuals asked under the clip rule.
         """
         self.seed, self.random = seed, Random(seed)
-        self.trace = trace or (lambda _writer: None)
+        self.trace, self._shortens = trace or (lambda _writer: None), shortens
         self.rates = Rates.drawn(self.random)
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
-        self.laws = Laws(register(Registration.model_validate(REGISTRATION), store))
+        stated = REGISTRATION | {"rule": "drop" if seed % 2 else "skip"}
+        self.laws = Laws(register(Registration.model_validate(stated), store, MemoryWitness()))
         self.witness = MemoryWitness()
         self.first = FirstWitness(self.scheduler, Random(seed + 3)) if witnesses > 1 else None
         self._second = SecondWitness()
@@ -140,6 +145,9 @@ class World:
         return replica
 
     def _want(self, request: Request) -> None:
+        if self._shortens and isinstance(request, Ask):
+            kinds = OTHER_KINDS.get(request.kind, (request.kind,))
+            request = replace(request, kind=kinds[crc32(str(request).encode()) % len(kinds)])
         self.clients.append(Client(request))
         if isinstance(request, Ask):
             self.laws.expect(request)

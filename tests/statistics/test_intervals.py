@@ -11,7 +11,7 @@ from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from tests.core.injected import seeded
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, half_width_95, query
 
 DRAWS = 400_000
 SIGMAS = [0.3, 0.5, 1.0, 3.0, 20.0]  # grid steps
@@ -46,7 +46,7 @@ def is_as_stated(share: float, probability: float) -> bool:
 def test_the_stated_half_width_covers_what_was_counted(sigma: float) -> None:
     """At least 95 per cent of the draws and as many as the law says; one person less covers too few."""
     plan = compiled(noise={"sigma": sigma})
-    width = plan.half_width_95
+    width = half_width_95(sigma=plan.sigma, grid_log2=plan.grid_log2)
 
     assert plan.grid_log2 == 0
     assert width == int(width)
@@ -89,4 +89,24 @@ def test_on_a_fine_grid_too(noise: dict[str, Any]) -> None:
     plan = compiled(select=[{"sum": {"column": "spend"}}], noise=noise)
 
     assert plan.grid_log2 < -10
-    assert is_as_stated(covered(plan, plan.half_width_95), 0.95)
+    assert is_as_stated(covered(plan, half_width_95(sigma=plan.sigma, grid_log2=plan.grid_log2)), 0.95)
+
+
+@pytest.mark.parametrize(
+    "noise", [{"sigma": [3.3, 700]}, {"half_width": [10, 5000], "confidence": 0.95}, {"share": 0.1, "weights": [3, 1]}]
+)
+def test_the_half_width_of_each_item_covers_its_numbers(noise: dict[str, Any]) -> None:
+    """At least 95 per cent of the draws of each; one sigma laid over both covers another share of either."""
+    plan = compiled(select=[{"count": {}}, {"sum": {"column": "spend"}}], noise=noise)
+    draws = rounded_gaussian(DRAWS, plan.sigma_steps, seeded(67))
+
+    shares = []
+    for place, sigma in enumerate(plan.item_sigmas):
+        told = plan.noise.of_item(place)
+        numbers = draws * told["grid"]
+        shares.append(float((np.abs(numbers) <= told["half_width_95"]).mean()))
+        assert np.std(numbers) == pytest.approx(sigma, rel=5e-3)
+        assert is_as_stated(shares[-1], 0.95)
+        other = plan.noise.of_item(1 - place)["half_width_95"]
+        assert not is_as_stated(float((np.abs(numbers) <= other).mean()), 0.95)
+    assert len(shares) == 2

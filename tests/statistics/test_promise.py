@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.accounting.statements import AccountStatement, epsilon_time_uniform, statement_of_account
-from service.core.arrays import Integers, Touched
-from service.core.budget import budget_units, epsilon_of_units
+from service.accounting.statements import AccountStatement, epsilon_of_units, epsilon_time_uniform, statement_of_account
+from service.arrays import Integers
+from service.core.budget import budget_units
 from service.core.charge import UNITS_PER_RHO
-from service.core.release import Contributions, answer
-from service.core.renyi_filter import Accounts
+from service.core.release import Contributions, Terms, answer
+from service.core.renyi_filter import Accounts, Touched
 from tests.core.injected import seeded
 
 PEOPLE: Final = 20_000
@@ -145,7 +145,7 @@ def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
             values=np.full(PEOPLE, VALUE if is_in else 0),
         )
         release = answer(
-            [block], accounts, dimension=PEOPLE, sigma_steps=sigma, norm_squared_max=VALUE**2, entropy=entropy
+            [block], accounts, Terms(dimension=PEOPLE, sigma_steps=sigma, norm_squared_max=VALUE**2), entropy=entropy
         )
         active = release.blocks[0].active
         gained = (release.values - VALUE / 2) * VALUE / sigma**2

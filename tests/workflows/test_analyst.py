@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from service.core.budget import epsilon_of_units
+from service.accounting.statements import epsilon_of_units
 from service.query.canonical import canonical_json
 from service.query.parse import parse_query
 from service.workflows.model.analyst_views import ReleaseRow

@@ -3,14 +3,16 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import UUID
 
 import pytest
 
+from service.engine.ingest import Rows
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
 from service.workflows.model.journal import UploadOutcome, UploadRequest
+from service.workflows.ports.row_reader import ReaderHere, ReadRequest
 from service.workflows.replica import Replica
 from tests.factories import open_replica, register, upload
 from tests.memory.store import MemoryStore
@@ -83,7 +85,10 @@ def test_a_key_belongs_to_one_upload(rows: bytes, table: str, content_type: str)
         assert stored(replica) == 2
 
 
-@pytest.mark.parametrize("options", [{"delimiter": ";"}, {"rows_over_limit": "truncate"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"delimiter": ";"}, {"rows_over_limit": "truncate"}, {"unknown_individuals": "drop"}, {"duplicates": "drop"}],
+)
 def test_options_are_part_of_the_upload(options: dict[str, Any]) -> None:
     """The same bytes with another option are another upload."""
     with open_replica() as replica:
@@ -119,18 +124,25 @@ def test_a_refused_upload_takes_no_key() -> None:
         assert not send(replica).is_repeat
 
 
+class ReaderTogether(ReaderHere):
+    """Reads no upload before all have looked up their keys."""
+
+    def __init__(self, uploads: int) -> None:
+        self.together = threading.Barrier(uploads)
+
+    def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
+        """Wait for the others, and read."""
+        self.together.wait(timeout=60)
+        return super().read(source, request)
+
+
 def test_requests_under_one_key_at_once_store_one_upload() -> None:
     """All of them get the same report, and one of them has stored it."""
     with open_replica() as replica:
         begin(replica)
-        together = threading.Barrier(8)
-
-        def at_once(_: int) -> UploadOutcome:
-            together.wait()
-            return send(replica)
-
+        replica.curators.reader = ReaderTogether(8)
         with ThreadPoolExecutor(8) as threads:
-            outcomes = list(threads.map(at_once, range(8)))
+            outcomes = list(threads.map(lambda _: send(replica), range(8)))
         assert sum(not outcome.is_repeat for outcome in outcomes) == 1
         assert len({outcome.report.rows for outcome in outcomes}) == 1
         assert stored(replica) == 2

@@ -1,5 +1,6 @@
 """Sign-ins of browsers: how long they last, and with what they end."""
 
+import base64
 from datetime import timedelta
 
 import pytest
@@ -37,6 +38,14 @@ def test_a_token_is_recognised_and_no_other() -> None:
     (kept,) = world.store.sign_ins.kept.values()
     assert world.token.encode() not in kept.token_hash
     assert world.token not in repr(kept)
+
+
+def test_a_token_has_256_bits_and_is_new_each_time() -> None:
+    """Also for a principal that is signed in already."""
+    world = World()
+    tokens = [world.token, *(world.sign_ins.begin(world.principal) for _ in range(99))]
+    assert {len(base64.urlsafe_b64decode(f"{token}=")) for token in tokens} == {32}
+    assert len({*tokens}) == len(world.store.sign_ins.kept) == len(tokens)
 
 
 def test_a_sign_in_ends_when_it_is_not_used() -> None:

@@ -1,19 +1,21 @@
 """Refused uploads change nothing; truncation of an individual's rows depends on that individual's own rows alone."""
 
 from collections import Counter
+from dataclasses import replace
 from io import BytesIO
 from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.errors import InvalidRequest, InvalidRows
-from service.workflows.model.journal import RowsOverLimit, UploadRequest
+from service.workflows.model.errors import InvalidRequest, InvalidRows, Unavailable
+from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadRequest
 from service.workflows.model.views import UploadReport
+from service.workflows.registration_changes import Extension
 from service.workflows.replica import Replica
 from service.workflows.uploads import rows_to_keep
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
@@ -37,6 +39,36 @@ def test_a_refused_upload_leaves_no_individual_in_memory() -> None:
         ask(replica, analyst(replica), "l", reuse=False)
         assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 2
     assert [report.findings for report in verify_all(store)] == [[]]
+
+
+class ExtendingFile(BytesIO):
+    """A file that, each of the first times it is read, has the dataset extended meanwhile."""
+
+    def __init__(self, content: bytes, replica: Replica, times: int) -> None:
+        super().__init__(content)
+        self.replica, self.times = replica, times
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if self.times > 0:
+            self.times -= 1
+            capacity = self.replica.curators.dataset("survey").capacity + 1
+            self.replica.curators.extend("survey", Extension(capacity=capacity))
+        return super().seek(offset, whence)
+
+
+@pytest.mark.parametrize(("times", "is_stored"), [(2, True), (60, False)])
+def test_an_upload_is_read_again_where_the_dataset_was_extended_meanwhile(times: int, *, is_stored: bool) -> None:
+    """Twice; then the service says that it cannot answer now, and nothing is stored."""
+    rows = b"person_id,country,age,spend\nann,NO,1,1\n"
+    with open_replica() as replica:
+        register(replica)
+        file = ExtendingFile(rows, replica, times)
+        if is_stored:
+            assert replica.curators.append_rows("survey", "people", "text/csv", file).stored
+        else:
+            with pytest.raises(Unavailable):
+                replica.curators.append_rows("survey", "people", "text/csv", file)
+        assert replica.curators.dataset("survey").individuals == is_stored
 
 
 def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
@@ -76,6 +108,8 @@ def send(
     *,
     table: str = "visits",
     rows_over_limit: RowsOverLimit = "refuse",
+    unknown_individuals: UnknownIndividuals = "as_declared",
+    duplicates: Duplicates = "keep",
     is_dry_run: bool = False,
     key: str | None = None,
 ) -> UploadReport:
@@ -84,6 +118,8 @@ def send(
         table=table,
         content_type="text/csv",
         rows_over_limit=rows_over_limit,
+        unknown_individuals=unknown_individuals,
+        duplicates=duplicates,
         is_dry_run=is_dry_run,
         address=None if key is None else (UUID(int=1), key),
     )
@@ -174,6 +210,74 @@ def test_without_too_many_rows_truncation_changes_nothing() -> None:
         report = send(replica, "person_id,item\nann,1\nann,2\n", rows_over_limit="truncate")
         assert (report.rows, report.rows_dropped) == (2, 0)
         assert "rows_dropped" not in replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
+
+
+@pytest.mark.parametrize("declared", ["reject", "create", "drop"])
+def test_rows_of_unknown_individuals_are_dropped_and_counted(declared: str) -> None:
+    """By the upload's option or by the table's declaration; report and log tell how many, and later rows count too."""
+    store = MemoryStore()
+    rows = "person_id,item\neve,1\nann,1\nzoe,1\nann,2\neve,3\n"
+    with open_replica(store) as replica:
+        visits = VISITS | {"unknown_individuals": declared, "rows_per_individual": 2}
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        asked: UnknownIndividuals = "as_declared" if declared == "drop" else "drop"
+        tried = send(replica, rows, unknown_individuals=asked, is_dry_run=True)
+        report = send(replica, rows, unknown_individuals=asked)
+        assert replace(tried, stored=True) == report
+        assert (report.rows, report.rows_unknown, report.individuals) == (2, 3, 0)
+        assert items(store, 0) == [1, 2]
+        assert replica.curators.dataset("survey").individuals == 1
+        detail = replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
+        assert (detail["rows"], detail["rows_unknown"]) == (2, 3)
+        with pytest.raises(InvalidRows) as refused:  # by the number of the row in the upload
+            send(replica, "person_id,item\neve,1\nann,1\n", unknown_individuals="drop")
+        assert [error.field for error in refused.value.errors] == ["rows[2].person_id"]
+        ask(replica, analyst(replica), "k")
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve", "zoe"]), st.integers(0, 3)), max_size=20))
+@settings(max_examples=25, deadline=None)
+def test_which_rows_are_dropped_does_not_depend_on_others(rows: list[tuple[str, int]]) -> None:
+    """Without the rows of one individual every other individual has the same stored rows."""
+
+    def stored(sent: list[tuple[str, int]]) -> list[list[int]]:
+        store = MemoryStore()
+        with open_replica(store) as replica:
+            register(replica, tables={"people": PEOPLE, "visits": VISITS})
+            upload(replica, "people", [("ann", "NO", 44, 1), ("bob", "NO", 44, 1)])
+            text = "".join(f"{key},{item}\n" for key, item in sent)
+            send(replica, "person_id,item\n" + text, unknown_individuals="drop", duplicates="drop")
+            return [items(store, slot) for slot in range(2)]
+
+    whole = stored(rows)
+    assert whole == [sorted({item for key, item in rows if key == who}) for who in ("ann", "bob")]
+    assert stored([row for row in rows if row[0] == "ann"])[0] == whole[0]
+
+
+def test_repeated_rows_are_told() -> None:
+    """Kept ones are counted in the report alone, dropped ones in the log of acts too."""
+    rows = "person_id,item\nann,1\nann,1\nann,2\n"
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        kept, dropped = send(replica, rows), send(replica, rows, duplicates="drop")
+        assert (kept.rows, kept.rows_repeated, dropped.rows, dropped.rows_repeated) == (3, 1, 2, 1)
+        details = [act.detail for act in replica.curators.acts("survey", cursor=None, limit=2).items]
+        assert [detail.get("rows_repeated") for detail in details] == [1, None]
+        with pytest.raises(InvalidRows, match="the same row as an earlier one"):
+            send(replica, rows, duplicates="reject")
+
+
+def test_keys_that_differ_by_little_are_warned_of() -> None:
+    """They stay individuals of their own."""
+    with open_replica() as replica:
+        register(replica)
+        report = send(replica, "person_id,country,age,spend\n1,NO,1,1\n01,NO,1,1\n2,NO,1,1\n", table="people")
+        assert report.individuals == 3
+        (warning,) = report.warnings
+        assert warning.startswith("1 key differs from another key of this upload only by leading zeros")
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 3)), max_size=40)

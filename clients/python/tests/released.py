@@ -16,17 +16,19 @@ Numbers = npt.NDArray[np.float64]
 _SEQUENCES: Iterator[int] = count(1)
 
 
-def rounded_noise(rng: np.random.Generator, shape: int | tuple[int, ...], sigma: float, grid: float) -> Numbers:
-    """Noise as the service adds it: a Gaussian, rounded to the grid."""
-    return np.asarray(np.rint(rng.normal(0, sigma / grid, shape)) * grid)
+def rounded_noise(
+    rng: np.random.Generator, shape: int | tuple[int, ...], sigma: float | Numbers, grid: float | Numbers
+) -> Numbers:
+    """Noise as the service adds it: a Gaussian, rounded to the grid; one sigma and grid, or one for each column."""
+    return np.asarray(np.rint(rng.normal(0, np.divide(sigma, grid), shape)) * grid)
 
 
 def released(
     values: Sequence[float] | Numbers,
     labels: Sequence[Mapping[str, object]],
     *,
-    sigma: float = 1.0,
-    grid: float = 2.0**-20,
+    sigma: float | tuple[float, ...] = 1.0,
+    grid: float | tuple[float, ...] = 2.0**-20,
     axes: Sequence[Mapping[str, object]] = (),
     **more: Any,
 ) -> Answer:
@@ -41,7 +43,7 @@ def released(
         "sigma": sigma,
         "grid": grid,
         "dimension": len(values),
-        "half_width_95": 2 * sigma,
+        "half_width_95": tuple(2 * each for each in sigma) if isinstance(sigma, tuple) else 2 * sigma,
         "worst_case_rho": Decimal(1),
         "coverage_certified": True,
         "reused": False,

@@ -39,7 +39,12 @@ WORDS: Final = {
     "histogram": "HISTOGRAM",
     "bin": "BINS",
 }
-ITEMS: Final = {"COUNT", "SUM", "HISTOGRAM", "COUNT_INDIVIDUALS"}
+AVERAGES: Final = {"mean": "AVG", "variance": "VARIANCE", "stddev": "STDDEV", "quantile": "APPROX_QUANTILE"}
+SPELLINGS: Final = {
+    **dict.fromkeys(("VAR_POP", "VAR_SAMP", "VARIANCE_POP", "VARIANCE_SAMP"), "VARIANCE"),
+    **dict.fromkeys(("STDDEV_POP", "STDDEV_SAMP", "STDEV"), "STDDEV"),
+}
+ITEMS: Final = {"COUNT", "SUM", "HISTOGRAM", "COUNT_INDIVIDUALS", "MEDIAN", *AVERAGES.values(), *SPELLINGS}
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
 
@@ -90,8 +95,10 @@ def told(text: str) -> Counter[tuple[str, Any]]:
             found["literal", float(token.text)] += 1
         elif token.kind == "mark" and token.text not in "(),.;":
             found["sign", SIGNS.get(token.text, token.text)] += 1
+        elif token.word == "MEDIAN":
+            found.update([("word", "APPROX_QUANTILE"), ("literal", 0.5)])
         elif token.kind != "mark":
-            found.update(("word", part.upper()) for part in token.value.split("."))
+            found.update(("word", SPELLINGS.get(part.upper(), part.upper())) for part in token.value.split("."))
     return found
 
 
@@ -148,6 +155,9 @@ def _said(node: Json) -> Iterator[tuple[str, Any]]:
 def _said_by(kind: str, body: Json) -> Iterator[tuple[str, Any]]:
     if kind in {"col", "column"}:
         yield from _names(body)
+    elif kind in AVERAGES:
+        yield "word", AVERAGES[kind]
+        yield from _said(body)
     elif kind == "by":
         spelt = {"hour": ["EXTRACT", "FROM", "HOUR"], "weekday": ["EXTRACT", "FROM", "ISODOW"]}
         yield from (("word", word) for word in spelt.get(body, ["DATE_TRUNC"]))

@@ -1,20 +1,22 @@
 """Answers: intervals that hold as often as they say, and the numbers in every library's form."""
 
 import math
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from html.parser import HTMLParser
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import matplotlib as mpl
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
 
-from sparing import Answer, Interval
+from sparing import Answer, Interval, Preview, combine
 
 mpl.use("Agg")
 ONE = Answer(
@@ -90,8 +92,6 @@ def test_the_largest_numbers_and_which_are_certain() -> None:
     assert all(each.is_certain for each in answer.top(9))
     with pytest.raises(ValueError, match="at least 1"):
         answer.top(0)
-    with pytest.raises(ValueError, match="no labels"):
-        replace(answer, labels=()).top(1)
 
 
 def test_a_certain_place_is_wrong_at_most_as_often_as_it_may_be() -> None:
@@ -115,8 +115,6 @@ def test_numbers_as_arrays_and_frames() -> None:
     assert answer.to_pandas().to_dict("records") == rows
     assert answer.to_polars().to_dicts() == rows
     assert answer.to_arrow().to_pylist() == rows
-    assert isinstance(replace(answer, labels=()).to_polars(), pl.DataFrame)
-    assert replace(answer, labels=()).to_arrow().column_names == ["coordinate", "value", "half_width_95"]
 
 
 def test_labels_of_different_items_share_a_frame() -> None:
@@ -135,14 +133,120 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_million_numbers_are_one_line() -> None:
     """And twenty rows in a notebook, with what is in a label written as text."""
-    large = replace(ONE, values=tuple(map(float, range(2**20))), labels=(), dimension=2**20)
+    axes = ({"column": "area", "size": 2**20}, {"select": [{"select": "count", "size": 1}]})
+    large = replace(ONE, values=tuple(map(float, range(2**20))), labels=(), axes=axes, dimension=2**20)
     assert repr(large) == "Answer(0, 1, 2, ... ± 39, dimension=1048576, id='0190-a')"
-    assert repr(ONE) == "Answer(41.5 ± 39, dimension=1, id='0190-a')"
+    assert repr(ONE) == "Answer(42 ± 39, dimension=1, id='0190-a')"
     assert len(large._repr_html_()) < 10_000
     assert "20 of 1,048,576 numbers" in large._repr_html_()
-    page = replace(vector(1.0), labels=({"group": "<script>"},), warnings=("a & b",))._repr_html_()
+    assert "<td>19</td>" in large._repr_html_()
+    page = replace(vector(1.0), labels=({"group": "<script>"},))._repr_html_()
     assert "&lt;script&gt;" in page
-    assert "<p>a &amp; b</p>" in page
+
+
+def test_a_warning_stands_beside_the_number() -> None:
+    """In one line, before the table of a notebook, and over a plot."""
+    preview = Preview(
+        dimension=1, grid=1, sigma=1, half_width_95=39, worst_case_rho=Decimal(1), warnings=("A vector longer than 3.",)
+    )
+    warned = replace(vector(131.4), warnings=("A vector longer than 3 & so on.",))
+    assert repr(warned).startswith("Answer(131 ± 39, warnings=['A vector longer than 3 & so on.'], ")
+    assert str(warned) == repr(warned)
+    assert warned._repr_html_().startswith(
+        "<p><strong>Warning:</strong> A vector longer than 3 &amp; so on.</p><table>"
+    )
+    assert repr(combine([warned])).startswith("Combined(131.4 ± 2.0, warnings=['A vector longer than 3 & so on.'], ")
+    shown = repr(preview)
+    assert shown.index("warnings=('A vector") < shown.index("worst_case_rho")
+    assert warned.plot().get_title() == "A vector longer than 3 & so on."
+    assert "warning" not in (repr(ONE) + ONE._repr_html_() + vector(1.0).plot().get_title()).lower()
+
+
+class TestSeveralPrecisions:
+    """A count and a sum by group, each with noise of its own."""
+
+    BOTH = replace(
+        vector(139.27, 551_120.4, 27.0, 98_000.0),
+        labels=tuple({"cut": cut, "select": item} for cut in ("fair", "good") for item in ("count", "sum(price)")),
+        axes=(
+            {"column": "cut", "size": 2, "categories": ["fair", "good"]},
+            {"select": [{"select": "count", "size": 1}, {"select": "sum(price)", "size": 1}]},
+        ),
+        sigma=(8.0, 2000.0),
+        grid=(1.0, 0.25),
+        half_width_95=(16.0, 3920.0),
+    )
+
+    def test_each_number_has_that_of_its_item(self) -> None:
+        """In properties, intervals, frames and plots; one distance for all there is not."""
+        assert self.BOTH.sigmas == (8.0, 2000.0, 8.0, 2000.0)
+        assert self.BOTH.grids == (1.0, 0.25, 1.0, 0.25)
+        assert self.BOTH.half_widths == (16.0, 3920.0, 16.0, 3920.0)
+        assert self.BOTH.to_pandas()["half_width_95"].tolist() == list(self.BOTH.half_widths)
+        widths = [(each.high - each.low) / 2 for each in self.BOTH.intervals(0.95, simultaneous=True)]
+        assert widths == pytest.approx([20.0, 4982.0] * 2, rel=1e-3)
+        (bars,) = self.BOTH.plot().containers
+        assert [(high - low) / 2 for (_, low), (_, high) in bars.lines[2][0].get_segments()] == pytest.approx(
+            [each.high - value for each, value in zip(self.BOTH.intervals(), self.BOTH.values, strict=True)]
+        )
+        with pytest.raises(ValueError, match="2 items have precisions of their own"):
+            self.BOTH.half_width()
+
+    def test_a_plot_may_be_of_one_item(self) -> None:
+        """On its own scale; another item is named."""
+        ax = self.BOTH.plot(item="sum(price)")
+        assert [tick.get_text() for tick in ax.get_xticklabels()] == ["fair", "good"]
+        assert ax.containers[0].lines[0].get_ydata().tolist() == [551_120.4, 98_000.0]
+        with pytest.raises(ValueError, match=r"no item sum\(age\)"):
+            self.BOTH.plot(item="sum(age)")
+
+    def test_texts_have_the_digits_of_each(self) -> None:
+        """A line and a table."""
+        assert repr(self.BOTH).startswith("Answer(139 ± 16, 551120 ± 3920, 27 ± 16, ..., dimension=4")
+        page = self.BOTH._repr_html_()
+        assert "<td>551,120</td><td>3,920</td>" in page
+        assert page.count("width:160.0px") == 0
+        assert [round(float(bar)) for bar in re.findall(r"width:([\d.]+)px;height:1em;background:#4a7ebb\"", page)] == [
+            *(round(160 * 139.27 / 155.27), round(160 * 551_120.4 / 555_040.4)),
+            *(round(160 * 27.0 / 155.27), round(160 * 98_000.0 / 555_040.4)),
+        ]
+
+    def test_the_largest_of_them_are_certain_by_their_own_intervals(self) -> None:
+        """The sum of the fair is far above that of the good, and both are above the counts."""
+        assert [(each.label["cut"], each.is_certain) for each in self.BOTH.top(2)] == [("fair", True), ("good", True)]
+
+
+HOSTILE = (
+    *("$x^2$", r"$\frac{$", "$", r"\$5 \\$", "<a href='https://example.com/'>a</a>", "<b>&lt;"),
+    *('"><img src=x onerror=x>', "javascript:x", "\u202egnp.x", "line\nline", "x" * 1000),
+)
+
+
+def test_labels_are_drawn_and_shown_as_text() -> None:
+    """Neither a formula in a plot nor markup in a notebook, whatever a curator has called a category."""
+    answer = replace(vector(*range(len(HOSTILE))), labels=tuple({"group": name} for name in HOSTILE))
+    ax = answer.plot()
+    ax.figure.canvas.draw()
+    texts = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert [ax.xaxis.label._preprocess_math(text) for text in texts] == [(name, False) for name in HOSTILE]
+    plt.close(ax.figure)
+
+    class Page(HTMLParser):
+        tags: ClassVar[set[str]] = set()
+        text: ClassVar[list[str]] = []
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.tags.add(tag)
+            assert {name for name, _ in attrs} <= {"style"}
+
+        def handle_data(self, data: str) -> None:
+            self.text.append(data)
+
+    page = Page()
+    page.feed(answer._repr_html_())
+    page.close()
+    assert page.tags == {"table", "tr", "th", "td", "div"}
+    assert set(HOSTILE) <= set(page.text)
 
 
 def test_a_plot_has_error_bars() -> None:

@@ -103,7 +103,7 @@ def answer(*axes: Any, first: object = "[0, 1)") -> Any:
     [
         (({"column": "age", "size": 2, "edges": [0, 18, 65]}, COUNT), "[0, 18)", (0, 18, 65)),
         (({"column": "age", "size": 3, "width": 10}, COUNT), "[-10, 0)", (-10, 0, 10, 20)),
-        (({"column": "age", "size": 3, "width": 0.1}, COUNT), "[0.2, 0.3)", (0.2, 0.30000000000000004, 0.4, 0.5)),
+        (({"column": "age", "size": 3, "width": 0.1}, COUNT), "[0.2, 0.3)", (0.2, 0.3, 0.4, 0.5)),
         (({"column": "age", "size": 3, "lower": 1, "upper": 3}, COUNT), 1, (1, 2, 3, 4)),
         (({"column": "c", "size": 2, "categories": ["a", "b"]}, {"column": "age", "edges": [0, 1]}, COUNT), "", (0, 1)),
     ],

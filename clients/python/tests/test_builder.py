@@ -53,6 +53,37 @@ def test_each_step_is_a_keyword(client: Client) -> None:
     }
 
 
+def test_each_item_may_have_a_precision_of_its_own(client: Client) -> None:
+    """As lists of the query; a half width beside a sigma is sent as a sigma, and an item alone as a number."""
+    query = client.dataset("d").query()
+    asked = query.count(sigma=5).sum("price", sigma=2000)
+    assert asked.json["noise"] == {"sigma": [5, 2000]}
+    assert asked.json == query.count().sum("price").noise(sigma=[5, 2000]).json
+    assert query.count(half_width=10).histogram("town", half_width=20).json["noise"] == {
+        "half_width": [10, 20],
+        "confidence": 0.95,
+    }
+    weighed = query.count(weight=3).linear("item", {1: 2.0}).noise(share=0.05).clip([2, 5])
+    assert weighed.json["noise"] == {"share": 0.05, "weights": [3, 1]}
+    assert weighed.json["per_individual"] == {"l2_clip": [2, 5]}
+    mixed: Any = query.count(sigma=5).sum("price", half_width=5000).json["noise"]
+    assert mixed == {"sigma": [5, pytest.approx(5000 / 1.959964)]}
+    assert query.count(sigma=5).json == query.count().noise(sigma=5).json
+    with pytest.raises(ValueError, match="by item and also for the query"):
+        _ = query.count(sigma=5).noise(share=0.1).json
+    assert "select=[Item" in repr(query.count(sigma=5).sum("price"))  # which is not finished
+
+
+def test_the_active_are_asked_for_by_a_step(client: Client) -> None:
+    """Alone or with a precision of its own; `reuse` is not sent, which the service takes for false there."""
+    query = client.dataset("shop").query().where(col("age") >= 40).group_by("country")
+    asked = query.active(share=0.1).noise(share=0.01)
+    assert asked.json["select"] == [{"active": {"share": 0.1}}]
+    assert asked.json["noise"] == {"share": 0.01}
+    assert "reuse" not in asked.json
+    assert query.active(0.1, sigma=20).json == query.active(share=0.1).noise(sigma=20).json
+
+
 def test_a_step_leaves_the_query_before_it_alone(client: Client) -> None:
     """A part may be used again."""
     base = client.dataset("d").query().noise(sigma=1)
@@ -149,6 +180,22 @@ def test_a_batch_answers_or_refuses_each_query(client: Client, script: Any, answ
     assert sent[1][0]["query"] == question_json(questions[2])
 
 
+def test_a_batch_takes_queries_in_every_form(client: Client, script: Any, answer: Any) -> None:
+    """Dictionaries, steps and SQL beside each other; a bare text has neither dataset nor noise."""
+    script.steps = [httpx.Response(200, json={"answers": [answer] * 3})]
+    shop = client.dataset("d")
+    forms: Any = [
+        {"dataset": "d", "group_by": "town", "sigma": 3},
+        shop.query().group_by("town").count().noise(sigma=3),
+        shop.sql("SELECT town, COUNT(*) FROM people GROUP BY town").noise(sigma=3),
+    ]
+    assert len(list(client.queries.batch(forms))) == 3
+    first, second, third = (entry["query"] for entry in json.loads(script.bodies[0])["queries"])
+    assert first == second == {name: member for name, member in third.items() if name != "from"}
+    with pytest.raises(TypeError, match=r"client\.dataset\(name\)\.sql\(text\)"):
+        client.queries.batch(["SELECT COUNT(*) FROM people"])  # type: ignore[list-item]
+
+
 def test_a_batch_that_cannot_be_sent_is_refused(client: Client, script: Any) -> None:
     """Another dataset, a missing key, and a reply without an outcome for each."""
     one: Any = {"dataset": "d", "sigma": 1}
@@ -160,3 +207,74 @@ def test_a_batch_that_cannot_be_sent_is_refused(client: Client, script: Any) -> 
     script.steps = [httpx.Response(200, json={"answers": []})]
     with pytest.raises(APIReplyError, match="an outcome for each of 1"):
         list(client.queries.batch([one]))
+
+
+SHOP = {
+    "name": "d",
+    "guarantee": {"epsilon": "1", "delta": "1e-6"},
+    "budget_rho": "1",
+    "budget_units": 2**40,
+    "mu": 1.4,
+    "capacity": 1000,
+    "rule": "skip",
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "id",
+            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}},
+        }
+    },
+}
+MEAN = {
+    "version": 1,
+    "select": [{"sum": {"of": {"sub": [{"col": "age"}, 60]}}}, {"sum": {"of": {"clip": [{"col": "age"}, 1, 1]}}}],
+    "noise": {"share": 0.05, "weights": [7, 4]},
+}
+
+
+def test_averages_are_worked_out_from_a_linear_query(client: Client, script: Any, answer: Any) -> None:
+    """The declared bounds are fetched, one linear query is asked under the key, and a preview is of it too."""
+    axes = [{"select": [{"select": "s", "offset": 0, "size": 1}, {"select": "n", "offset": 1, "size": 1}]}]
+    linear = answer | {"values": [-2000, 100], "labels": [{"select": "s"}, {"select": "n"}], "axes": axes}
+    linear |= {"sigma": [60, 1], "grid": [2**-20, 2**-25], "half_width_95": [118, 2], "dimension": 2}
+    preview = {"dimension": 2, "grid": [1, 1], "sigma": [60, 1], "half_width_95": [118, 2], "worst_case_rho": "0.1"}
+    script.steps = [httpx.Response(200, json=each) for each in (SHOP, linear, SHOP, preview)]
+    query = client.dataset("d").query().mean("age").noise(share=0.05)
+
+    found = query.run(idempotency_key="k")
+    assert [(each.label, each.value) for each in found.averages] == [({"select": "mean(age)"}, 40)]
+    assert (found.values, found.idempotency_key) == ((-2000, 100), "k")
+    assert query.preview().sigma == (60, 1)
+    assert [json.loads(script.bodies[place]) for place in (1, 3)] == [MEAN, MEAN]
+    assert [request.url.path for request in script.requests] == [
+        "/v1/datasets/d",
+        "/v1/datasets/d/queries",
+        "/v1/datasets/d",
+        "/v1/datasets/d/queries/preview",
+    ]
+    with pytest.raises(ValueError, match="follows from the declared bounds"):
+        _ = query.json
+
+
+def test_sql_and_steps_ask_the_same_for_averages(client: Client, script: Any, problem: Any) -> None:
+    """Each function of SQL is a step."""
+    people, by_age = (client.dataset("d").query("people") for _ in range(2))
+    by_age = by_age.group_by("age")
+    texts = [
+        (
+            "SELECT COUNT(*), AVG(age), VARIANCE(age) FROM people GROUP BY age",
+            by_age.count().mean("age").variance("age"),
+        ),
+        (
+            "SELECT STDDEV(age), SUM(age), AVG(age * 2) FROM people",
+            people.stddev("age").sum("age").mean(col("age") * 2),
+        ),
+        ("SELECT MEDIAN(age) FROM people", people.quantile("age", 0.5)),
+        ("SELECT APPROX_QUANTILE(age, .1), MEDIAN(age) FROM people", people.quantile(col("age"), 0.1)),
+    ]
+    for text, steps in texts:
+        script.steps = [*script.steps, *[httpx.Response(200, json=SHOP), problem(422)] * 2]
+        for query in (client.dataset("d").sql(text), steps):
+            with pytest.raises(InvalidRequestError):
+                query.noise(rho=0.1).run()
+    assert all(script.bodies[place] == script.bodies[place + 2] for place in range(1, len(script.bodies), 4))

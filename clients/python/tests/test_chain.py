@@ -16,8 +16,8 @@ from sparing._chain import _canonical, chain_of
 GENESIS = "11" * 32
 
 
-def row(sequence: int, previous_hash: str, **other: Any) -> dict[str, Any]:
-    """An entry as the service lists it, encoded by a library for canonical JSON."""
+def row(sequence: int, previous_hash: str, *, sigmas: list[float] | None = None, **other: Any) -> dict[str, Any]:
+    """An entry as the service lists it, encoded by a library for canonical JSON; of items with sigmas of their own."""
     query: dict[str, Any] = {"version": 1, "noise": {"sigma": 18.5}, "where": {"eq": [{"col": "ø"}, "\u2028"]}}
     made: dict[str, Any] = {
         "format": 2,
@@ -38,11 +38,12 @@ def row(sequence: int, previous_hash: str, **other: Any) -> dict[str, Any]:
         "analyst": 'Ann "ø"',
         "asked_at": "2026-11-21T09:00:00Z",
     }
-    public = hashlib.sha256(rfc8785.dumps(made)).digest()
+    bound = made if sigmas is None else made | {"sigmas": sigmas}
+    public = hashlib.sha256(rfc8785.dumps(bound)).digest()
     private = hashlib.sha256(b"%d" % sequence).digest()
     digest = hashlib.sha256(b"sparing ledger 2\0" + bytes.fromhex(previous_hash) + public + private).hexdigest()
     shown = {"previous_hash": previous_hash, "private_digest": private.hex(), "hash": digest, "is_checkable": True}
-    return {**made, **shown, "query": query, "worst_case_rho": "0.1", **other}
+    return {**made, **shown, "sigmas": sigmas, "query": query, "worst_case_rho": "0.1", **other}
 
 
 def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, Any]]:
@@ -51,6 +52,15 @@ def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, A
     while len(rows) < count:
         rows.append(row(first + len(rows), rows[-1]["hash"]))
     return rows[::-1]
+
+
+def test_the_sigma_of_each_item_is_bound() -> None:
+    """Where there are any; a changed one breaks the row."""
+    before = row(1, GENESIS)
+    after = row(2, before["hash"], sigmas=[5.0, 2000.0])
+    assert broken([after, before]) == ()
+    assert broken([after | {"sigmas": [5.0, 2001.0]}, before]) == (2,)
+    assert broken([after | {"sigmas": None}, before]) == (2,)
 
 
 def broken(rows: Sequence[object]) -> tuple[int, ...]:
@@ -65,6 +75,18 @@ def test_a_whole_ledger_is_checked(client: Client, script: Any) -> None:
     script.steps = [httpx.Response(200, json=page) for page in pages]
     assert client.datasets.audit(dataset="d") == Chain(entries=5, checked=5, hash=rows[0]["hash"], broken=())
     assert client.datasets.audit(dataset="d") == Chain(entries=0, checked=0, hash=None, broken=())
+
+
+def test_a_kept_hash_is_found_where_the_ledger_had_it(client: Client, script: Any) -> None:
+    """As the newest row's or an earlier one's, however it was pasted; a rewritten ledger has it nowhere."""
+    rows = ledger(5)
+    assert [chain_of(rows, each["hash"]).kept_at for each in rows] == [5, 4, 3, 2, 1]
+    assert chain_of(rows).kept_at is None
+    rewritten = ledger(7, start="44" * 32)
+    assert (chain_of(rewritten, rows[0]["hash"]).kept_at, broken(rewritten)) == (None, ())
+    script.steps = [httpx.Response(200, json={"items": rows, "next": None})]
+    told = client.datasets.audit(dataset="d", kept=f" {rows[2]['hash'].upper()} ")
+    assert (told.kept_at, told.entries, told.broken) == (3, 5, ())
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class TestQuery:
             "select": [{"count": {}}, {"count_individuals": {}}],
             "where": {"ge": [{"col": "people.age"}, 18]},
             "group_by": ["people.member", {"bin": {"column": "people.age", "edges": [0, 60, 120]}}],
-            "per_individual": {"l2_clip": 9, "rows": 5},
+            "per_individual": {"l2_clip": [9, 2], "rows": 5},
             "noise": {"half_width": 300, "confidence": 0.9},
             "rule": "skip",
             "reuse": False,
@@ -89,22 +89,62 @@ class TestQuery:
         assert fake.queries[0]["per_individual"] == {"l2_clip": 3, "rows": 2}
         assert fake.queries[0]["reuse"] is False
 
+    def test_each_item_may_have_its_own_number(self, run: Run, fake: FakeService) -> None:
+        """Between commas; one that is no number is a wrong command."""
+        two = "SELECT COUNT(*), SUM(age) FROM people"
+        run("query", "shop", "--sql", two, "--half-width", "10,5000", "--confidence", "0.9", "--l2-clip", "1,100")
+        run("query", "shop", "--share", "0.05", "--weights", "3,1", stdin='{"select": [{"count": {}}]}')
+        assert fake.queries[0]["noise"] == {"half_width": [10, 5000], "confidence": 0.9}
+        assert fake.queries[0]["per_individual"] == {"l2_clip": [1, 100]}
+        assert fake.queries[1]["noise"] == {"share": 0.05, "weights": [3, 1]}
+        with pytest.raises(SystemExit):
+            run("query", "shop", "--sql", two, "--sigma", "5,many")
+
+    def test_averages_have_rows_of_their_own(self, run: Run) -> None:
+        """In place of the linear items; and in JSON beside them."""
+        words = (
+            "query",
+            "shop",
+            "--sql",
+            "SELECT town, COUNT(*), AVG(age) FROM people GROUP BY town",
+            "--share",
+            "0.5",
+        )
+        first, *rows = run(*words).out.splitlines()
+        assert first.split() == ["town", "select", "value", "±", "95", "%"]
+        assert [row.split()[:2] for row in rows[:4]] == [
+            [town, item] for town in ("Oslo", "北京") for item in ("count", "mean(age)")
+        ]
+        found = run(*words, "--json").json
+        assert [average["label"]["select"] for average in found["averages"]] == ["count", "mean(age)"] * 2
+        assert found["averages"][1]["low_95"] < found["averages"][1]["value"] < found["averages"][1]["high_95"]
+        assert len(found["values"]) == 6
+
     def test_digits_follow_the_half_width(self, run: Run, fake: FakeService) -> None:
         """Two digits of it, and as many of the value."""
         fake.answer(12.3456)
         told = run("query", "shop", "--l2-clip", "0.5", "--sigma", "0.1", stdin="{}")
-        assert told.out.splitlines()[1] == "count   12.35    0.20"
+        assert told.out.splitlines()[2] == "count   12.35    0.20"
 
     def test_many_numbers_are_cut(self, run: Run) -> None:
         """JSON has all of them."""
         document = '{"from": "visits", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 2}}'
         told = run("query", "shop", "--sigma", "20", stdin=document)
-        assert told.out.splitlines()[0].split() == ["coordinate", "value", "±", "95", "%"]
+        assert told.out.splitlines()[0].split() == ["select", "item", "value", "±", "95", "%"]
         assert "10000 of 40000 numbers; --json prints all." in told.out
         assert len(run("query", "shop", "--sigma", "20", "--json", stdin=document).json["values"]) == 40_000
 
-    def test_warnings_are_no_part_of_the_output(self, run: Run) -> None:
-        """They go to standard error."""
+    @pytest.mark.parametrize("command", ["query", "preview"])
+    def test_warnings_stand_before_the_numbers(self, run: Run, command: str) -> None:
+        """Of an answer and of a preview alike, in the same output."""
+        told = run(command, "shop", "--sigma", "0.5", stdin="{}")
+        first, second, *_ = told.out.splitlines()
+        assert first.startswith("warning: A vector longer than 0.707107 cannot be paid for")
+        assert second.split()[0] in {"select", "numbers"}
+        assert told.err == ""
+
+    def test_warnings_are_no_part_of_json_alone(self, run: Run) -> None:
+        """They go to standard error too."""
         told = run("query", "shop", "--sigma", "0.5", "--json", stdin="{}")
         assert told.status == 0
         assert told.json["warnings"]

@@ -40,7 +40,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ([NAME, "query", "shop", "--s"], ["--sql", "--sigma", "--share"]),
         ([NAME, "query", "--sql", ""], []),
         ([NAME, "query", "shop", ""], []),  # files, by bash itself
-        ([NAME, "history", "--"], ["--limit", "--json", "--url", "--timeout", "--help"]),
+        ([NAME, "history", "--"], ["--limit", "--steps", "--json", "--url", "--timeout", "--help"]),
         ([NAME, "completion", ""], [*SHELLS, "--help"]),
         ([NAME, "completion", "b"], ["bash"]),
     ],

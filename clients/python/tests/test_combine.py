@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from clients.python.tests.released import in_groups, rounded_noise, standard_error
+from clients.python.tests.released import in_groups, item_axis, released, rounded_noise, standard_error
 from sparing import Answer, Combined, combine, missing_sigma
 from sparing._combine import noise_variance
 
@@ -36,10 +36,20 @@ def test_the_variance_is_that_of_inverse_variance_weights() -> None:
     spread = np.std(combined.values)
     plain = np.std(np.mean([answer.values for answer in answers], axis=0))
 
+    assert isinstance(combined.sigma, float)
     assert combined.sigma == pytest.approx(1 / math.sqrt(1 + 1 / 4 + 1 / 16))
     assert spread == pytest.approx(combined.sigma, rel=4 / math.sqrt(2 * DRAWS))
     assert abs(np.mean(combined.values)) < 4 * combined.sigma / math.sqrt(DRAWS)
     assert plain > 1.5 * combined.sigma
+
+
+def test_numbers_of_the_active_at_different_times_are_not_combined() -> None:
+    """Each is of the accounts of its own time; one alone is as it is."""
+    axes = [{"select": [{"select": "active(0.1)", "offset": 0, "size": 1}]}]
+    first, later = (released([value], [{"select": "active(0.1)"}], axes=axes) for value in (90.0, 70.0))
+    assert combine([first]).value == 90.0
+    with pytest.raises(ValueError, match="active individuals at different times"):
+        combine([first, later])
 
 
 def test_intervals_of_fine_grids_cover_as_often_as_they_say() -> None:
@@ -100,7 +110,7 @@ def test_another_answer_never_makes_it_worse(sigmas: list[float]) -> None:
     """The combination is at least as precise as each of its answers, and lies between them."""
     combined = combine(in_groups([float(place)], sigma=sigma) for place, sigma in enumerate(sigmas))
 
-    assert combined.sigma <= min(sigmas) * (1 + 1e-12)
+    assert max(combined.sigmas) <= min(sigmas) * (1 + 1e-12)
     assert -1e-9 <= combined.value <= len(sigmas) - 1 + 1e-9
 
 
@@ -176,6 +186,35 @@ def test_the_variance_of_a_combination_is_that_of_its_answers() -> None:
     assert noise_variance(combine(pair)) == pytest.approx(first**2 * (9 + 1 / 12) + second**2 * (16 + 4 / 12))
 
 
+def by_items(values: list[float], sigma: tuple[float, ...] | float) -> Answer:
+    """Two groups of a count and a sum."""
+    labels = [{"group": group, "select": item} for group in (0, 1) for item in ("count", "sum(x)")]
+    axes = ({"column": "group", "size": 2}, {"select": [item_axis("count"), item_axis("sum(x)", offset=1)]})
+    grid = tuple(each / 2**20 for each in sigma) if isinstance(sigma, tuple) else sigma / 2**20
+    return released(values, labels, axes=axes, sigma=sigma, grid=grid)
+
+
+def test_each_item_has_weights_of_its_own() -> None:
+    """By hand: the count's answers weigh 16/25 and 9/25, the sum's 1/2 each; also beside an answer with one sigma."""
+    pair = [by_items([1.0, 10.0, 2.0, 20.0], (3.0, 100.0)), by_items([2.0, 20.0, 4.0, 40.0], (4.0, 100.0))]
+    combined = combine(pair)
+
+    assert combined.values == pytest.approx((1.36, 15.0, 2.72, 30.0))
+    assert combined.sigma == pytest.approx((2.4, 100 / math.sqrt(2)))
+    assert combined.sigmas == pytest.approx((2.4, 100 / math.sqrt(2)) * 2)
+    widths = [(each.high - each.low) / 2 for each in combined.intervals()]
+    assert widths == pytest.approx([1.96 * sigma for sigma in combined.sigmas], rel=1e-4)
+    assert noise_variance(combined, 3) == pytest.approx(5000)
+    for number in (combined.half_width, lambda: combined.weights):
+        with pytest.raises(ValueError, match="the 2 items have precisions of their own"):
+            number()
+    assert repr(combined).startswith("Combined(1.4 ± 4.7, 15 ± 139, ")
+
+    beside = combine([pair[0], by_items([2.0, 20.0, 4.0, 40.0], 4.0)])
+    assert beside.values[:2] == pytest.approx((1.36, (10 + 20 * 625) / 626))
+    assert beside.sigma == pytest.approx((2.4, 100 / math.sqrt(626)))
+
+
 def test_a_combination_reads_like_an_answer() -> None:
     """Names, intervals and one line."""
     pair = [in_groups([1.0], sigma=3.0), in_groups([2.0], sigma=3.0, coverage_certified=False)]
@@ -185,7 +224,7 @@ def test_a_combination_reads_like_an_answer() -> None:
     assert (combined.labels, combined.axes, combined.dimension) == (pair[0].labels, (), 1)
     assert not combined.coverage_certified
     assert combined.interval(0.5).low < 1.5 < combined.interval(0.5).high
-    assert repr(combined) == "Combined(1.5 ± 4.15771195, dimension=1, answers=2)"
+    assert repr(combined) == "Combined(1.5 ± 4.2, dimension=1, answers=2)"
     with pytest.raises(ValueError, match="2 values"):
         combine([in_groups([1.0, 2.0])]).interval()
     for confidence in (0, 1):

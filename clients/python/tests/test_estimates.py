@@ -195,6 +195,28 @@ def test_a_variance_without_the_noise_of_sums_and_counts_is_rejected(sigmas: tup
     assert spread_of(found)[0] > 10 * sigmas[0] / 1000
 
 
+@pytest.mark.parametrize("count", [60.0, 80.0, 160.0])
+@pytest.mark.parametrize("mean", [0.0, -50.0])
+def test_the_interval_of_a_variance_holds_it_near_an_unreliable_count(count: float, mean: float) -> None:
+    """A count of six standard deviations up, with a mean near the middle and near a bound of -60 to 60.
+
+    The standard errors of the delta method hold it in 93 to 94 of 100 cases there.
+    """
+    squares, sums = (25.0 + mean**2 - 1800) * count, mean * count
+    found = variances(
+        drawn(squares, 1800 * 15.0, item="sum((x * x))", seed=11),
+        drawn(sums, 60 * 10.0, item="sum(x)", seed=12),
+        drawn(count, 10.0, seed=13),
+    )
+    truth = 25.0 - 1800
+    allowed = 3 * standard_error(0.95, DRAWS)
+
+    assert coverage([each.interval() for each in found], truth) > 0.95 - allowed
+    if count == 60 and mean:
+        delta = around([each.value for each in found], [1.96 * each.standard_error for each in found])
+        assert coverage(delta, truth) < 0.95 - allowed
+
+
 def test_a_variance_by_hand() -> None:
     """Of 1, 2, 3 and 6: squares 50, sum 12, variance 3.5."""
     (found,) = variances(

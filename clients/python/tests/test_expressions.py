@@ -1,13 +1,14 @@
 """Conditions and items build exactly the documented JSON."""
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sparing import Condition, col, count, count_individuals, histogram, linear, sum_
+from sparing import Condition, active, col, count, count_individuals, histogram, linear, sum_
 
 AGE, AREA = {"col": "age"}, {"col": "area"}
 
@@ -63,9 +64,12 @@ def test_combining_leaves_the_parts_alone() -> None:
 
 def test_items() -> None:
     """The select items."""
-    assert [item.json for item in (count(), count_individuals(), sum_("spend"), histogram("item"))] == [
+    items = (count(), count_individuals(), active(share=0.1), active(Decimal("0.25")), sum_("spend"), histogram("item"))
+    assert [item.json for item in items] == [
         {"count": {}},
         {"count_individuals": {}},
+        {"active": {"share": 0.1}},
+        {"active": {"share": 0.25}},
         {"sum": {"column": "spend"}},
         {"histogram": {"column": "item"}},
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -198,10 +199,18 @@ def test_progress_counts_the_bytes_sent(packed: bool, client: Client, script: An
 
 def test_options_are_parameters_of_the_address(client: Client, script: Any) -> None:
     """Those with the service's default are left out; an unknown one is a TypeError."""
-    script.steps = [httpx.Response(200, json={"rows": 0, "individuals": 0, "stored": False, "rows_dropped": 3})]
+    script.steps = [
+        httpx.Response(200, json={"rows": 0, "individuals": 0, "stored": False, "rows_dropped": 3}),
+        httpx.Response(200, json={"rows": 1, "individuals": 0, "rows_unknown": 2, "warnings": ["so"]}),
+    ]
     report = client.datasets.upload(dataset="d", table="people", data=b"a\n", dry_run=True, rows_over_limit="truncate")
     assert (report.stored, report.rows_dropped) == (False, 3)
     assert script.requests[0].url.query == b"dry_run=true&rows_over_limit=truncate"
+    report = client.datasets.upload(
+        dataset="d", table="people", data=b"a\n", unknown_individuals="drop", duplicates="reject", delimiter=","
+    )
+    assert (report.rows_unknown, report.rows_repeated, report.warnings) == (2, 0, ("so",))
+    assert script.requests[-1].url.query == b"unknown_individuals=drop&duplicates=reject"
     with pytest.raises(TypeError, match="takes no dryrun"):
         client.datasets.upload(dataset="d", table="people", data=b"a\n", dryrun=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="give data, or file"):
@@ -215,3 +224,22 @@ def test_wrong_rows_are_counted_in_the_exception(client: Client, script: Any, pr
     with pytest.raises(Exception, match="70 rows are wrong in all") as refused:
         client.datasets.upload(dataset="d", table="people", data=b"a\n")
     assert refused.value.rows == rows  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.float32])
+def test_columns_by_name_may_be_arrays(sends: Any, script: Any, kind: Any) -> None:
+    """One of two dimensions has a vector in each row; a frame's column of arrays has too."""
+    vectors = np.arange(6).reshape(2, 3).astype(kind)
+    expected = [{"person_id": "a", "age": 1, "town": [0, 1, 2]}, {"person_id": "b", "age": 2, "town": [3, 4, 5]}]
+    columns = {"person_id": ["a", "b"], "age": np.array([1, 2]), "town": vectors}
+    assert rows_of(sends(columns), script) == expected
+    assert rows_of(sends(columns | {"town": vectors[:, ::-1]}), script)[0]["town"] == [2, 1, 0]
+    frame = pd.DataFrame({"person_id": ["a", "b"], "age": [1, 2], "town": list(vectors)})
+    assert rows_of(sends(frame), script) == expected
+
+
+def test_an_array_of_another_shape_is_refused(sends: Any) -> None:
+    """Before anything but the schema is asked for."""
+    columns = {"person_id": ["a", "b"], "age": np.array([1, 2]), "town": np.zeros((2, 3, 4))}
+    with pytest.raises(ValueError, match="it has the shape"):
+        sends(columns)

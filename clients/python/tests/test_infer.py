@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ def test_columns_that_fit_no_declaration_are_left_out_with_a_reason() -> None:
         "empty": "no",
         "list": "neither",
     }
+
+
+def test_decimals_are_numbers() -> None:
+    """As an upload takes them: a real, and an integer where all are whole."""
+    rows = {"id": [1, 2], "price": [Decimal("12.50"), None], "count": [Decimal("3.00"), Decimal(4)]}
+    columns = infer_schema(pl.DataFrame(rows))["tables"]["people"]["columns"]
+    assert [(each["type"], each["lower"], each["upper"]) for each in columns.values()] == [
+        ("real", 0.0, 20.0),
+        ("integer", 0, 5),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import io
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,29 @@ import pytest
 
 from clients.python.tests.released import in_bins, rounded_noise
 from sparing import bin_levels, consistent_histogram, ratios
+from sparing._averages import linear_query, mean
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
+from sparing._rooms import UNITS_PER_RHO, budget_units
 
 PAGE = (Path(__file__).parents[3] / "docs" / "post-processing.md").read_text(encoding="utf-8")
 COUNTRIES = ["NO", "SE", "DK"]
+BUDGET_UNITS = budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
+SHOP: dict[str, Any] = {
+    "name": "shop",
+    "guarantee": {"epsilon": "1", "delta": "1e-6"},
+    "budget_rho": str(BUDGET_UNITS / UNITS_PER_RHO),
+    "budget_units": BUDGET_UNITS,
+    "mu": math.sqrt(2 * BUDGET_UNITS / UNITS_PER_RHO),
+    "capacity": 20_000,
+    "rule": "skip",
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {"spend": {"type": "real", "lower": 0, "upper": 500}},
+        }
+    },
+}
 
 
 @dataclass
@@ -27,38 +48,46 @@ class Shop:
 
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(2026))
     asked: int = 0
+    worst_case_rho: float = 0.0  # of all answers
 
     def __post_init__(self) -> None:
-        """20,000 people, of whom 60 live in the last country and 300 are of no country."""
+        """20,000 people, of whom 60 live in the last country, 300 are of no country and an eighth has no `spend`."""
         rng = np.random.default_rng(1)
         self.country = rng.choice(4, 20_000, p=[0.6, 0.382, 0.003, 0.015])
         self.age = np.clip(np.rint(rng.gamma(6.0, 7.0, 20_000)), 0, 119)
         self.spend = np.clip(np.rint(rng.gamma(2.0, 40.0, 20_000) * 4) / 4, 0, 500)
+        self.spend[rng.random(20_000) < 1 / 8] = np.nan
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """An answer, or a preview, whose worst case is that of the natural bound."""
+        """An answer, or a preview, whose worst case is that of the natural bound; or the public facts."""
+        if request.method == "GET":
+            return httpx.Response(200, json=SHOP)
         query = json.loads(request.content)
         groups = [self._group(key) for key in query.get("group_by", [])]
-        (item,) = query["select"]
-        title, numbers, bound = self._item(item)
-        sigma, grid = query["noise"]["sigma"], 1.0 if title == "count" else 2.0**-10
+        titles, numbers, bounds = zip(*map(self._item, query["select"]), strict=True)
+        sigma, grid = _noise(query["noise"], titles, bounds)
         cells: list[tuple[dict[str, object], Any]] = [({}, self._selected(query.get("where")))]
         for column, members in groups:
             cells = [
                 (label | {column: value}, rows & inside) for label, rows in cells for value, inside in members.items()
             ]
-        preview = {"dimension": len(cells), "grid": grid, "sigma": sigma, "half_width_95": 2 * sigma}
-        preview["worst_case_rho"] = str(bound**2 / (2 * sigma**2))
+        count = len(cells) * len(titles)
+        preview = {"dimension": count, "grid": grid, "sigma": sigma, "half_width_95": np.multiply(2, sigma).tolist()}
+        worst_case_rho = float(np.sum(np.divide(bounds, sigma) ** 2 / 2))
+        preview["worst_case_rho"] = str(worst_case_rho)
         if request.url.path.endswith("/preview"):
             return httpx.Response(200, json=preview)
         self.asked += 1
-        noise = rounded_noise(self.rng, len(cells), sigma, grid)
+        self.worst_case_rho += worst_case_rho
+        noise = rounded_noise(self.rng, (len(cells), len(titles)), np.array(sigma), np.array(grid))
+        counted = [[float(np.nansum(each[rows])) for each in numbers] for _, rows in cells]
+        items = [{"select": title, "offset": place, "size": 1} for place, title in enumerate(titles)]
         answer = {
             "id": f"answer-{self.asked}",
             "sequence": self.asked,
-            "values": [float(numbers[rows].sum() + added) for (_, rows), added in zip(cells, noise, strict=True)],
-            "labels": [label | {"select": title} for label, _ in cells],
-            "axes": [*map(_axis, query.get("group_by", [])), {"select": [{"select": title, "offset": 0, "size": 1}]}],
+            "values": (np.array(counted) + noise).reshape(-1).tolist(),
+            "labels": [label | {"select": title} for label, _ in cells for title in titles],
+            "axes": [*map(_axis, query.get("group_by", [])), {"select": items}],
             "coverage_certified": True,
             "reused": False,
             "epoch": 1,
@@ -74,6 +103,10 @@ class Shop:
                 return "sum(spend)", self.spend, 500
             case {"sum": {"of": {"mul": [{"col": "spend"}, {"col": "spend"}]}}}:
                 return "sum((spend * spend))", self.spend**2, 500**2
+            case {"sum": {"of": {"sub": [{"col": "spend"}, 250]}}}:
+                return "sum((spend - 250))", self.spend - 250, 250
+            case {"sum": {"of": {"clip": [{"col": "spend"}, 1, 1]}}}:
+                return "sum(clip(spend, 1, 1))", np.clip(self.spend, 1, 1), 1
         raise ValueError(f"the page asks for {item}")
 
     def _group(self, key: Any) -> tuple[str, dict[str, Any]]:
@@ -90,11 +123,22 @@ class Shop:
         match where:
             case None:
                 return np.ones(len(self.age), dtype=bool)
+            case {"not": {"is_null": {"col": "spend"}}}:
+                return ~np.isnan(self.spend)
             case {"ge": [{"col": "age"}, int(bound)]}:
                 return self.age >= bound
             case {"in": [{"col": "country"}, [*countries]]}:
                 return np.isin(self.country, [COUNTRIES.index(country) for country in countries])
         raise ValueError(f"the page asks where {where}")
+
+
+def _noise(noise: Any, titles: Sequence[str], bounds: Sequence[float]) -> tuple[Any, Any]:
+    """Sigma and grid: of one item, or lists where a share of the budget is divided among several."""
+    if "sigma" in noise:
+        return noise["sigma"], 1.0 if titles == ("count",) else 2.0**-10
+    parts = np.array(noise["weights"]) / sum(noise["weights"])
+    sigmas = np.array(bounds) / np.sqrt(2 * noise["share"] * BUDGET_UNITS / UNITS_PER_RHO * parts)
+    return sigmas.tolist(), (sigmas * 2.0**-28).tolist()
 
 
 def _axis(key: Any) -> dict[str, object]:
@@ -134,13 +178,24 @@ def test_every_example_prints_what_the_page_shows(shop: Shop) -> None:
         assert printed == shown
 
 
+def test_nobody_is_left_out_of_any_query_of_the_page(shop: Shop) -> None:
+    """The worst cases of all answers together are within the budget of the promise that it names."""
+    run()
+    assert "epsilon 1 at delta 1e-6" in PAGE
+    assert 0 < shop.worst_case_rho < BUDGET_UNITS / UNITS_PER_RHO
+
+
 def test_the_intervals_of_the_page_hold_the_truth(shop: Shop) -> None:
     """So that the page does not show a lucky or broken draw: each at 99 in 100 or more."""
     _, found = run()
-    means = {mean.label["country"]: mean.interval(0.99) for mean in ratios(found["spending"], found["people"])}
+    means = {mean.label["country"]: mean.interval(0.99) for mean in ratios(found["spending"], found["spenders"])}
+    averages = {mean.label["country"]: mean.interval(0.99) for mean in found["spent"].averages}
     for place, country in enumerate(COUNTRIES):
-        assert np.mean(shop.spend[shop.country == place]) in means[country]
-    assert np.var(shop.spend) in found["variance"].interval(0.99)
+        assert np.nanmean(shop.spend[shop.country == place]) in means[country]
+        assert np.nanmean(shop.spend[shop.country == place]) in averages[country]
+    divided_by_all, *_ = ratios(found["spending"], found["people"])  # those without a value too
+    assert np.nanmean(shop.spend[shop.country == 0]) not in divided_by_all.interval(0.99)
+    assert np.nanvar(shop.spend) in found["variance"].interval(0.99)
     assert np.sum(shop.age >= 40) in found["both"].interval(0.99)
     assert np.sum(shop.country < 3) in found["whole"].interval(0.99)
     assert np.sum((shop.age >= 18) & (shop.age < 65)) in found["adults"].interval(0.99)
@@ -172,6 +227,49 @@ def test_the_table_of_levels_is_right() -> None:
         assert deviation(count, count)[1] == pytest.approx(float(one), abs=0.005)
         assert deviation(count, 4)[0] == int(levels)
         assert deviation(count, 4)[1] == pytest.approx(float(error), abs=0.005)
+
+
+PEOPLE, RHO, DRAWS = 20_000, 0.05, 4_000
+
+
+def median_errors(values: Any, low: float, high: float, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Of a mean from a sum and a count with one sigma, from both in equal parts, and from `.mean`, all at RHO."""
+    largest, truth = max(abs(low), abs(high)), float(np.mean(values))
+
+    def error(sigma_sum: float, sigma_count: float, middle: float) -> float:
+        sums = np.sum(values - middle) + rng.normal(0, sigma_sum, DRAWS)
+        return float(np.median(np.abs(middle + sums / (PEOPLE + rng.normal(0, sigma_count, DRAWS)) - truth)))
+
+    one = math.sqrt((1 + largest**2) / (2 * RHO))
+    column = {"type": "real", "lower": low, "upper": high}
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": {"x": column}}}
+    query = linear_query([mean("x")], {"dataset": "d", "rho": RHO}, tables)
+    ((_, span, _),) = query.selected
+    assert span is not None
+    parts = np.array(query.request["weights"]) / np.sum(query.request["weights"])
+    sigmas = np.array([span.half, 1]) / np.sqrt(2 * RHO * parts)
+    return (
+        error(one, one, 0),
+        error(largest / math.sqrt(RHO), 1 / math.sqrt(RHO), 0),
+        error(sigmas[0], sigmas[1], span.middle),
+    )
+
+
+def test_the_table_of_means_is_measured() -> None:
+    """To the digits that it shows, but for the chance of the draws."""
+    (table,) = re.findall(r"^\| values .*\n\|[-|]+\|\n((?:\|.*\|\n)+)", PAGE, re.MULTILINE)
+    rng = np.random.default_rng(2)
+    ages = np.clip(np.rint(rng.gamma(6.0, 7.0, PEOPLE)), 0, 120)
+    incomes = np.clip(rng.lognormal(math.log(36_000), 0.6, PEOPLE), 0, 200_000)
+    temperatures = np.clip(rng.normal(36.8, 0.4, PEOPLE), 34, 42)
+    drawn = [(ages, 0, 120), (incomes, 0, 200_000), (temperatures, 34, 42)]
+    rows = [[cell.strip().replace(",", "") for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+    assert len(rows) == len(drawn)
+    for (_, bounds, truth, *shown), (values, low, high) in zip(rows, drawn, strict=True):
+        assert bounds == f"{low} to {high}"
+        assert float(truth) == pytest.approx(np.mean(values), rel=0.01)
+        assert [float(each) for each in shown] == pytest.approx(median_errors(values, low, high, rng), rel=0.1)
 
 
 @pytest.mark.parametrize(("steps", "percent"), [(10, 94.4), (3, 92.8), (1, 90.3)])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparing import col, count, sum_
@@ -29,6 +30,7 @@ MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
         ({"l2_clip": 2, "rows": 5}, {"per_individual": {"l2_clip": 2, "rows": 5}}),
         ({"rows": 5}, {"per_individual": {"rows": 5}}),
         ({"l2_clip": 1}, {"per_individual": {"l2_clip": 1}}),
+        ({"l2_clip": (1, np.float64(50))}, {"per_individual": {"l2_clip": [1, 50]}}),
         ({"reuse": False, "rule": "skip"}, {"reuse": False, "rule": "skip"}),
     ],
 )
@@ -44,6 +46,11 @@ def test_each_argument_has_its_member(given: dict[str, Any], expected: dict[str,
         ({"share": 0.01}, {"share": 0.01}),
         ({"half_width": 40}, {"half_width": 40, "confidence": 0.95}),
         ({"half_width": 40, "confidence": 0.99}, {"half_width": 40, "confidence": 0.99}),
+        ({"sigma": [5, 2000]}, {"sigma": [5, 2000]}),
+        ({"sigma": np.array([5, 2000])}, {"sigma": [5, 2000]}),
+        ({"half_width": (10, 5000)}, {"half_width": [10, 5000], "confidence": 0.95}),
+        ({"share": 0.05, "weights": [3, 1]}, {"share": 0.05, "weights": [3, 1]}),
+        ({"rho": 0.05, "weights": (np.float64(3), 1)}, {"rho": 0.05, "weights": [3, 1]}),
     ],
 )
 def test_noise_is_stated_in_one_of_four_ways(noise: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -51,10 +58,19 @@ def test_noise_is_stated_in_one_of_four_ways(noise: dict[str, Any], expected: di
     assert question_json({"dataset": "d", **noise})["noise"] == expected  # type: ignore[typeddict-item]
 
 
-@pytest.mark.parametrize("noise", [{}, {"sigma": 1, "rho": 1}, {"sigma": 1, "confidence": 0.9}])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {},
+        {"sigma": 1, "rho": 1},
+        {"sigma": 1, "confidence": 0.9},
+        {"sigma": [1, 2], "weights": [1, 2]},
+        {"weights": [1]},
+    ],
+)
 def test_any_other_noise_is_an_error(noise: dict[str, Any]) -> None:
     """No default: how much privacy a query may cost is the analyst's decision."""
-    with pytest.raises(ValueError, match=r"give exactly one of|confidence goes with"):
+    with pytest.raises(ValueError, match=r"give exactly one of|confidence goes with|weights go with"):
         question_json({"dataset": "d", **noise})  # type: ignore[typeddict-item]
 
 

@@ -551,3 +551,45 @@ def test_a_curator_reads_one_account(client: Client, script: Any) -> None:
     script.steps = [httpx.Response(200, json=row | {"budget_units": 2})]
     assert client.datasets.account(dataset="d", individual="a/b").spent_rho == Decimal("0.5")
     assert script.requests[0].url.raw_path == b"/v1/datasets/d/individuals/a%2Fb"
+
+
+def test_what_a_curator_watches_is_asked_for_as_documented(client: Client, script: Any) -> None:
+    """The alarm is put, a forecast and a verification are posted, and listings carry their filters."""
+    alarm = {"share": None, "rang_at_sequence": 7}
+    none: dict[str, Any] = {"items": [], "next": None}
+    forecast = {"sequence": 1, "words": "", "sigma": [5, 2000], "worst_case_rho": "1", "touched": 2, "active": 1}
+    replies = [alarm, forecast | {"curve": [], "dropped_after": []}, {"state": "running"}, none, none, none]
+    script.steps = [httpx.Response(200, json=reply) for reply in replies]
+
+    found = client.datasets.set_alarm(dataset="d", share=None)
+    future = client.datasets.forecast(client.dataset("d").query().count().sum("spend").noise(sigma=[5, 2000]))
+    client.datasets.verify(dataset="d")
+    assert list(client.datasets.receipts(dataset="d", individual=7, page_size=9)) == []
+    assert list(client.datasets.ledger(dataset="d", search="spend", page_size=9)) == []
+    assert list(client.principals.list(role="analyst", dataset="d", search="Ann", page_size=9)) == []
+
+    assert (found.share, found.rang_at_sequence, future.sigma) == (None, 7, (5.0, 2000.0))
+    document = client.dataset("d").query().count().sum("spend").noise(sigma=[5, 2000]).json
+    assert [sent(script, number) for number in range(6)] == [
+        ("PUT", "/v1/datasets/d/alarm", {"share": None}),
+        ("POST", "/v1/datasets/d/forecast", document),
+        ("POST", "/v1/datasets/d/verification", None),
+        ("GET", "/v1/datasets/d/receipts?individual=7&limit=9", None),
+        ("GET", "/v1/datasets/d/ledger?search=spend&limit=9", None),
+        ("GET", "/v1/principals?role=analyst&dataset=d&search=Ann&limit=9", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"), [("csv", "text/csv; charset=utf-8"), ("parquet", "application/vnd.apache.parquet")]
+)
+def test_accounts_are_exported_as_a_file(client: Client, script: Any, form: Any, kind: str) -> None:
+    """Its bytes as they are; another form is refused before anything is sent."""
+    script.steps = [httpx.Response(200, content=b"key,\xff", headers={"Content-Type": kind}), httpx.Response(204)]
+
+    assert client.datasets.export_budgets(dataset="d", form=form) == b"key,\xff"
+    assert script.requests[0].headers["Accept"] == kind.partition(";")[0]
+    with pytest.raises(sparing.APIReplyError, match="not a file"):
+        client.datasets.export_budgets(dataset="d")
+    with pytest.raises(ValueError, match="csv or parquet, got 'xlsx'"):
+        client.datasets.export_budgets(dataset="d", form="xlsx")  # type: ignore[arg-type]

@@ -37,7 +37,6 @@ def test_the_only_item_need_not_be_named() -> None:
     [
         (TWO, r"counts has several items; .*one of count, sum\(spend\), as a pair"),
         ((TWO, "sum(age)"), r"counts has no item sum\(age\); it has count, sum\(spend\)"),
-        (released([1.0, 2.0], []), "counts has 2 numbers, of several columns or items, and no labels"),
     ],
 )
 def test_an_item_that_is_not_there_is_named(selection: Any, message: str) -> None:
@@ -72,8 +71,9 @@ def test_a_long_answer_without_labels_is_numbered_if_it_has_one_column(item: str
     assert consistent_histogram([answer]).edges == (0, 1, 2, 3)
 
 
-def test_a_long_answer_by_several_columns_has_no_names_for_its_numbers() -> None:
-    """It is refused."""
+def test_a_long_answer_may_be_by_several_columns() -> None:
+    """Their values are those of the axes."""
     axes: list[dict[str, object]] = [DAYS, {"column": "country", "size": 2}, {"select": [item_axis("count")]}]
-    with pytest.raises(ValueError, match="counts has 6 numbers, of several columns or items, and no labels"):
-        selected(released([0.0] * 6, [], axes=axes), "counts")
+    found = selected(released([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [], axes=axes), "counts")
+    assert found.columns == ("day", "country")
+    assert found.number({"day": 1, "country": 0}) == 3.0

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clients.python.tests.sql_readings import selected_by_sqlite, truth
 from sparing import Client, SQLError
+from sparing._averages import AverageItem, linear_query
+from sparing._query import question_json
 from sparing._sql import DEPTH_MAX, TEXT_MAX, question_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```sql\n(.*?)```\n\n```json\n(.*?)```", PAGE, re.DOTALL)
+
+
+TABLES: dict[str, Any] = {
+    "people": {
+        "kind": "individuals",
+        "key": "person_id",
+        "columns": {"town": {"type": "category", "categories": ["Oslo"]}},
+    },
+    "buys": {"kind": "events", "key": "person_id", "columns": {"price": {"type": "real", "lower": 0, "upper": 500}}},
+}
+
+
+def linear(text: str) -> dict[str, Any]:
+    """The linear query of a text, without what every document has."""
+    items, found = question_of(text)
+    document = question_json(linear_query(items, {**found, "dataset": "d", "share": 0.1}, TABLES).request)
+    return {name: value for name, value in document.items() if name not in {"version", "noise"}}
 
 
 def translated(text: str, client: Client) -> dict[str, Any]:
@@ -26,8 +47,9 @@ def translated(text: str, client: Client) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("text", "document"), EXAMPLES)
 def test_an_example_is_its_document(text: str, document: str, client: Client) -> None:
-    """As the page says."""
-    assert translated(text, client) == json.loads(document)
+    """As the page says; that of averages is what their linear query is."""
+    has_averages = any(isinstance(item, AverageItem) for item in question_of(text)[0])
+    assert (linear(text) if has_averages else translated(text, client)) == json.loads(document)
 
 
 def test_every_block_of_the_page_is_tested() -> None:
@@ -39,15 +61,19 @@ def test_the_code_of_the_page_runs(script: Any, answer: Any, monkeypatch: Any, c
     """Executed as printed, against a fake service."""
     preview = {"dimension": 1, "grid": 1, "sigma": 20, "half_width_95": 39, "worst_case_rho": "0.1"}
     script.steps = [httpx.Response(200, json=answer), httpx.Response(200, json=preview | {"worst_case_share": 0.5})]
+    script.steps += [httpx.Response(200, json=answer)] * 3
     monkeypatch.setenv("SPARING_URL", "https://sparing.test")
     monkeypatch.setenv("SPARING_API_KEY", "k")
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: script(request))
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    *blocks, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)  # test_sqlalchemy.py runs the last
+    code = "\n".join(blocks)
 
     exec(compile(code, "sql.md", "exec"), {})  # noqa: S102 - our own page
 
-    assert capsys.readouterr().out == "0.5\n"
-    assert json.loads(script.bodies[0])["noise"] == {"sigma": 20}
+    assert capsys.readouterr().out == "39.0\n"
+    noise = [json.loads(body)["noise"] for body in script.bodies]
+    assert noise[0] == {"sigma": 20}
+    assert noise[3:] == [{"share": 0.05, "weights": [3, 1]}, {"half_width": [50, 25_000], "confidence": 0.95}]
 
 
 def test_bounds_stand_beside_the_text(client: Client, script: Any, answer: Any) -> None:
@@ -76,6 +102,12 @@ SAME: list[tuple[str, str]] = [
     ("SELECT COUNT(*) FROM p WHERE d < DATE '2026-01-31'", "SELECT COUNT(*) FROM p WHERE d < '2026-01-31'"),
     ("SELECT a, COUNT(*), b FROM p GROUP BY a, b", "SELECT COUNT(*) FROM p GROUP BY a, b"),
     ("SELECT BINS(a, 1), COUNT(*) FROM p GROUP BY BINS(a, 1);", "SELECT COUNT(*) FROM p GROUP BY BINS(a, 1)"),
+    ("SELECT COUNT(*) FROM p WHERE 2024 < YEAR(d)", "SELECT COUNT(*) FROM p WHERE (EXTRACT(year FROM d)) > 2024"),
+    ("SELECT COUNT(*) FROM p WHERE YEAR(d) IS NOT NULL", "SELECT COUNT(*) FROM p WHERE NOT d IS NULL"),
+    (
+        "SELECT YEAR(d), COUNT(*) FROM p GROUP BY YEAR(d), HOUR(t)",
+        "SELECT COUNT(*) FROM p GROUP BY DATE_TRUNC('year', d), EXTRACT(HOUR FROM t)",
+    ),
     (
         "SELECT COUNT(*) FROM p WHERE a = 1 AND b = 2 AND c = 3",
         "SELECT COUNT(*) FROM p WHERE a = 1 AND (b = 2) AND c = 3",
@@ -133,6 +165,26 @@ REFUSED = [
         f"{COUNT} WHERE {where}"
         for where in ("x.y.a = 1", "a.b.c.d = 1", "(a, b) = (1, 2)", "a = $1", "a = ?", "a[1] = 1", "-'x' = a")
     ),
+    *(
+        f"{COUNT} WHERE {where}"
+        for where in ("YEAR(a) = '2024'", "YEAR(a) = 2024.5", "YEAR(a) = 0", "YEAR(a) = 9999", "YEAR(a) > TRUE")
+    ),
+    *(
+        f"{COUNT} WHERE {where}"
+        for where in (
+            "YEAR(a) = YEAR(b)",
+            "YEAR(a) = b",
+            "b = YEAR(a)",
+            "YEAR(a) + 1 = 2",
+            "HOUR(a) = 3",
+            "YEAR(a, b) = 2",
+        )
+    ),
+    *(
+        f"{COUNT} GROUP BY {key}"
+        for key in ("MONTH(a)", "EXTRACT(QUARTER FROM a)", "EXTRACT(SECOND FROM a)", "YEAR(a + 1)")
+    ),
+    "SELECT SUM(YEAR(a)) FROM p",
     "SELECT COUNT(*)",
     "SELECT 1",
     "SELECT * FROM p",
@@ -143,8 +195,17 @@ REFUSED = [
     "SELECT COUNT(DISTINCT a) FROM p",
     "SELECT COUNT(*) AS n FROM p",
     "SELECT COUNT(*) + 1 FROM p",
-    "SELECT AVG(a) FROM p",
+    "SELECT AVG(DISTINCT a) FROM p",
+    "SELECT AVG(a) FILTER (WHERE b = 1) FROM p",
+    "SELECT STDDEV(a) OVER () FROM p",
+    "SELECT MEDIAN(a + 1) FROM p",
+    "SELECT APPROX_QUANTILE(a, 2) FROM p",
+    "SELECT APPROX_QUANTILE(a, b) FROM p",
+    "SELECT APPROX_QUANTILE(a, 0.5, 100) FROM p",
+    "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a) FROM p",
     "SELECT SUM(DISTINCT a) FROM p",
+    "SELECT COUNT(*) FROM p WHERE GROUP + b < 5",
+    "SELECT SUM(ORDER) FROM p",
     "SELECT SUM(a) FILTER (WHERE b = 1) FROM p",
     "SELECT SUM(a) OVER () FROM p",
     "SELECT HISTOGRAM(a, b) FROM p",
@@ -192,6 +253,13 @@ def test_size_and_depth_are_bounded(text: str) -> None:
         question_of(text)
 
 
+def test_a_column_may_have_a_word_of_sql_for_its_name() -> None:
+    """In quotes."""
+    _, found = question_of('SELECT COUNT(*) FROM p WHERE "group" < 5')
+    assert found["where"] is not None
+    assert found["where"].json == {"lt": [{"col": "group"}, 5]}
+
+
 def test_a_refusal_names_the_part_and_what_there_is() -> None:
     """So that the next text is right."""
     with pytest.raises(
@@ -200,10 +268,54 @@ def test_a_refusal_names_the_part_and_what_there_is() -> None:
         question_of(f"{COUNT} LIMIT 5")
 
 
+YEARS = ["<", "<=", "=", "<>", ">=", ">"]
+
+
+@pytest.mark.parametrize(
+    "where", [*(f"{{}} {sign} 2024" for sign in YEARS), "{} BETWEEN 2023 AND 2024", "{} IN (2023, 2025)"]
+)
+def test_a_condition_on_a_year_selects_its_dates(where: str) -> None:
+    """Of dates and of times; a missing one has no year."""
+    _, question = question_of(f"{COUNT} WHERE {where.format('YEAR(d)')}")
+    rows = [
+        "2022-12-31",
+        "2023-01-01",
+        "2023-12-31",
+        "2024-01-01",
+        "2024-12-31T23:59:59Z",
+        "2025-01-01T00:00:00Z",
+        None,
+    ]
+    assert question["where"] is not None
+    found = [truth(question["where"].json, {"d": row}) for row in rows]
+    wanted = selected_by_sqlite(f"{COUNT} WHERE {where.format('y')}", [{"y": row and int(row[:4])} for row in rows])
+
+    assert found == wanted
+    assert {True, False} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("GROUP BY MONTH(d)", "MONTH in SQL is of all years together; write DATE_TRUNC('month', column)"),
+        ("GROUP BY EXTRACT(DOW FROM d)", "DOW in SQL is from Sunday as 0; write ISODOW, which counts from Monday as 1"),
+        ("GROUP BY EXTRACT(EPOCH FROM d)", "EXTRACT takes YEAR, HOUR, ISODOW, not EPOCH"),
+        ("WHERE HOUR(d) = 3", "is for GROUP BY; of the calendar WHERE takes EXTRACT(YEAR FROM column)"),
+        ("WHERE YEAR(d) = 0", "a year is a whole number from 1 to 9998, not 0"),
+    ],
+)
+def test_a_part_of_the_calendar_that_is_not_there_names_another(text: str, said: str) -> None:
+    """A text that would be grouped otherwise than it says is refused."""
+    with pytest.raises(SQLError, match=re.escape(said)):
+        question_of(f"{COUNT} {text}")
+
+
 def test_sqlglot_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it the refusal says what to install."""
+    """Without it the refusal says what to install, which an index has and this distribution's extra names."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (needed,) = project["optional-dependencies"]["sql"]
     monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
-    with pytest.raises(ImportError, match=r"pip install 'sparing-client\[sql\]'"):
+    with pytest.raises(ImportError, match=re.escape(f"pip install '{needed}'")):
         question_of(COUNT)
 
 

@@ -18,8 +18,10 @@ from clients.python.tests.damaged_sql import DAMAGES, TEXTS, damaged
 from clients.python.tests.sql_readings import overlooked, selected_by_sqlite, truth
 from service.query.parse import parse_query
 from service.query.problems import QueryProblem
-from sparing import Client, SQLError, _sql
-from sparing._builder import DatasetQueries
+from sparing import Item, SQLError, _sql, count
+from sparing._averages import AverageItem
+from sparing._query import question_json
+from sparing._sql import question_of
 
 Json = Any
 
@@ -35,19 +37,16 @@ LIMITS: Final = (
 """What the service says about values that the dialect takes anywhere, with the field named; no form is refused."""
 
 
-@cache
-def dataset() -> DatasetQueries:
-    """A dataset of a client that sends nothing."""
-    return Client(base_url="https://sparing.test", api_key="none", environ={}).dataset("shop")
-
-
 def outcome_of(text: str) -> str:
     """Whether a text is refused, or translated as it says; and whether its WHERE was run."""
     try:
-        document = dataset().sql(text).noise(sigma=1).json
+        items, found = question_of(text)
     except SQLError:
         return "refused"
-    assert overlooked(text, document) == []
+    linear = [item for item in items if isinstance(item, Item)] or count()
+    document = question_json({**found, "dataset": "shop", "select": linear, "sigma": 1})
+    listed = [item.json if isinstance(item, Item) else reading_of(item) for item in items]
+    assert overlooked(text, document | {"select": listed}) == []
     try:
         parse_query(json.dumps(document).encode())
     except QueryProblem as problem:
@@ -62,6 +61,12 @@ def outcome_of(text: str) -> str:
         return "lenient"
     assert [truth(document["where"], row) for row in rows] == selected
     return "selected"
+
+
+def reading_of(average: AverageItem) -> dict[str, Any]:
+    """An average as if the query language had it."""
+    value = average.value
+    return {average.kind: value if average.probability is None else [value, average.probability]}
 
 
 def rows_for(where: Json | None) -> list[dict[str, Any]]:

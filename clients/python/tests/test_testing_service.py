@@ -225,7 +225,7 @@ def test_threads_may_share_it(fake: FakeService) -> None:
 def test_any_client_of_httpx_is_served(fake: FakeService) -> None:
     """With a key of its own; the address does not matter."""
     with Client(base_url="http://elsewhere", api_key=fake.api_key, transport=fake.transport, environ={}) as client:
-        answer = client.queries.ask(dataset="shop", select=[count(), sum_("age")], sigma=200)
+        answer = client.queries.ask(dataset="shop", select=[count(), sum_("age")], sigma=[256, 2**15])
     assert list(answer.values) == [6, 255]
     with httpx.Client(transport=fake.transport, base_url=fake.url) as raw:
         assert raw.get("/v1/datasets").status_code == 401

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from sparing import (
     ActRow,
+    Alarm,
     Allowance,
+    AnalystRow,
     Answer,
     AsyncClient,
     BudgetRow,
@@ -19,6 +21,7 @@ from sparing import (
     Chain,
     Client,
     Dataset,
+    Forecast,
     IndividualBudget,
     IndividualKey,
     LedgerRow,
@@ -27,7 +30,9 @@ from sparing import (
     PrincipalRow,
     Receipt,
     ReleaseRow,
+    SummaryHistory,
     UploadReport,
+    Verification,
 )
 
 Json = dict[str, Any]
@@ -66,6 +71,20 @@ MINE: Json = (
     | RHO
 )
 RECEIPT: Json = {"query_id": "q", "asked": {}, "at": AT, "charged_rho": "0.1", "outcome": "charged"}
+HISTORY: Json = {
+    "quantiles": [0.5],
+    "points": [
+        {"seq": 1, "at": AT, "cannot_afford": None, "quantiles": [0.9]}
+        | dict.fromkeys(["individuals", "exhausted", "paused"], 1)
+    ],
+}
+FORECAST: Json = (
+    {"sequence": 1, "words": "", "touched": 2, "active": 1}
+    | NOISY
+    | {"curve": [{"queries": 0, "share": 0.5}], "dropped_after": [{"share": 0.5, "queries": None}]}
+)
+ALARM: Json = {"share": 0.1, "rang_at_sequence": None}
+ANALYST: Json = {"id": "p", "name": "Ann", "worst_case_spent_rho": "0.1"}
 REPORT: Json = {"rows": 1, "individuals": 1}
 REFUSED: Json = {"type": "urn:sparing:problem:invalid-request", "title": "No.", "status": 422, "detail": "No."}
 ONE: Any = {"dataset": "d", "sigma": 1}
@@ -97,6 +116,16 @@ VERBS: dict[str, Verb] = {
     "datasets.upload": (lambda c: c.datasets.upload(**CSV), [DATASET, REPORT], UploadReport),
     "datasets.budgets": (lambda c: list(c.datasets.budgets(dataset="d")), pages(ACCOUNT), BudgetRow),
     "datasets.budget_summary": (lambda c: c.datasets.budget_summary(dataset="d"), [SUMMARY], BudgetSummary),
+    "datasets.budget_history": (lambda c: c.datasets.budget_history(dataset="d"), [HISTORY], SummaryHistory),
+    "datasets.export_budgets": (lambda c: c.datasets.export_budgets(dataset="d"), [b"key\n"], bytes),
+    "datasets.forecast": (lambda c: c.datasets.forecast(ONE), [FORECAST], Forecast),
+    "datasets.alarm": (lambda c: c.datasets.alarm(dataset="d"), [ALARM], Alarm),
+    "datasets.set_alarm": (lambda c: c.datasets.set_alarm(dataset="d", share=0.1), [ALARM], Alarm),
+    "datasets.verify": (lambda c: c.datasets.verify(dataset="d"), [{"state": "running"}], Verification),
+    "datasets.verification": (lambda c: c.datasets.verification(dataset="d"), [{"state": "clean"}], Verification),
+    "datasets.receipts": (lambda c: list(c.datasets.receipts(dataset="d", individual="a")), pages(RECEIPT), Receipt),
+    "datasets.erasure_requests": (lambda c: c.datasets.erasure_requests(dataset="d"), [["a"]], str),
+    "datasets.analysts": (lambda c: c.datasets.analysts(dataset="d"), [[ANALYST]], AnalystRow),
     "datasets.ledger": (lambda c: list(c.datasets.ledger(dataset="d")), pages(ENTRY), LedgerRow),
     "datasets.audit": (lambda c: c.datasets.audit(dataset="d"), pages(ENTRY), Chain),
     "datasets.account": (lambda c: c.datasets.account(dataset="d", individual="a"), [ACCOUNT], BudgetRow),
@@ -125,6 +154,8 @@ VERBS: dict[str, Verb] = {
     "me.budgets": (lambda c: c.me.budgets(), [[MINE]], IndividualBudget),
     "me.receipts": (lambda c: list(c.me.receipts()), pages(RECEIPT), Receipt),
     "me.lower": (lambda c: c.me.lower(dataset="d", pause=True), [MINE], IndividualBudget),
+    "me.pause": (lambda c: c.me.pause(dataset="d"), [MINE], IndividualBudget),
+    "me.erasure_requested": (lambda c: c.me.erasure_requested(dataset="d"), [{"requested": True}], bool),
     "me.resume": (lambda c: c.me.resume(dataset="d"), [MINE], IndividualBudget),
     "me.record": (lambda c: c.me.record(dataset="d"), [{"tables": {}}], dict),
     "me.request_erasure": (lambda c: c.me.request_erasure(dataset="d"), [{}], type(None)),
@@ -166,6 +197,8 @@ class Service:
         match fault:
             case None:
                 document = next(self._documents, None)
+                if isinstance(document, bytes):
+                    return httpx.Response(200, content=document, headers={"Content-Type": "text/csv"})
                 return httpx.Response(204) if document is None else httpx.Response(200, json=document)
             case bytes():
                 return httpx.Response(200, content=fault)

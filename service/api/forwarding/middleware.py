@@ -27,7 +27,8 @@ from service.workflows.replication.ownership import Ownership
 
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 """Other methods have no route: each process refuses them by itself."""
-ATTEMPTS: Final = 2
+PAUSES_S: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+"""Before each attempt: an owner that leaves refuses a moment before its lease is released."""
 _CONCERNED: Final = "/v1/"
 """Outside of it are the probes and the description, of which each process has its own."""
 _NAMED: Final = re.compile(r"/v1/datasets/([^/\0]+)(?:/[^\0]*)?", re.DOTALL)
@@ -55,6 +56,9 @@ class Forwarding:
         try:
             record = await self._concerned(scope)
             owner = None if record is None else self._ownership.at_hand(record.id) or await self._claim(record.id)
+        except Unavailable:  # this process leaves
+            await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
+            return
         except REFUSALS as refusal:
             await response_of(refusal, request_id_of(scope))(scope, receive, send)
             return
@@ -72,7 +76,8 @@ class Forwarding:
         body = Body(receive)
         scope["state"][COUNTED_AS] = FORWARDED
         try:
-            for _ in range(ATTEMPTS):
+            for pause_s in PAUSES_S:
+                await asyncio.sleep(pause_s)
                 if await self._client.carry(owner, scope, body, send):
                     return
                 self._ownership.invalidate(record.id, owner)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
+from service.incidents import REQUEST_ID
 from service.workflows.ports.telemetry import Telemetry
 
 PIECE_BYTES: Final = 2**16
@@ -39,7 +40,7 @@ COUNTED_AS: Final = "counted_as"
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -82,6 +83,7 @@ class RequestContext:
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         request_id = given.decode() if _REQUEST_ID.fullmatch(given) else _drawn(16).hex()
         scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST_ID.set(request_id)
         status, is_open = 0, True
         self.telemetry.request_began()
 
@@ -143,12 +145,12 @@ class DeliveryFailed(ClientDisconnect):
 
 
 async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
-    """Send a large body in pieces. Raises DeliveryFailed when it is not taken in time."""
+    """Send a large body in pieces, without a copy of it. Raises DeliveryFailed when it is not taken in time."""
     body = memoryview(message["body"])
     try:
         async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
             for start in range(0, len(body), PIECE_BYTES):
-                await send({**message, "body": bytes(body[start : start + PIECE_BYTES]), "more_body": True})
+                await send({**message, "body": body[start : start + PIECE_BYTES], "more_body": True})
             await send({**message, "body": b""})  # waits for the last piece
     except TimeoutError:
         raise DeliveryFailed from None

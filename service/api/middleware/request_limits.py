@@ -6,21 +6,32 @@ within is no coroutine: it returns theirs.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.problems import internal_error, request_id_of, response_of
+from service.api.middleware.request_context import NOT_STARTED
+from service.api.problems import Refusal, internal_error, request_id_of, response_of
 from service.incidents import report_incident
 from service.workflows.model.errors import Unavailable
 
+log = logging.getLogger("sparing.uploads")
+
 T = TypeVar("T", bound=Hashable)
+
+REFUSED_AS: Final = "refused_as"
+"""The place in a request's state of the problem that the server found in it, before the application was asked."""
+_REFUSED_HEADERS: Final = {"too-many-connections": {"Retry-After": "1", NOT_STARTED: "1"}}
+_LENGTH_DIGITS_MAX: Final = 18
+NPZ: Final = b"application/x-npz"
+NPZ_PATHS: Final = ("/queries", "/queries/preview", "/forecast")
 
 
 class ResponseAborted(Exception):
@@ -105,85 +116,76 @@ class _Exchange:
 
 
 class RequestLimits:
-    """Bounds the memory and time of a request before it is authenticated.
+    """Bounds the size of a request before it is authenticated, and states the problem of one that is not HTTP.
 
-    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`. The
-    length that the caller declares is checked first, what really comes is counted, and a body that stops coming is
-    given up after `silence_s_max`.
+    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`, and
+    `npz_bytes_max` for a query in npz, whose parameters may be many. The
+    length that the caller declares is checked, and the server takes no more than that; a body of no declared length is
+    counted as it comes. The server bounds the time.
     """
 
     URI_BYTES_MAX = 2048
     HEADERS_BYTES_MAX = 16 * 1024
 
     def __init__(
-        self, app: ASGIApp, *, body_bytes_max: int, bodies: Mapping[re.Pattern[str], int], silence_s_max: float = 30.0
+        self, app: ASGIApp, *, body_bytes_max: int, npz_bytes_max: int, bodies: Mapping[re.Pattern[str], int]
     ) -> None:
         self.app = app
-        self.body_bytes_max = body_bytes_max
+        self.body_bytes_max, self.npz_bytes_max = body_bytes_max, npz_bytes_max
         self.bodies = bodies
-        self._shared_timeout: SharedTimeout[_Body] = SharedTimeout(silence_s_max, _Body.break_off)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Refuse at once what says it is too large; watch over the rest. Nothing is left to do after that."""
         if scope["type"] != "http":
             return self.app(scope, receive, send)
+        slug = scope.get("state", {}).get(REFUSED_AS)
+        if slug is not None:
+            return response_of(Refusal(slug, headers=_REFUSED_HEADERS.get(slug)), request_id_of(scope))(
+                scope, receive, send
+            )
         own = (bytes_max for path, bytes_max in self.bodies.items() if path.fullmatch(scope["path"]))
         body_bytes_max = next(own, self.body_bytes_max)
-        refusal = self._refusal(scope, body_bytes_max)
-        if refusal is not None:
-            return response_of(HTTPException(refusal), request_id_of(scope))(scope, receive, send)
-        return self.app(scope, _Body(receive, body_bytes_max, self._shared_timeout).receive, send)
-
-    def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
-            return HTTPStatus.REQUEST_URI_TOO_LONG
         taken, declared = 0, None
         for name, value in scope["headers"]:
             taken += len(name) + len(value)
             if name == b"content-length" and declared is None:
                 declared = value
-        if taken > self.HEADERS_BYTES_MAX:
-            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        if declared is not None and (not declared.isdigit() or int(declared) > body_bytes_max):
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        return None
+            elif name == b"content-type" and value.startswith(NPZ) and scope["path"].endswith(NPZ_PATHS):
+                body_bytes_max = max(body_bytes_max, self.npz_bytes_max)
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
+            refusal = HTTPStatus.REQUEST_URI_TOO_LONG
+        elif taken > self.HEADERS_BYTES_MAX:
+            refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        elif declared is None:
+            return self.app(scope, _Body(receive, body_bytes_max).receive, send)
+        elif not declared.isdigit() or len(declared) > _LENGTH_DIGITS_MAX or int(declared) > body_bytes_max:
+            refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            _log_too_large(body_bytes_max)
+        else:
+            return self.app(scope, receive, send)
+        return response_of(HTTPException(refusal), request_id_of(scope))(scope, receive, send)
 
 
 class _Body:
-    """A body on its way in: counted, and given up when nothing comes. `asyncio.timeout` would set a timer for each."""
+    """A body of unknown length on its way in."""
 
-    __slots__ = ("_bytes_max", "_is_complete", "_is_given_up", "_receive", "_shared_timeout", "_taken", "_task")
+    __slots__ = ("_bytes_max", "_receive", "_taken")
 
-    def __init__(self, receive: Receive, bytes_max: int, shared_timeout: "SharedTimeout[_Body]") -> None:
-        self._receive, self._bytes_max, self._shared_timeout = receive, bytes_max, shared_timeout
-        self._taken, self._is_complete, self._is_given_up = 0, False, False
-        self._task: asyncio.Task[object] | None = None  # that waits for the next message
+    def __init__(self, receive: Receive, bytes_max: int) -> None:
+        self._receive, self._bytes_max, self._taken = receive, bytes_max, 0
 
     async def receive(self) -> Message:
-        """The next message. Raises HTTPException when it makes the body too large, or does not come in time."""
-        if self._is_complete:  # what comes now is the disconnect, for which one may wait as long as one likes
-            return await self._receive()
-        self._task, self._is_given_up = asyncio.current_task(), False
-        self._shared_timeout.begin(self)
-        try:
-            message = await self._receive()
-        except asyncio.CancelledError:
-            if self._is_given_up and self._task is not None and self._task.uncancel() == 0:  # nothing else cancelled it
-                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
-            raise
-        finally:
-            self._shared_timeout.end(self)
+        """The next message. Raises HTTPException when it makes the body too large."""
+        message = await self._receive()
         self._taken += len(message.get("body", b""))
-        self._is_complete = not message.get("more_body", False)
         if self._taken > self._bytes_max:
+            _log_too_large(self._bytes_max)
             raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return message
 
-    def break_off(self) -> None:
-        """Wake the waiting task with a CancelledError."""
-        self._is_given_up = True
-        if self._task is not None:
-            self._task.cancel()
+
+def _log_too_large(bytes_max: int) -> None:
+    log.warning("a body of more than %d bytes was refused", bytes_max)
 
 
 async def disconnected(receive: Receive, *then: Callable[[], object]) -> None:

@@ -9,22 +9,25 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.query_bodies import query_of_npz
 from service.api.query_requests import (
     KEYED,
     KEYED_QUERY,
     FastRoute,
     admitted,
     read_query,
+    room_for_npz,
     sent_key,
     wait_for_answer,
     whole_body,
 )
-from service.api.responses import ANSWER, JSON, respond
+from service.api.responses import ANSWER, JSON, NPZ, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
 from service.query.layout import LABELS_MAX
 from service.workflows.model.analyst_views import Allowance, ReleaseRow
-from service.workflows.model.views import Page
+from service.workflows.model.views import Page, Principal
+from service.workflows.writer.submission import PendingAnswer
 
 SMALL_BODY_BYTES: Final = 4096
 """A query of so few bytes is compiled in less time than it takes to hand it to another thread and back."""
@@ -45,19 +48,29 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 )
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
-    key, body = sent_key(request), await whole_body(request)
-    query = read_query(request.headers.get("content-type"), body, asker=caller.id)
-    reach("validated")
-    analysts = current_replica(request).analysts
-    if len(body) <= SMALL_BODY_BYTES and analysts.submits_at_once(dataset):
-        pending = analysts.submit(caller, dataset, key, query)
+    key, content_type = sent_key(request), request.headers.get("content-type")
+    if content_type is not None and content_type.startswith(NPZ):
+        pending = await _submit_npz(request, caller, dataset, key)
     else:
-        pending = await run_in_threadpool(analysts.submit, caller, dataset, key, query)
+        body, analysts = await whole_body(request), current_replica(request).analysts
+        query = read_query(content_type, body, asker=caller.id)
+        if len(body) <= SMALL_BODY_BYTES and analysts.submits_at_once(dataset, query):
+            pending = analysts.submit(caller, dataset, key, query)
+        else:
+            pending = await run_in_threadpool(analysts.submit, caller, dataset, key, query)
     with admitted(request, pending) as tickets:
         answer = await wait_for_answer(pending)
     reach("awaiting-release")
     respond_now = partial(respond, answer, request.headers.get("accept"), *tickets)
     return respond_now() if pending.dimension <= LABELS_MAX else await run_in_threadpool(respond_now)
+
+
+async def _submit_npz(request: Request, caller: Principal, dataset: str, key: str) -> PendingAnswer:
+    """Submit a query of perhaps megabytes, which is read off the event loop, with memory held for it until then."""
+    analysts = current_replica(request).analysts
+    with room_for_npz(request, caller):
+        query = await run_in_threadpool(query_of_npz, await whole_body(request))
+        return await run_in_threadpool(analysts.submit, caller, dataset, key, query)
 
 
 @hot_router.delete(

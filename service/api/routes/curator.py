@@ -10,11 +10,12 @@ from starlette.routing import compile_path
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Epoch, IndividualsKey, Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
+from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spooled, SpooledColumns
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.journal import UploadRequest
+from service.workflows.model.rows import PrincipalFilter
 from service.workflows.model.views import (
     ALLOWANCE,
     EXPIRY,
@@ -22,6 +23,7 @@ from service.workflows.model.views import (
     AnalystRow,
     BudgetRow,
     CuratorDataset,
+    FilePreview,
     KeyDataset,
     KeyIndividual,
     KeyName,
@@ -32,8 +34,10 @@ from service.workflows.model.views import (
     PrincipalRow,
     Purpose,
     Receipt,
+    Role,
     UploadReport,
 )
+from service.workflows.ports.row_reader import FirstRowsRequest
 from service.workflows.principals import shown
 from service.workflows.registration_changes import Archiving, Extension
 
@@ -41,9 +45,12 @@ router = guarded_router("curator")
 all_datasets_router = guarded_router("curator", for_all_datasets=True)  # datasets and keys are handed out here
 
 _ROWS = "/datasets/{dataset}/tables/{table}/rows"
+_PREVIEW = "/files/preview"
 _KEYS = "/datasets/{dataset}/individuals/keys"
 KEYS_PATH = compile_path(f"/v1{_KEYS}")[0]
-UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be large
+UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]
+PREVIEW_PATH = compile_path(f"/v1{_PREVIEW}")[0]
+"""The two paths whose bodies may be large."""
 
 
 _KEY = Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")
@@ -84,6 +91,13 @@ def register_dataset(replica: CurrentReplica, registration: Annotated[Registrati
     return replica.curators.register(registration)
 
 
+@all_datasets_router.post(_PREVIEW, summary="Preview a file", openapi_extra=FILE_BODY)
+def preview_file(replica: CurrentReplica, upload: SpooledColumns) -> FilePreview:
+    """The first rows of a Parquet file or an Arrow stream, from which a schema can be proposed; nothing is stored."""
+    request = FirstRowsRequest(content_type=upload.content_type, bounds=upload.bounds)
+    return replica.curators.preview_file(request, upload.source)
+
+
 @router.patch("/datasets/{dataset}", summary="Extend a dataset")
 def extend_dataset(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
     """Add categories, columns, tables or capacity; a public act, which opens a new epoch."""
@@ -120,8 +134,11 @@ def append_rows(
         content_type=upload.content_type,
         delimiter=options.delimiter,
         rows_over_limit=options.rows_over_limit,
+        unknown_individuals=options.unknown_individuals,
+        duplicates=options.duplicates,
         is_dry_run=options.dry_run,
         address=None if upload.key is None else (caller.id, upload.key),
+        bounds=upload.bounds,
     )
     outcome = replica.curators.upload(dataset, request, upload.source)
     if outcome.is_repeat:
@@ -210,9 +227,26 @@ def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, 
 
 
 @all_datasets_router.get("/principals", summary="List the principals")
-def list_principals(replica: CurrentReplica, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
+def list_principals(
+    replica: CurrentReplica,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT_DEFAULT,
+    role: Annotated[Role | None, Query(description="The role of those that are listed.")] = None,
+    dataset: Annotated[
+        str | None, Query(max_length=63, description="The dataset that their keys are good for.")
+    ] = None,
+    search: Annotated[
+        str,
+        Query(
+            max_length=200,
+            pattern=r"^[^\x00]*$",
+            description="Words that name, role, dataset, individual and organisation must have together.",
+        ),
+    ] = "",
+) -> Page[PrincipalRow]:
     """The principals that hold a key, or held one; never the keys."""
-    return opaque(replica.principals.listed(cursor=cursor, limit=limit))
+    only = PrincipalFilter(role=role, dataset=dataset, words=tuple(search.split()))
+    return opaque(replica.principals.listed(cursor=cursor, limit=limit, only=only))
 
 
 @all_datasets_router.delete("/principals/{principal}", status_code=204, summary="Revoke a key", response_class=Response)

@@ -1,12 +1,34 @@
-"""For the operator's probes: public codes alone, no key needed."""
+"""For the operator's probes: public codes alone, no key needed; with a key, those of its datasets by name."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 
-from service.api.auth import CurrentReplica
+from service.api.auth import Authentication, CurrentReplica, authenticated
 from service.api.middleware.request_context import DrainState
 from service.api.problems import Refusal
+from service.query.schema import doc
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.replica import Replica
 
 router = APIRouter(tags=["ops"])
+_recognition: Final = Authentication()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """This process answers queries; which datasets it does not answer for."""
+
+    status: Annotated[Literal["ready"], doc("Always `ready`.")] = "ready"
+    closed: Annotated[
+        dict[str, int], doc("The number of closed datasets by public code, such as `ledger-rollback`; empty for none.")
+    ]
+    datasets: Annotated[
+        dict[str, str],
+        doc("With a key: the code of each dataset that it may use, `open` or why it is closed. Empty without one."),
+    ]
 
 
 @router.get("/livez", summary="Check that the process lives", response_description="The process lives.")
@@ -16,10 +38,20 @@ async def check_liveness() -> dict[str, str]:
 
 
 @router.get("/readyz", summary="Check that queries can be answered", response_description="Queries can be answered.")
-def check_readiness(request: Request, replica: CurrentReplica) -> dict[str, str]:
-    """Whether queries can be answered. 503 with public codes while they cannot."""
+async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
+    """Whether queries can be answered. 503 with public codes while they cannot, or while every dataset is closed."""
     drain_state: DrainState = request.app.state.drain_state
-    codes = ["draining"] if drain_state.draining else replica.readiness.problems()
-    if codes:
+    report = None if drain_state.draining else await run_in_threadpool(replica.readiness.report)
+    codes = ["draining"] if report is None else report.codes
+    if report is None or codes:
         raise Refusal("not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
-    return {"status": "ready"}
+    return Ready(closed=report.counts(), datasets=await _datasets(request, replica))
+
+
+async def _datasets(request: Request, replica: Replica) -> dict[str, str]:
+    """Those of the request's key. A probe is never refused for its key: without a good one it names no dataset."""
+    try:
+        principal = await authenticated(request, replica, _recognition)
+        return {} if principal is None else await run_in_threadpool(replica.readiness.datasets_for, principal)
+    except (Refusal, StoreUnavailable):
+        return {}

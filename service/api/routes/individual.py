@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Body
+from fastapi import Body, Header, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.responses import BINARY, NPZ, npz_of, preferred
 from service.query.schema import doc
 from service.workflows.model.views import MyBudget, Page, Receipt
-from service.workflows.reads.own_record import OwnRecord
+from service.workflows.reads.own_record import OwnRecord, as_arrays
 
+Accept = Annotated[str | None, Header(include_in_schema=False)]
 router = guarded_router("individual")
 
 
@@ -29,7 +31,7 @@ class LowerLimit(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     limit_rho: Annotated[
-        Rho | None, doc("The new limit in rho, not above the present one; below what is spent it is that.")
+        Rho | None, doc("The new limit in rho, not above the present one and not below what is spent.")
     ] = None
     pause: Annotated[bool, Field(strict=True), doc("`true` to take part in no query until the pause is ended.")] = False
 
@@ -54,10 +56,24 @@ def list_my_receipts(
     return opaque(replica.individuals.receipts(caller, cursor=cursor, limit=limit))
 
 
-@router.get("/me/record/{dataset}", summary="Read your record")
-def read_my_record(replica: CurrentReplica, caller: Caller, dataset: str) -> OwnRecord:
-    """The caller's own record as the service holds it: values clipped and coded, at most 1,000 rows a table."""
-    return replica.individuals.record(caller, dataset)
+@router.get(
+    "/me/record/{dataset}",
+    summary="Read your record",
+    response_model=OwnRecord,
+    responses={200: {"content": {NPZ: BINARY}}},
+)
+def read_my_record(
+    replica: CurrentReplica, caller: Caller, dataset: str, response: Response, accept: Accept = None
+) -> OwnRecord | Response:
+    """The caller's own record as the service holds it: values clipped and coded, at most 1,000 rows a table. As npz
+    each vector is an array of its own, and all else the text `record`.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
+    record = replica.individuals.record(caller, dataset)
+    if preferred(accept, is_large=lambda: False) == NPZ:
+        lengths = replica.individuals.vector_lengths(caller, dataset)
+        return Response(npz_of(as_arrays(record, lengths)), media_type=NPZ, headers={"Vary": "Accept"})
+    response.headers["Vary"] = "Accept"
+    return record
 
 
 @router.get("/me/erasure/{dataset}", summary="Read whether you asked to be erased")

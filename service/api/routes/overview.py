@@ -1,12 +1,9 @@
 """The curator's overview: the budgets now, over time and as a file, a forecast, the alarm, a verification, events."""
 
 import asyncio
-import csv
-import io
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
-from tempfile import SpooledTemporaryFile
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import orjson
@@ -16,14 +13,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
-from service.api.auth import Caller, CurrentReplica, guarded_router
+from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_admitted
+from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
 from service.api.query_requests import QUERY_BODY, sent_query
 from service.query.schema import doc
-from service.workflows.curator import Curators
-from service.workflows.model.views import BudgetRow, BudgetSummary
-from service.workflows.overview import SummaryHistory, Verification
-from service.workflows.ports.store import BudgetAlarm
+from service.workflows.model.errors import NotFound
+from service.workflows.model.views import BudgetSummary
+from service.workflows.overview import BackupState, SummaryHistory, Verification
+from service.workflows.ports.store import BudgetAlarm, StoreUnavailable
+from service.workflows.reads.account_files import FileForm
 from service.workflows.reads.forecast import Forecast
 
 CSV: Final = "text/csv"
@@ -31,18 +30,13 @@ PARQUET: Final = "application/vnd.apache.parquet"
 EXPORTED: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {each: {"schema": {"type": "string", "format": "binary"}} for each in (CSV, PARQUET)}}
 }
-_PAGE: Final = 1000
-_MEMORY_BYTES_MAX: Final = 2**22
-_CHUNK: Final = 2**16
-_COLUMNS: Final = tuple(each.name for each in fields(BudgetRow))
-
 
 _EVENTS = "/datasets/{dataset}/events"
 EVENTS_PATH = compile_path(f"/v1{_EVENTS}")[0]
 _EXPORT = "/datasets/{dataset}/budgets/export"
 EXPORT_PATH = compile_path(f"/v1{_EXPORT}")[0]
 EVENTS_LAST_S: Final = 600
-"""A stream ends after so long, and the browser asks again: by then its key or session may be gone."""
+"""A stream ends after so long, and the browser asks again."""
 EVENTS_EVERY_S: Final = 0.5
 EVENTS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
@@ -101,15 +95,14 @@ def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory
     responses=EXPORTED,
     response_class=Response,
 )
-def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> Response:
-    """The account of every individual as one CSV or Parquet file."""
-    replica.curators.dataset(dataset)
-    pages = _pages(dataset, replica.curators)
-    first = next(pages, [])  # a refusal comes before the response begins
-    wants_parquet = PARQUET in request.headers.get("accept", "")
-    name, media_type, encode = ("parquet", PARQUET, _parquet) if wants_parquet else ("csv", CSV, _csv)
-    headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{name}"'}
-    return StreamingResponse(encode(first, pages), media_type=media_type, headers=headers)
+async def export_budgets(request: Request, replica: CurrentReplica, dataset: str, _room: Room) -> Response:
+    """The account of every individual as one CSV or Parquet file, sent as it is made; 429 where exports are many."""
+    form: FileForm = "parquet" if PARQUET in request.headers.get("accept", "") else "csv"
+    file = await run_in_threadpool(replica.curators.export, dataset, form)
+    first = await asyncio.wrap_future(file.next_piece())  # a refusal comes before the response begins
+    headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{form}"'}
+    media_type = PARQUET if form == "parquet" else CSV
+    return StreamingResponse(sent(first, file), media_type=media_type, headers=headers)
 
 
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
@@ -127,7 +120,7 @@ def read_alarm(replica: CurrentReplica, dataset: str) -> AlarmView:
 
 @router.put("/datasets/{dataset}/alarm", summary="Set or remove the alarm")
 def set_alarm(replica: CurrentReplica, dataset: str, wish: Annotated[AlarmRequest, Body()]) -> AlarmView:
-    """Ring, by a line in the log, when so large a share cannot pay for another query like the last."""
+    """Ring, by a line in the log, when so large a share cannot pay for another typical query."""
     return AlarmView.of(replica.overview.set_alarm(dataset, wish.share))
 
 
@@ -135,6 +128,12 @@ def set_alarm(replica: CurrentReplica, dataset: str, wish: Annotated[AlarmReques
 def verify_ledger(replica: CurrentReplica, dataset: str) -> Verification:
     """Begin to verify the dataset's ledger, unless that is under way."""
     return replica.overview.verify(dataset)
+
+
+@router.get("/datasets/{dataset}/backup", summary="Read whether a backup was put back")
+def read_backup(replica: CurrentReplica, dataset: str) -> BackupState:
+    """Whether the database holds all that was witnessed, and what a backup that was put back lacks."""
+    return replica.overview.backup(dataset)
 
 
 @router.get("/datasets/{dataset}/verification", summary="Read the last verification")
@@ -167,20 +166,19 @@ async def watch_ledger(
     drain_state: DrainState = request.app.state.drain_state
 
     async def news(sequence: int) -> AsyncIterator[bytes]:
-        """The events; ends with a drain, and with the caller's key."""
+        """The events; ends with a drain, and before the next of them once the caller's credential or rights end."""
         yield _event(sequence)
         for look in range(1, int(seconds / EVENTS_EVERY_S) + 1):
             await asyncio.sleep(EVENTS_EVERY_S)
             if drain_state.draining:
                 return
             now = await run_in_threadpool(replica.overview.sequence, dataset)
-            if now != sequence:
-                sequence = now
-                yield _event(sequence)
-            elif look % BEAT_EVERY == 0:
-                if not await run_in_threadpool(replica.principals.is_active, caller.id):
-                    return
-                yield b": still here\n\n"
+            if now == sequence and look % BEAT_EVERY:
+                continue
+            if not await is_still_admitted(request, replica, caller):
+                return
+            yield b": still here\n\n" if now == sequence else _event(now)
+            sequence = now
 
     return StreamingResponse(_one_of_few(watching, news(sequence)), media_type="text/event-stream", headers=headers)
 
@@ -193,7 +191,7 @@ async def _one_of_few(watching: AbstractContextManager[None], news: AsyncIterato
     place = object()
     _open.add(place)
     try:
-        with watching:
+        with watching, suppress(NotFound, StoreUnavailable):  # a dataset that was deleted; the browser asks again
             async for each in news:
                 yield each
     finally:
@@ -202,50 +200,3 @@ async def _one_of_few(watching: AbstractContextManager[None], news: AsyncIterato
 
 def _event(sequence: int) -> bytes:
     return b"event: sequence\ndata: " + orjson.dumps({"sequence": sequence}) + b"\n\n"
-
-
-def _pages(dataset: str, curators: Curators) -> Iterator[list[BudgetRow]]:
-    """The accounts of a dataset, page by page while they are sent: a million rows take little memory."""
-    cursor = None
-    while True:
-        page = curators.budgets(dataset, cursor=cursor, limit=_PAGE)
-        yield list(page.items)
-        cursor = page.next
-        if cursor is None:
-            return
-
-
-def _csv(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
-    yield _lines([_COLUMNS])
-    yield _lines([_safe(row) for row in first])
-    for rows in pages:
-        yield _lines([_safe(row) for row in rows])
-
-
-def _safe(row: BudgetRow) -> list[object]:
-    """The row's values; a key that a spreadsheet would take for a formula begins with an apostrophe."""
-    key = f"'{row.key}" if row.key[:1] in {"=", "+", "-", "@", "\t", "\r"} else row.key
-    return [key, *(getattr(row, name) for name in _COLUMNS[1:])]
-
-
-def _lines(rows: list[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
-
-
-def _parquet(first: list[BudgetRow], pages: Iterator[list[BudgetRow]]) -> Iterator[bytes]:
-    import pyarrow as pa  # noqa: PLC0415 - a start does not need it
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    types = {"spent_units": pa.int64(), "budget_units": pa.int64(), "paused": pa.bool_()}
-    counts = dict.fromkeys(["queries_charged", "queries_left_out"], pa.int64())
-    schema = pa.schema([(name, (types | counts).get(name, pa.string())) for name in _COLUMNS])
-    with SpooledTemporaryFile(max_size=_MEMORY_BYTES_MAX) as spool:
-        with pq.ParquetWriter(spool, schema, compression="zstd") as writer:
-            for rows in (first, *pages):
-                columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
-                writer.write_table(pa.table(columns, schema=schema))
-        spool.seek(0)
-        while chunk := spool.read(_CHUNK):
-            yield chunk

@@ -15,17 +15,18 @@ import orjson
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.responses import RedirectResponse
 
-import service
 from service.api.auth import Authentication, CurrentReplica, authenticated
 from service.api.problems import Refusal
+from service.files import folder_of
 from service.workflows.model.errors import NotFound
 
-_TYPES: Final = {
+PAGE_TYPES: Final = {
     ".json": "application/json",
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".svg": "image/svg+xml; charset=utf-8",
 }
 _ASSETS: Final = frozenset({".css", ".js", ".svg"})  # beside them lie settings of tools, which end in .json
 _SHELL: Final = "shell.html"
@@ -63,7 +64,7 @@ class PageFile:
     def made(cls, name: str, body: bytes) -> "PageFile":
         """A file of these bytes, whose name tells its type."""
         return cls(
-            media_type=_TYPES[Path(name).suffix],
+            media_type=PAGE_TYPES[Path(name).suffix],
             body=body,
             packed=gzip.compress(body, _GZIP_LEVEL, mtime=0),
             etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"',
@@ -108,10 +109,15 @@ def _sent(request: Request, name: str) -> Response:
     file = _reference(request.app) if name == REFERENCE else page_files().get(name)
     if file is None:
         raise NotFound
+    return sent(request, file, CONTENT_SECURITY_POLICY)
+
+
+def sent(request: Request, file: PageFile, policy: str) -> Response:
+    """A file under a content security policy; where the browser has it already, that it is still the same."""
     headers = {
         "ETag": file.etag,
         "Cache-Control": "no-cache",  # keep it, and ask whether it is still the same
-        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Content-Security-Policy": policy,
         "Vary": "Accept-Encoding",
     }
     if file.etag in request.headers.get("if-none-match", ""):
@@ -135,8 +141,8 @@ def page_files() -> dict[str, PageFile]:
 
     Empty where the pages are not installed.
     """
-    folder = _folder()
-    if folder is None:
+    folder = folder_of("dashboard", in_clone="clients/dashboard")
+    if not folder.is_dir():
         return {}
     bodies = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in _ASSETS}
     shell = (folder / _SHELL).read_text(encoding="utf-8")
@@ -144,10 +150,3 @@ def page_files() -> dict[str, PageFile]:
         page = shell.replace("{title}", title).replace("{name}", name)
         bodies[f"{name}.html"] = page.encode()
     return {name: PageFile.made(name, body) for name, body in bodies.items()}
-
-
-def _folder() -> Path | None:
-    """Inside the installed package, or beside it in a clone."""
-    package = Path(service.__file__).parent
-    candidates = (package / "dashboard", package.parent / "clients" / "dashboard")
-    return next((each for each in candidates if each.is_dir()), None)

@@ -1,17 +1,17 @@
 """Sign-in of a browser: an API key is exchanged once for a cookie that no script can read."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Request, Response
 
-from service.api.auth import COOKIE, Caller, CurrentReplica, guarded_router, token_of
+from service.api.auth import COOKIE, Caller, CurrentReplica, cookie_of, guarded_router, set_session_cookie, token_of
+from service.api.problems import unauthorized
 from service.query.schema import doc
 from service.workflows.model.views import KeyDataset, KeyIndividual, KeyName, KeyRole, Principal
 from service.workflows.sign_ins import IDLE
 
 router = guarded_router("curator", "analyst", "individual", "auditor")
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "[::1]", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,17 @@ class SessionView:
 
 @router.post("/session", status_code=201, summary="Sign in")
 def sign_in(request: Request, response: Response, replica: CurrentReplica, caller: Caller) -> SessionView:
-    """Exchange the API key of this request for a cookie. A sign-in lasts half an hour after its last use."""
+    """Exchange the API key of this request for a cookie. A sign-in lasts half an hour after its last use.
+
+    The sign-in of a cookie that comes with the request ends. A cookie alone begins no other, which would last longer.
+    """
+    if "authorization" not in request.headers:
+        raise unauthorized()
+    before = token_of(request)
     token = replica.sign_ins.begin(caller)
-    is_secure = (request.url.hostname or "") not in _LOOPBACK
-    response.set_cookie(COOKIE, token, path="/", secure=is_secure, httponly=True, samesite="strict")
+    if before is not None:
+        replica.sign_ins.end(before)
+    set_session_cookie(request, response, token)
     return _view(caller)
 
 
@@ -46,7 +53,8 @@ def sign_out(request: Request, response: Response, replica: CurrentReplica) -> N
     token = token_of(request)
     if token is not None:
         replica.sign_ins.end(token)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    name = cookie_of(request)
+    response.delete_cookie(name, path="/", secure=name == COOKIE, httponly=True, samesite="strict")
 
 
 def _view(principal: Principal) -> SessionView:

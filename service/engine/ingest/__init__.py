@@ -9,6 +9,17 @@ The `reader` is not imported from here: with pyarrow that takes fifty millisecon
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, ErrorCounts, ErrorGroup, Problems, RowError, RowsProblem
-from service.engine.ingest.rows import Keys, Rows
+from service.engine.ingest.rows import Duplicates, FirstRows, Keys, Rows
 
-__all__ = ["PROBLEMS_MAX", "ErrorCounts", "ErrorGroup", "Keys", "Problems", "RowError", "Rows", "RowsProblem"]
+__all__ = [
+    "PROBLEMS_MAX",
+    "Duplicates",
+    "ErrorCounts",
+    "ErrorGroup",
+    "FirstRows",
+    "Keys",
+    "Problems",
+    "RowError",
+    "Rows",
+    "RowsProblem",
+]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Mask
+from service.arrays import Codes, Mask
 from service.core.charge import rho_of_units, units_down
 from service.query.calendar import DAY_S, days_of, seconds_of
 from service.query.columns import Coding, coding_of
@@ -29,10 +29,11 @@ CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | Date
 DATASET_BUDGET = -1
 """Stands for the dataset's own budget, where an individual brings no limit."""
 _UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_INTEGER = r"^-?[0-9]+$"
+_INTEGER = r"^-?[0-9]+(\.0+)?$"
+_FRACTION = r"\.0+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INT64_DIGITS_MAX = 19
-_BOOLEANS = ("false", "true", "0", "1")
+_BOOLEANS = ("false", "true", "0", "1", "0.0", "1.0")
 _DECIMAL = re.compile(_NUMBER, re.ASCII)
 _CHARACTERS_MAX = 100
 
@@ -167,10 +168,16 @@ def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[
 
 
 def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
-    """A category is matched by its text; if 1 and "1" are both declared, by the first of them."""
+    """A category is matched by its text; if 1 and "1" are both declared, by the first of them.
+
+    An integer may be written as 1.0, as data frames with missing values do.
+    """
     codes_by_text: dict[str, int] = {}
     for category, code in column.codes.items():
         codes_by_text.setdefault(str(category), code)
+    for category, code in column.codes.items():
+        if isinstance(category, int):
+            codes_by_text.setdefault(f"{category}.0", code)
     places = pc.index_in(text_of(array), value_set=pa.array(codes_by_text, type=pa.string()))
     unknown = len(codes_by_text)
     code_at = np.array([*codes_by_text.values(), coding.null_code], dtype=coding.dtype)
@@ -241,6 +248,8 @@ def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArra
 
 
 def _integers_of_text(text: pa.Array, report: Report) -> pa.Array:
+    if pc.any(pc.match_substring(text, ".")).as_py():
+        text = pc.replace_substring_regex(text, _FRACTION, "")
     try:
         return text.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -1,31 +1,25 @@
-"""Batches of an upload's columns: from CSV after RFC 4180, whose fields are bytes, and from Parquet and Arrow streams.
+"""Batches of an upload's columns from CSV after RFC 4180, whose fields are bytes.
 
-In CSV the declared columns say what a field means, and nothing is guessed. Parquet and Arrow carry types of their own;
-both are foreign memory layouts, so every array is validated in full before anything reads it. The names of the columns
-are the declared ones, in any order.
+The declared columns say what a field means, and nothing is guessed. Their names are the declared ones, in any order.
 """
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from service.engine.ingest.problems import Problems, RowsProblem
+from service.engine.ingest.upload_size import PIECE_ROWS
 
 ROW_BYTES_MAX = 2**23  # the parser needs a whole row in one block
 DELIMITERS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 """The marks that may stand between fields, as messages show them."""
 _QUOTE = b'"'
-BATCH_ROWS = 2**16
-_INDEX = re.compile(r"__index_level_[0-9]+__")
-_UTF8_PROBLEM = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
+COLUMNS_MAX = 2**12  # undeclared ones, so that a header is refused before the parser builds an array for each
 
 
 def csv_batches(
@@ -35,7 +29,7 @@ def csv_batches(
 
     Raises RowsProblem when the header or the file as a whole cannot be read.
     """
-    watched = _Watched(source)
+    watched = _Watched(source, delimiter, len(names) + COLUMNS_MAX)
     try:
         reader = pa_csv.open_csv(
             watched,
@@ -49,7 +43,9 @@ def csv_batches(
         )
         _check_delimiter(reader.schema.names, names)
         check_header(reader.schema.names, names)
-        yield from reader
+        for batch in reader:
+            for start in range(0, batch.num_rows, PIECE_ROWS):
+                yield batch.slice(start, PIECE_ROWS)
     except UnicodeDecodeError as error:
         raise RowsProblem.of("the header is not UTF-8") from error
     except pa.ArrowInvalid as error:
@@ -72,28 +68,6 @@ def lines_of_rows(source: BinaryIO, rows: Collection[int], *, delimiter: str = "
         return {}
     finally:
         text.detach()
-
-
-def parquet_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns `names`. Raises RowsProblem when the file, its columns or its text cannot be read."""
-    try:
-        file = pq.ParquetFile(source)
-        found = _without_index(file.schema_arrow.names, names)
-        check_header(found, names)
-        yield from _checked(file.iter_batches(batch_size=BATCH_ROWS, columns=found))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise RowsProblem.of("the body is not a readable Parquet file") from error
-
-
-def arrow_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """As `parquet_batches`, from an Arrow IPC stream."""
-    try:
-        reader = pa.ipc.open_stream(source)
-        found = _without_index(reader.schema.names, names)
-        check_header(found, names)
-        yield from _checked(batch.select(found) for batch in reader)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise RowsProblem.of("the body is not a readable Arrow stream") from error
 
 
 def check_header(found: Sequence[str], declared: Collection[str]) -> None:
@@ -138,25 +112,37 @@ class _Watched:
     The parser takes a short block for a whole one, and calls a file empty whose header comes without its line end.
     """
 
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
+    def __init__(self, source: BinaryIO, delimiter: str, columns_max: int) -> None:
+        self._source, self._mark, self._columns_max = source, delimiter.encode(), columns_max
         self._last = b"\n"
+        self._is_first = True
         self.quotes = 0
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then empty."""
+        """Up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then empty.
+
+        Raises RowsProblem for a header of too many columns.
+        """
         pieces, left = [], size - 1
         while left > 0 and (piece := self._source.read(left)):
             pieces.append(piece)
             left -= len(piece)
         data = b"".join(pieces)
+        if self._is_first:
+            self._is_first = False
+            self._check_width(data.partition(b"\n")[0])
         self.quotes += data.count(_QUOTE)
         self._last = data[-1:] or self._last
         if left > 0 and self._last != b"\n":
             self._last = b"\n"
             return data + b"\n"
         return data
+
+    def _check_width(self, header: bytes) -> None:
+        found = header.count(self._mark) + 1
+        if found > self._columns_max:
+            raise RowsProblem.of(f"the header has {found} columns: at most {self._columns_max} are read")
 
     def close(self) -> None:
         """The source belongs to the caller and stays open."""
@@ -183,37 +169,3 @@ def _reason(error: pa.ArrowInvalid, watched: _Watched) -> str:
     if "straddling" in str(error):
         return f"a row is longer than {ROW_BYTES_MAX} bytes"
     return "the file cannot be read as CSV (RFC 4180)"
-
-
-def _without_index(found: Collection[str], declared: Collection[str]) -> list[str]:
-    """The names without those that pandas gives to an index without a name."""
-    return [name for name in found if name in declared or _INDEX.fullmatch(name) is None]
-
-
-def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows_before = 0
-    for batch in batches:
-        columns = [_valid(batch.column(at), name, rows_before) for at, name in enumerate(batch.schema.names)]
-        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        rows_before += batch.num_rows
-
-
-def _valid(array: pa.Array, name: str, rows_before: int) -> pa.Array:
-    """The array as a plain one, checked down to its last offset and byte."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        found = _UTF8_PROBLEM.fullmatch(str(error))
-        row = None if found is None else rows_before + int(found.group(1)) + 1
-        raise RowsProblem.of("not valid UTF-8" if found else "a malformed array", row=row, column=name) from error
-    return _plain(array)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    """Without dictionary or run-length layout, and text in one layout."""
-    if pa.types.is_dictionary(array.type):
-        array = pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary)).dictionary_decode()
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    is_text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)
-    return array.cast(pa.string()) if is_text else array

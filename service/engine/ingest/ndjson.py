@@ -7,16 +7,16 @@ word, and names no row. After the check of its JSON type a value goes on as text
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import BinaryIO
 
 import orjson
 import pyarrow as pa
 
 from service.engine.ingest.problems import Problems, RowsProblem
+from service.engine.ingest.upload_size import PIECE_BYTES, PIECE_ROWS
+from service.engine.ingest.vectors import listed_numbers
 
 LINE_BYTES_MAX = 2**23
-BATCH_ROWS = 2**16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAMES = {str: "text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "an object"}
 
@@ -25,14 +25,30 @@ JsonTypes = frozenset[type]
 
 
 def ndjson_batches(source: BinaryIO, types: Mapping[str, JsonTypes], problems: Problems) -> Iterator[pa.RecordBatch]:
-    """Batches of text columns named as in `types`. What is wrong in a row is noted, and its values become NULL."""
+    """Batches of columns of text, or of lists, named as in `types`.
+
+    What is wrong in a row is noted, and its values become NULL.
+    """
     rows_before = 0
-    lines = _lines(source)
-    while chunk := list(islice(lines, BATCH_ROWS)):
-        names = types.keys()
+    names = types.keys()
+    for chunk in _chunks(_lines(source)):
         rows = [_row(line, names, problems, rows_before + at) for at, line in enumerate(chunk, start=1)]
         yield _batch(rows, types, problems, rows_before)
         rows_before += len(chunk)
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """The lines, so many at a time as make a piece in rows or in bytes: objects take several times their text."""
+    chunk: list[bytes] = []
+    taken = 0
+    for line in lines:
+        chunk.append(line)
+        taken += len(line)
+        if len(chunk) == PIECE_ROWS or taken >= PIECE_BYTES:
+            yield chunk
+            chunk, taken = [], 0
+    if chunk:
+        yield chunk
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:
@@ -99,7 +115,13 @@ def _batch(
                         f"{_NAMES[type(value)]} is not what the column holds", row=rows_before + at + 1, column=name
                     )
                     values[at] = None
-        columns.append(pa.array(_texts(values), type=pa.string()))
+        if list not in taken:
+            columns.append(pa.array(_texts(values), type=pa.string()))
+            continue
+        listed, wrong = listed_numbers(values)
+        for at in wrong:
+            problems.add("the list holds something other than numbers", row=rows_before + at + 1, column=name)
+        columns.append(listed)
     return pa.RecordBatch.from_arrays(columns, names=list(types))
 
 

@@ -1,6 +1,7 @@
 """An upload from bytes to checked codes: all of it or nothing. Its keys stay as Arrow holds them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO, Final, overload
 
 import numpy as np
@@ -8,13 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Mask
+from service.arrays import Codes, Mask
+from service.engine.ingest.columnar import arrow_batches, declared, parquet_batches
 from service.engine.ingest.columns import LimitReader, Report, WrongType, code_column, nulls_of, text_of
-from service.engine.ingest.csv_text import arrow_batches, csv_batches, lines_of_rows, parquet_batches
+from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
-from service.engine.ingest.rows import Keys, Rows
-from service.query.columns import coding_of
+from service.engine.ingest.repeats import alike_keys, repeated_rows, told_apart
+from service.engine.ingest.rows import Duplicates, Keys, Rows
+from service.engine.ingest.upload_size import BOUNDS, UploadBounds, UploadSize
+from service.engine.ingest.vectors import code_vectors
+from service.query.columns import codings_of
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
@@ -25,37 +30,50 @@ from service.query.schema import (
     IntegerColumn,
     RealColumn,
     Table,
+    VectorColumn,
 )
+from service.query.vector_columns import vectors_of
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
-ROWS_MAX = 2**26
 KEY_CHARACTERS_MAX = 256
 KEYS_AT_ONCE: Final = 2**12
 """Keys that become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
 _KEY_TYPES: JsonTypes = frozenset({str, int})
 
 
-def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int, delimiter: str = ",") -> Rows:
+def read_rows(
+    source: BinaryIO,
+    content_type: str,
+    table: Table,
+    *,
+    budget_units: int,
+    delimiter: str = ",",
+    duplicates: Duplicates = "keep",
+    bounds: UploadBounds = BOUNDS,
+) -> Rows:
     """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
 
-    `delimiter` is the mark between fields, of CSV alone.
+    `delimiter` is the mark between fields, of CSV alone. Rows that are the same as an earlier one are counted, and
+    kept, dropped or reported. `bounds` are those of the whole upload.
     Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
     """
     problems = Problems()
-    upload = _Upload(table, budget_units, problems)
+    size = UploadSize(table, bounds)
+    upload = _Upload(table, budget_units, problems, size)
     is_text = content_type in {CSV, NDJSON}
-    for batch in _batches(source, content_type, table, problems, delimiter):
+    for batch in _batches(source, content_type, table, problems, size, delimiter=delimiter):
         upload.add(batch, is_text=is_text)
-    upload.check_keys()
+    repeated = upload.check_rows(duplicates)
     if content_type == CSV:
         rows = {error.row for error in problems.first() if error.row is not None}
         problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=delimiter))
     problems.raise_if_any()
-    return upload.rows()
+    read = replace(upload.rows(), repeated=int(repeated.sum()))
+    return read.only(~repeated) if duplicates == "drop" and read.repeated else read
 
 
 class ArrowKeys(Keys):
@@ -86,6 +104,10 @@ class ArrowKeys(Keys):
         for start in range(0, len(self), KEYS_AT_ONCE):
             yield from self[start : start + KEYS_AT_ONCE]
 
+    def in_one(self) -> pa.Array:
+        """All keys in one array."""
+        return pa.concat_arrays([pa.array([], pa.string()), *self._keys.chunks])
+
     def taken(self, rows: NDArray[np.int64]) -> "ArrowKeys":
         """The keys of some rows, in their order."""
         return ArrowKeys(self._keys.take(pa.array(rows)))
@@ -97,33 +119,36 @@ class ArrowKeys(Keys):
 
 
 def _batches(
-    source: BinaryIO, content_type: str, table: Table, problems: Problems, delimiter: str
+    source: BinaryIO, content_type: str, table: Table, problems: Problems, size: UploadSize, *, delimiter: str
 ) -> Iterator[pa.RecordBatch]:
     names = [table.key, *table.columns]
+    vectors = vectors_of(table.columns)
     if content_type == CSV:
+        for name in vectors:
+            raise RowsProblem.of("CSV holds no vectors: send NDJSON, Arrow or Parquet", column=name)
         return csv_batches(source, names, problems, delimiter=delimiter)
     if content_type == NDJSON:
         types = {table.key: _KEY_TYPES} | {name: _json_types(column) for name, column in table.columns.items()}
         return ndjson_batches(source, types, problems)
     if content_type == PARQUET:
-        return parquet_batches(source, names)
+        return parquet_batches(source, declared(names, vectors), size)
     if content_type == ARROW:
-        return arrow_batches(source, names)
+        return arrow_batches(source, declared(names, vectors), size)
     raise ValueError(f"the content type must be one of {', '.join(CONTENT_TYPES)}")
 
 
 class _Upload:
     """The rows read so far."""
 
-    def __init__(self, table: Table, budget_units: int, problems: Problems) -> None:
-        self._table = table
+    def __init__(self, table: Table, budget_units: int, problems: Problems, size: UploadSize) -> None:
+        self._table, self._size = table, size
         self._problems = problems
         self._limit_reader = LimitReader(budget_units)
         self._keys: list[pa.Array] = []
         self._count = 0
         self._limits: list[NDArray[np.int64]] = []
         self._codes: dict[str, list[Codes]] = {
-            name: [] for name, column in table.columns.items() if not isinstance(column, BudgetColumn)
+            name: [_none_of(column)] for name, column in table.columns.items() if not isinstance(column, BudgetColumn)
         }
         self._clipped = dict.fromkeys(self._codes, 0)
         self._out_of_domain = dict.fromkeys(self._codes, 0)
@@ -131,23 +156,30 @@ class _Upload:
 
     def add(self, batch: pa.RecordBatch, *, is_text: bool) -> None:
         """Code one more batch."""
-        if self._count + batch.num_rows > ROWS_MAX:
-            raise RowsProblem.of(f"more than {ROWS_MAX} rows in one upload")
+        self._size.announce(batch.num_rows)
         for name, column in self._table.columns.items():
             self._add_column(name, column, batch, is_text=is_text)
         self._add_keys(self._array(batch, self._table.key))
 
-    def check_keys(self) -> None:
-        """An individual has one row in the table of individuals."""
-        if self._table.kind != "individuals" or not self._has_doubles():
-            return
+    def check_rows(self, duplicates: Duplicates) -> Mask:
+        """Which rows (n,) are the same as an earlier one. An individual has one row in the table of individuals."""
+        if self._table.kind == "individuals" and not self._has_doubles():
+            return np.zeros(self._count, dtype=np.bool_)
+        columns = [each if each.ndim == 1 else told_apart(each) for each in self._all_codes().values()]
+        repeated = repeated_rows(self._all_keys(), [*columns, *self._limits_in_one()])
+        if self._table.kind == "individuals":
+            self._check_keys(repeated & (duplicates == "drop"))
+        elif duplicates == "reject":
+            self._problems.add_where(repeated, "the same row as an earlier one", column=None)
+        return repeated
+
+    def _check_keys(self, dropped: Mask) -> None:
         encoded = self._all_keys().combine_chunks().dictionary_encode()
         places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         numbers, firsts = np.unique(places, return_index=True)
         first_of = firsts[np.searchsorted(numbers, places)]
-        repeated = (first_of != np.arange(places.size)) & (places >= 0)
         self._problems.add_where(
-            repeated,
+            (first_of != np.arange(places.size)) & (places >= 0) & ~dropped,
             "the same key as in an earlier row",
             column=self._table.key,
             of_row=lambda row: f"the same key as in row {int(first_of[row]) + 1}",
@@ -163,19 +195,24 @@ class _Upload:
 
     def rows(self) -> Rows:
         """Everything, once nothing is wrong with it."""
-        columns = self._table.columns
-        has_limits = any(isinstance(column, BudgetColumn) for column in columns.values())
         return Rows(
             keys=ArrowKeys(self._all_keys()),
-            codes={
-                name: np.concatenate([np.empty(0, coding_of(columns[name]).dtype), *parts])
-                for name, parts in self._codes.items()
-            },
-            limits=np.concatenate([np.empty(0, np.int64), *self._limits]) if has_limits else None,
+            codes=self._all_codes(),
+            limits=next(iter(self._limits_in_one()), None),
             clipped=self._clipped,
             out_of_domain=self._out_of_domain,
             nulls=self._nulls,
+            alike=alike_keys(self._all_keys()),
         )
+
+    def _all_codes(self) -> dict[str, Codes]:
+        return {name: np.concatenate(parts) for name, parts in self._codes.items()}
+
+    def _limits_in_one(self) -> list[NDArray[np.int64]]:
+        """The limits (n,), if the table has a column of them."""
+        if not any(isinstance(column, BudgetColumn) for column in self._table.columns.values()):
+            return []
+        return [np.concatenate([np.empty(0, np.int64), *self._limits])]
 
     def _add_column(self, name: str, column: Column, batch: pa.RecordBatch, *, is_text: bool) -> None:
         array, report = self._array(batch, name), self._report(name)
@@ -183,7 +220,10 @@ class _Upload:
             if isinstance(column, BudgetColumn):
                 self._limits.append(self._limit_reader.units(array, report))
                 return
-            coded = code_column(column, array, report, is_text=is_text)
+            if isinstance(column, VectorColumn):
+                coded = code_vectors(column, array, report)
+            else:
+                coded = code_column(column, array, report, is_text=is_text)
         except WrongType as error:
             raise RowsProblem.of(str(error), column=name) from error
         self._codes[name].append(coded.codes)
@@ -201,7 +241,10 @@ class _Upload:
         report(length == 0, "the key is empty")
         report(length > KEY_CHARACTERS_MAX, f"the key is longer than {KEY_CHARACTERS_MAX} characters")
         report(_where(pc.match_substring(keys, "\0")), "the key holds a NUL character")
-        self._keys.append(keys)
+        is_padded = pc.not_equal(keys, pc.utf8_trim_whitespace(keys))
+        report(_where(is_padded) & (length > 0), "the key begins or ends with a blank")
+        self._size.keep(len(keys), int(pc.sum(pc.binary_length(keys)).as_py() or 0))
+        self._keys.append(_compact(keys))
         self._count += len(keys)
 
     def _array(self, batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -226,6 +269,18 @@ class _Upload:
         return report
 
 
+def _none_of(column: Column) -> Codes:
+    """The codes of a column of no rows."""
+    columns = {"": column}
+    none: list[Codes] = [np.empty(0, coding.dtype) for coding in codings_of(columns).values()]
+    return (none or [coding.missing(0) for coding in vectors_of(columns).values()])[0]
+
+
+def _compact(keys: pa.Array) -> pa.Array:
+    """Keys that keep no more than twice their own bytes in memory: a slice keeps all of its block or message."""
+    return pa.concat_arrays([keys[:0], keys]) if keys.get_total_buffer_size() > 2 * keys.nbytes else keys
+
+
 def _where(condition: pa.Array) -> Mask:
     return np.asarray(condition.fill_null(fill_value=False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
@@ -240,14 +295,16 @@ def _decoded(value: bytes) -> str | None:
 def _json_types(column: Column) -> JsonTypes:
     match column:
         case CategoryColumn(categories=None) | IntegerColumn():
-            return frozenset({int})
+            return frozenset({int, float})  # a frame with missing values writes its whole numbers as 99.0
         case CategoryColumn():
-            return frozenset({str, int})
+            return frozenset({str, int, float})
         case DateColumn() | DatetimeColumn():
             return frozenset({str})
         case RealColumn():
             return frozenset({int, float})
         case BooleanColumn():
-            return frozenset({bool, int})
+            return frozenset({bool, int, float})
+        case VectorColumn():
+            return frozenset({list})
         case BudgetColumn():
             return frozenset({str, int, float})

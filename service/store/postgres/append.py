@@ -21,12 +21,16 @@ from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     ENTRY_TYPES,
+    PARAMETERS_COLUMNS,
     PIECE_COLUMNS,
     LedgerSeal,
     answer_row,
     entry_row,
+    stored,
 )
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.long_answers import SHORT_BYTES
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import WHOLE
 from service.workflows.model.rows import AnswerRecord, Head
 
@@ -179,6 +183,10 @@ MORE_PIECES: Final = (
     + " FROM (SELECT unnest($1::pieces[]) AS sent) AS rows"
 )
 """For the pieces that do not go with EXTEND, in its transaction. A function in FROM would be stored once more."""
+KEEP_PARAMETERS: Final = (
+    f"INSERT INTO parameters (dataset_id, {PARAMETERS_COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
+)
+"""For the numbers of one query, in the transaction of EXTEND."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -195,6 +203,7 @@ class LedgerAppend:
     answers: Sequence[AnswerRecord]
     worst_cases: Mapping[UUID, int]
     new_hashes: Sequence[str] = ()
+    kept: Sequence[KeptParameters] = ()
     head: Head = field(init=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +219,9 @@ class LedgerAppend:
         """The parameters of EXTEND, in binary, the last being the first of `pieces`, if there are any."""
         dataset, head, was = self.dataset_id, self.head, self.assumed
         entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
-        answers = [(dataset, *answer_row(each)) for each in self.answers]
+        answers = [
+            (dataset, *answer_row(each if len(each.body) <= SHORT_BYTES else stored(each))) for each in self.answers
+        ]
         costs = [(dataset, *each) for each in self.worst_cases.items()]
         return [
             _INT8(head.seq),

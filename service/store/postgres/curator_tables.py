@@ -14,9 +14,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from service.store.postgres.listings import escaped
 from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import SessionPool
-from service.workflows.model.rows import PrincipalRecord
+from service.workflows.model.rows import EVERY_PRINCIPAL, PrincipalFilter, PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, SignIn, SummaryPoint
 
 __all__ = ["PepperMismatch", "PostgresPrincipals", "PostgresSignIns", "PostgresSummaries", "check_pepper"]
@@ -43,6 +44,12 @@ _sign_in_values: Final = attrgetter(*_SIGN_IN_COLUMNS.split(", "))
 _changed_values: Final = attrgetter(*_MAY_CHANGE, "id")
 
 
+_LISTED: Final = (
+    "(%s::uuid IS NULL OR id > %s) AND (%s::text IS NULL OR role = %s) AND (%s::text IS NULL OR dataset = %s)"
+    " AND concat_ws(' ', name, role, dataset, individual, organisation) ILIKE ALL (%s::text[]) ORDER BY id LIMIT %s"
+)
+
+
 class PostgresPrincipals:
     """The port's PrincipalTable."""
 
@@ -59,8 +66,11 @@ class PostgresPrincipals:
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         return self._read("id = ANY(%s)", [list(principal_ids)])
 
-    def listed(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        return self._read("%s::uuid IS NULL OR id > %s ORDER BY id LIMIT %s", [after, after, limit])
+    def listed(
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+    ) -> list[PrincipalRecord]:
+        patterns = [f"%{escaped(word)}%" for word in only.words]
+        return self._read(_LISTED, [after, after, only.role, only.role, only.dataset, only.dataset, patterns, limit])
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         return self._read("role = 'analyst' AND (dataset IS NULL OR dataset = %s) ORDER BY name, id", [dataset])

@@ -4,126 +4,48 @@ Rows go in by COPY in binary. Fixed-width columns without NULL are one numpy arr
 than row by row; rows that do hold NULLs are grouped by which columns are NULL, so that each group is again of fixed
 width. They come out aggregated: one value for each column of a stretch of rows, because a client that is handed a
 million rows, by COPY or otherwise, spends five times as long on taking them as Postgres does on reading them; and as
-narrow as the column's domain allows, because most of the time goes into putting the bytes together.
+narrow as the column's domain allows, because most of the time goes into putting the bytes together. Vectors come in
+pieces bounded by their own bytes, because they do not lie in the blocks of their rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from service.query.columns import Coding, coding_of
-from service.query.schema import Column, EventsTable, Schema
+from service.query.schema import EventsTable, Schema
+from service.store.postgres.stored_columns import AnyStored, StoredVectors, packed, stored
 
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
 COPIED_AT_ONCE: Final = 2**13
 """So that putting their bytes together never keeps the GIL for long."""
+COPIED_BYTES: Final = 2**23
+"""The same of rows with vectors, by the bytes of these."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 _SLOT = "_slot"  # declared names begin with a letter
 BLOCKS_AT_ONCE: Final = 2**14
 """Of 8 KiB: what one statement packs is far below the gibibyte that a value may have."""
+VECTOR_BYTES_AT_ONCE: Final = 2**25
+"""Of vectors, which mostly lie outside the blocks of their rows."""
+BLOCK_ROWS_MAX: Final = 226
+"""The most rows of a block of 8 KiB: each takes 36 bytes or more, of which 28 are Postgres' own."""
 ROWS_AT_ONCE: Final = 2**24
 """The most rows, for the same reason, where rows are read by their slots."""
 SLOTS_AT_ONCE: Final = 2**16
 """So that what is done with one statement's rows is soon done."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireOut:
-    """A fixed width at which values come back: the SQL type, and the function that gives such a value's bytes."""
-
-    dtype: np.dtype[np.generic]
-    sql_type: str
-    sql_bytes: str
-
-    def holds(self, value: int) -> bool:
-        """Whether a whole number fits."""
-        reach = 1 << (8 * self.dtype.itemsize - 1)
-        return -reach <= value < reach
-
-
-_WHOLE: Final = (
-    WireOut(np.dtype(">i2"), "smallint", "int2send"),
-    WireOut(np.dtype(">i4"), "integer", "int4send"),
-    WireOut(np.dtype(">i8"), "bigint", "int8send"),
-)
-_DOUBLE: Final = WireOut(np.dtype(">f8"), "double precision", "float8send")
-
-
-_SQL_TYPES: Final = {
-    "category": "integer",
-    "boolean": "boolean",
-    "integer": "bigint",
-    "date": "integer",
-    "datetime": "bigint",
-    "real": "double precision",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class StoredColumn:
-    """One column of a records table."""
-
-    name: str
-    kind: str
-    coding: Coding
-
-    @classmethod
-    def of(cls, name: str, column: Column) -> "StoredColumn":
-        """The stored form of a declared column."""
-        return cls(name, column.type, coding_of(column))
-
-    @property
-    def sql_type(self) -> str:
-        """Reals are doubles on the column's own power-of-two grid, everything else is whole: exact both ways."""
-        return _SQL_TYPES[self.kind]
-
-    @property
-    def wire(self) -> np.dtype[np.generic]:
-        """The big-endian form that COPY carries."""
-        return np.dtype({"boolean": "u1", "integer": ">i4", "bigint": ">i8", "double precision": ">f8"}[self.sql_type])
-
-    @property
-    def out(self) -> "WireOut":
-        """The form in which values come back: the narrowest that holds the domain and what stands for NULL."""
-        if self.kind == "real":
-            return _DOUBLE
-        lowest, null = self.coding.offset, self.coding.offset + self.coding.null_code
-        return next(out for out in _WHOLE if out.holds(lowest) and out.holds(null))
-
-    @property
-    def null_out(self) -> str:
-        """An SQL literal outside the domain, standing for NULL when values come back at fixed width."""
-        return "'NaN'" if self.kind == "real" else str(self.coding.offset + self.coding.null_code)
-
-    def values(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.generic]:
-        """Codes, none of them NULL, as typed values in wire form."""
-        steps = codes.astype(np.int64) + self.coding.offset
-        if self.kind == "real":
-            return np.ldexp(steps.astype(np.float64), self.coding.step_log2).astype(self.wire)
-        return steps.astype(self.wire)
-
-    def codes(self, values: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
-        """Typed values in wire form, NULL by its stand-in, as codes."""
-        if self.kind != "real":
-            return (values.astype(np.int64) - self.coding.offset).astype(self.coding.dtype)
-        steps = np.ldexp(values.astype(np.float64), -self.coding.step_log2)
-        is_null = np.isnan(steps)
-        return np.where(
-            is_null, self.coding.null_code, np.where(is_null, 0, steps).astype(np.int64) - self.coding.offset
-        ).astype(self.coding.dtype)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordsTable:
     """One table of one dataset, in the schema `records`."""
 
     name: str
-    columns: tuple[StoredColumn, ...]
+    columns: tuple[AnyStored, ...]
     rows_per_slot: int = 1
 
     def create(self) -> sql.Composed:
@@ -134,7 +56,7 @@ class RecordsTable:
             sql.SQL(", ").join([sql.SQL("{} integer NOT NULL").format(sql.Identifier(_SLOT)), *columns]),
         )
 
-    def add_column(self, column: StoredColumn) -> sql.Composed:
+    def add_column(self, column: AnyStored) -> sql.Composed:
         """One column more, which is NULL in the rows that are there."""
         return sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
             self._identifier, sql.Identifier(column.name), sql.SQL(column.sql_type)
@@ -175,7 +97,18 @@ class RecordsTable:
     @property
     def slots_at_once(self) -> int:
         """Of how many slots one statement `selects_some` may read the rows."""
-        return min(max(ROWS_AT_ONCE // self.rows_per_slot, 1), SLOTS_AT_ONCE)
+        by_bytes = VECTOR_BYTES_AT_ONCE // max(self.vector_bytes, 1)
+        return max(min(ROWS_AT_ONCE // self.rows_per_slot, by_bytes, SLOTS_AT_ONCE), 1)
+
+    @property
+    def blocks_at_once(self) -> int:
+        """How many blocks one statement of `selects` reads."""
+        return max(min(VECTOR_BYTES_AT_ONCE // max(BLOCK_ROWS_MAX * self.vector_bytes, 1), BLOCKS_AT_ONCE), 1)
+
+    @cached_property
+    def vector_bytes(self) -> int:
+        """The bytes of the vectors of a row."""
+        return _vector_bytes(self.columns)
 
     def selects_some(self) -> sql.Composed:
         """A statement for the rows of some runs of slots, of which it takes the first and the last slots."""
@@ -188,14 +121,14 @@ class RecordsTable:
         """Statements for the rows of `blocks` blocks; each gives one row of packed columns, NULL by its stand-in."""
         return [
             sql.SQL("SELECT {} FROM {} WHERE ctid >= {}::tid AND ctid < {}::tid").format(
-                self._packed_columns, self._identifier, f"({first},0)", f"({first + BLOCKS_AT_ONCE},0)"
+                self._packed_columns, self._identifier, f"({first},0)", f"({first + self.blocks_at_once},0)"
             )
-            for first in range(0, blocks, BLOCKS_AT_ONCE)
+            for first in range(0, blocks, self.blocks_at_once)
         ]
 
     def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], Codes]:
         """(slots, codes by column) of what all `selects` gave."""
-        slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.out.dtype for column in self.columns)])
+        slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.out for column in self.columns)])
         codes = {column.name: column.codes(value) for column, value in zip(self.columns, values, strict=True)}
         return slots.astype(np.int64), codes
 
@@ -209,7 +142,9 @@ class RecordsTable:
 
     @property
     def _packed_columns(self) -> sql.Composed:
-        return sql.SQL(", ").join([packed("int4send", sql.Identifier(_SLOT)), *map(_packed, self.columns)])
+        return sql.SQL(", ").join(
+            [packed("int4send", sql.Identifier(_SLOT)), *(column.packed for column in self.columns)]
+        )
 
     @property
     def _identifier(self) -> sql.Identifier:
@@ -225,26 +160,31 @@ def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
     return {
         name: RecordsTable(
             f"d{dataset_id}_{name[:48]}_{places[name]}",
-            tuple(StoredColumn.of(c, column) for c, column in table.columns.items() if column.type != "budget"),
+            tuple(stored(c, column) for c, column in table.columns.items() if column.type != "budget"),
             rows_per_slot=table.rows_per_individual if isinstance(table, EventsTable) else 1,
         )
         for name, table in schema.tables.items()
     }
 
 
-def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
+def _vector_bytes(columns: Sequence[AnyStored]) -> int:
+    return sum(column.coding.row_bytes for column in columns if isinstance(column, StoredVectors))
+
+
+def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[AnyStored]) -> Iterator[bytes]:
     """The bytes of a binary COPY of (slot, columns...) rows."""
+    at_once = min(max(COPIED_BYTES // max(_vector_bytes(columns), 1), 1), COPIED_AT_ONCE)
     yield COPY_HEADER
     for rows, present in _by_null_pattern(codes, columns, slots.size):
-        for start in range(0, rows.size, COPIED_AT_ONCE):
-            yield _group(slots, codes, columns, rows[start : start + COPIED_AT_ONCE], present)
+        for start in range(0, rows.size, at_once):
+            yield _group(slots, codes, columns, rows[start : start + at_once], present)
     yield COPY_TRAILER
 
 
 def _group(
     slots: NDArray[np.int64],
     codes: Codes,
-    columns: Sequence[StoredColumn],
+    columns: Sequence[AnyStored],
     rows: NDArray[np.int64],
     present: Sequence[bool],
 ) -> bytes:
@@ -264,15 +204,14 @@ def _group(
 
 
 def _by_null_pattern(
-    codes: Codes, columns: Sequence[StoredColumn], count: int
+    codes: Codes, columns: Sequence[AnyStored], count: int
 ) -> Iterator[tuple[NDArray[np.int64], list[bool]]]:
     """(row numbers, which columns are present) for each pattern of NULLs that occurs."""
     groups = [(np.arange(count), [True] * 0)]
     for column in columns:
-        split: list[tuple[NDArray[np.int64], list[bool]]] = []
+        is_null, split = column.is_null(codes[column.name]), list[tuple[NDArray[np.int64], list[bool]]]()
         for rows, present in groups:
-            is_null = codes[column.name][rows] == column.coding.null_code
-            split += [(rows[~is_null], [*present, True]), (rows[is_null], [*present, False])]
+            split += [(rows[~is_null[rows]], [*present, True]), (rows[is_null[rows]], [*present, False])]
         groups = [group for group in split if group[0].size]
     yield from groups
 
@@ -305,11 +244,6 @@ def _literal(numbers: NDArray[np.int64]) -> str:
     return f"{{{','.join(map(str, numbers.tolist()))}}}"
 
 
-def packed(sql_bytes: str, value: sql.Composable) -> sql.Composed:
-    """A value of every row, one after the other."""
-    return sql.SQL("string_agg({}({}), ''::bytea)").format(sql.SQL(sql_bytes), value)
-
-
 def unpacked(
     parts: Sequence[Sequence[bytes | None]], wires: Sequence[np.dtype[np.generic]]
 ) -> list[NDArray[np.generic]]:
@@ -319,10 +253,3 @@ def unpacked(
         np.frombuffer(b"".join(part or b"" for part in column), dtype=wire)
         for column, wire in zip(columns, wires, strict=True)
     ]
-
-
-def _packed(column: StoredColumn) -> sql.Composed:
-    name, out = sql.Identifier(column.name), column.out
-    value = sql.SQL("{}::integer").format(name) if column.kind == "boolean" else name
-    present = sql.SQL("coalesce({}, {})::{}").format(value, sql.SQL(column.null_out), sql.SQL(out.sql_type))
-    return packed(out.sql_bytes, present)

@@ -14,11 +14,13 @@ from service.store.postgres.rows import (
     ENTRY_COLUMNS,
     LISTED_COLUMNS,
     SEAL_BYTES,
+    SHOWN_COLUMNS,
     LedgerSeal,
     answer_of,
     by_name,
+    shown_by,
 )
-from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
+from service.workflows.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
 from service.workflows.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 
 
@@ -67,9 +69,13 @@ _OWN_PIECE: Final = (
 )
 """The bytes of the one piece in which a slot can stand, without which it is untouched."""
 _OWN_NUMBER: Final = f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END"
-PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
+PADDING: Final = bytes(TWO_NORMS_BYTES_MAX + SEAL_BYTES)
+_LENGTH: Final = (
+    """CASE WHEN position('"rule":"clip"'::bytea IN canonical) > 0"""
+    f" THEN {len(PADDING)} ELSE {CONTENT_BYTES_MAX + SEAL_BYTES} END"
+)
 """The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
-_PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
+_PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {_LENGTH})"
 OWN_CHARGES: Final = (
     f"SELECT {_CHARGED}, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED} FROM {_page(f'{_CHARGED}, {_PRICED}')}"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece WHERE bytes_before < %s ORDER BY seq DESC"
@@ -96,7 +102,7 @@ ACCOUNT: Final = (
 """Takes the slot's place on its page three times, the slots of a page, the slot and the dataset."""
 OWN_SINCE: Final = (
     f"SELECT seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
-    f" FROM (SELECT seq, kind, {_PRICED} FROM ledger"
+    f" FROM (SELECT seq, kind, canonical, {_PRICED} FROM ledger"
     " WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS page"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece ORDER BY seq"
 )
@@ -110,29 +116,25 @@ def escaped(word: str) -> str:
 
 def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:
     """A row of OWN_CHARGES. Raises Unreadable."""
-    outcome: Outcome | None
-    units: int | None
-    outcome, units = own_price(row[6:], slot, seal)
-    if row[0] <= pruned_seq:
-        outcome = units = None
-    return OwnCharge(**by_name(_CHARGED, row[:6]), outcome=outcome, units=units)
+    part = own_part(row[6:], slot, seal)
+    return OwnCharge(**by_name(_CHARGED, row[:6]), part=None if row[0] <= pruned_seq else part)
 
 
-def own_price(row: Sequence[Any], slot: int, seal: LedgerSeal) -> tuple[Outcome, int]:
-    """(outcome, units) for one slot of sigma, grid, salt, and the number, length and bytes of its piece.
+def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
+    """The part of one slot, from sigma, grid, salt, and the number, length and bytes of its piece.
 
     Bytes beyond the length are padding. Raises Unreadable.
     """
     sigma, grid_log2, salt, number, length, sealed = row
     if length == 0:
-        return "untouched", 0
+        return OwnOutcome("untouched", 0, 0)
     quantities = seal.open(bytes(salt), number, bytes(sealed[:length])).quantities()
     return quantities.own(slot, ldexp(sigma, -grid_log2))
 
 
 # Of one analyst
 
-_ANSWER: Final = ", ".join(f"a.{column.strip()}" for column in ANSWER_COLUMNS.split(","))
+_ANSWER: Final = ", ".join(f"a.{column.strip()}" for column in ANSWER_COLUMNS.split(",")) + f", {SHOWN_COLUMNS}"
 # The index of a principal's answers, in its order: no other index has that. Keys compare by their bytes, as in Python.
 _OWN: Final = "principal_id, at, dataset_id, seq"
 _PLACE: Final = 'at, dataset_id, seq, idempotency_key COLLATE "C"'
@@ -146,16 +148,16 @@ OWN_FIRST: Final = (
     f" WHERE ({_OWN}) >= (%s, l.asked_at, l.dataset_id, l.seq)"
     f" AND ({_OWN}) <= (%s, l.asked_at, l.dataset_id, l.seq)"
     f' ORDER BY {_OWN}, idempotency_key COLLATE "C" LIMIT 1) AS a'
-    " JOIN datasets d ON d.id = a.dataset_id WHERE l.query_id = %s"
+    f" JOIN datasets d ON d.id = a.dataset_id {shown_by('a')} WHERE l.query_id = %s"
 )
 OWN_LATER: Final = (
     f"SELECT d.name, {_ANSWER} FROM answers a"
-    " JOIN datasets d ON d.id = a.dataset_id"
+    f" JOIN datasets d ON d.id = a.dataset_id {shown_by('a')}"
     ' WHERE a.principal_id = %s AND a.query_id = %s ORDER BY a.at, a.idempotency_key COLLATE "C" LIMIT 1'
 )
 """An answer that was given another's entry, at some later instant."""
 
-_RELEASED: Final = "query_id, epoch, canonical, sigma, dimension, worst_case_units"
+_RELEASED: Final = "query_id, epoch, canonical, sigma, sigmas, dimension, worst_case_units"
 # The canonical form may lie outside of its row; its length stands in the row, so that only what is listed is fetched.
 RELEASES: Final = (
     f"SELECT name, at, dataset_id, seq, idempotency_key, {_RELEASED}"

@@ -5,15 +5,20 @@ The head's row is the lock, the fence and the order of everything.
 
 import contextlib
 import io
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, pq
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
-import service
+from service.embedded.binaries import POSTGRES_MAJOR_MIN
+from service.files import folder_of
 from service.query.schema import Schema
 from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.rows import by_name
@@ -133,10 +138,15 @@ def _place(name: str) -> int:
     return int(name.rpartition("_")[2])
 
 
-MIGRATIONS = Path(service.__file__).parent.parent / "migrations"
+MIGRATIONS = folder_of("migrations", in_clone="migrations")
 UNRELEASED_COMMIT = "717ac36"
 """The last checkout that reads schemas 0001 to 0019, of which no version was released."""
 _ONE_AT_A_TIME = 0x5350_4152
+_CONNECT_TIMEOUT_S = 5
+_WAIT_POLL_S = 0.2
+_FORM = "postgresql://name:password@host:port/database"
+
+log = logging.getLogger("sparing.start")
 
 
 class UnknownSchema(Exception):
@@ -144,34 +154,91 @@ class UnknownSchema(Exception):
 
 
 class DatabaseUnusable(Exception):
-    """The address is none of a database, or no database answers there. The text has no password."""
+    """The address is none of a database, none that is new enough answers there, or it refuses a migration.
+
+    The text has no password.
+    """
 
 
-def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:
+def migrate(
+    database_url: str, *, folder: Path = MIGRATIONS, wait_s: float = 0, tell: Callable[[str], None] = lambda _: None
+) -> None:
     """Run every migration of `folder` that is missing; when several replicas start at once, one of them works.
+
+    A database that does not answer yet is waited for `wait_s` seconds. `tell` gets a line for each migration.
 
     A migration's file begins with its revision, and revisions sort: that is how a database that misses nothing is
     recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema, and
     DatabaseUnusable.
     """
-    known = sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
-    with _connected(database_url) as guard:
+    known = _known(folder)
+    with _connected(database_url, wait_s) as guard, _told_in_one_line():
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
         found = _revision(guard)
-        if found is not None and found not in known:
-            raise UnknownSchema(_refusal(found, known))
-        if found != known[-1]:
-            _upgrade(database_url, folder)
+        check_known(found, folder=folder)
+        if found == known[-1]:
+            tell(f"the database has schema {found}, the newest: nothing to do")
+            return
+        missing = [each for each in known if found is None or each > found]
+        tell(f"the database has {'no schema' if found is None else f'schema {found}'}; to run: {', '.join(missing)}")
+        _upgrade(database_url, folder, lambda revision: tell(f"migration {revision} has run"))
+        tell(f"the database has schema {known[-1]} now: all of it was one transaction")
 
 
-def _connected(database_url: str) -> psycopg.Connection[tuple[Any, ...]]:
+def check_known(revision: str | None, *, folder: Path = MIGRATIONS) -> None:
+    """Raise UnknownSchema where a database's revision is none of this version's."""
+    known = _known(folder)
+    if revision is not None and revision not in known:
+        raise UnknownSchema(_refusal(revision, known))
+
+
+def _known(folder: Path) -> list[str]:
+    return sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
+
+
+def _connected(database_url: str, wait_s: float) -> psycopg.Connection[tuple[Any, ...]]:
+    connection = _first_connection(database_url, time.monotonic() + wait_s)
+    major = connection.info.server_version // 10_000
+    if major < POSTGRES_MAJOR_MIN:
+        connection.close()
+        raise DatabaseUnusable(f"the database is Postgres {major}; {POSTGRES_MAJOR_MIN} or newer is needed")
+    return connection
+
+
+def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection; until the deadline a server that does not take connections yet is asked again."""
+    is_told = False
+    while True:
+        try:
+            if urlsplit(database_url).netloc.count("@") > 1:  # libpq would take the rest of the password for a host
+                raise DatabaseUnusable(f"DATABASE_URL has an @ that must be written %40: it is like {_FORM}")
+            timeout_s = conninfo_to_dict(database_url).get("connect_timeout") or _CONNECT_TIMEOUT_S
+            return psycopg.connect(database_url, autocommit=True, connect_timeout=int(timeout_s))
+        except (ValueError, psycopg.ProgrammingError):  # its text quotes the address
+            raise DatabaseUnusable(f"DATABASE_URL is not the address of a Postgres database, such as {_FORM}") from None
+        except psycopg.OperationalError as fault:
+            told = f"the database cannot be reached: {' '.join(str(fault).split())}"
+            if time.monotonic() >= deadline or not _may_answer_later(database_url):
+                raise DatabaseUnusable(told) from None
+        if not is_told:
+            log.warning("%s; it is asked again for %.0f s", told, deadline - time.monotonic())
+            is_told = True
+        time.sleep(_WAIT_POLL_S)
+
+
+def _may_answer_later(database_url: str) -> bool:
+    """Whether no server answers, or one that is starting; one that refuses the password will refuse it again."""
+    return pq.PGconn.ping(database_url.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
+
+
+@contextlib.contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    """Any error of the database, without its details, which may quote rows."""
     try:
-        return psycopg.connect(database_url, autocommit=True)
-    except psycopg.ProgrammingError:  # its text quotes the address
-        form = "postgresql://name:password@host:port/database"
-        raise DatabaseUnusable(f"DATABASE_URL is not the address of a Postgres database, such as {form}") from None
-    except psycopg.OperationalError as fault:
-        raise DatabaseUnusable(f"the database cannot be reached: {' '.join(str(fault).split())}") from None
+        yield
+    except psycopg.Error as fault:
+        reason = fault.diag.message_primary or type(fault).__name__
+        raise DatabaseUnusable(f"the database could not be brought to this version's schema: {reason}") from fault
 
 
 def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
@@ -189,12 +256,17 @@ def _refusal(found: str, known: list[str]) -> str:
     return f"the database has schema {found}, of a later version: this one knows schemas up to {known[-1]}"
 
 
-def _upgrade(database_url: str, folder: Path) -> None:
+def _upgrade(database_url: str, folder: Path, applied: Callable[[str], None]) -> None:
     from alembic import command  # noqa: PLC0415 - see `migrate`
     from alembic.config import Config  # noqa: PLC0415 - see `migrate`
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see `migrate`
 
     config = Config(stdout=io.StringIO())
     config.set_main_option("script_location", str(folder))
     config.attributes["url"] = database_url
-    with contextlib.redirect_stdout(io.StringIO()):
-        command.upgrade(config, "head")
+    config.attributes["applied"] = lambda step, **_: applied(str(step.up_revision_id))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            command.upgrade(config, "head")
+    except DBAPIError as fault:
+        raise (fault.orig or fault) from fault

@@ -18,6 +18,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from service.engine.pages import PageTotals
+from service.query.layout import LABELS_MAX
+from service.query.stated_noise import unpacked
 from service.workflows.model.entry_fields import (
     ENTRY_FIELDS,
     LISTED_FIELDS,
@@ -30,6 +32,8 @@ from service.workflows.model.entry_fields import (
     record_from,
 )
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.workflows.model.long_answers import with_values, without_values
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import WHOLE, Piece
 from service.workflows.model.rows import AnswerRecord, StoredPage
 
@@ -88,18 +92,25 @@ def _columns(fields: Iterable[EntryField]) -> str:
     return ", ".join(f'"{each.name}"' if each.name in _RESERVED else each.name for each in fields)
 
 
-_FIELD_COLUMNS: Final = _columns(ENTRY_FIELDS)
-ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece, first_digest"
-"""The last are the sealed piece of an entry that has one over all slots, and the digest that it was written with."""
-ENTRY_TYPES: Final = " ".join([*(each.type for each in ENTRY_FIELDS), "bytea", "bytea"])
+_FIRST_FIELDS, _LAST_FIELD = ENTRY_FIELDS[:-1], ENTRY_FIELDS[-1]
+ENTRY_COLUMNS: Final = f"{_columns(_FIRST_FIELDS)}, piece, first_digest, {_LAST_FIELD.name}"
+"""As a row has them: the last field came to the table after the sealed piece of an entry that has one over all slots,
+and the digest that this was written with.
+"""
+ENTRY_TYPES: Final = " ".join([*(each.type for each in _FIRST_FIELDS), "bytea", "bytea", _LAST_FIELD.type])
 """As `append.columns` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
 PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
+PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
+"""`classes` counts the rows of numbers, 0 where they are one list."""
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
-ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
+STORED_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
+SHOWN_COLUMNS: Final = 'shown."values", shown.sigma, shown.grid_log2, shown.sigmas'
+"""What an answer of more than 10,000 numbers is stored without, from the table expression of `shown_by`."""
+ANSWER_COUNT: Final = STORED_COUNT + SHOWN_COLUMNS.count(",") + 1
 
 
 def by_name(columns: str, row: Sequence[Any]) -> dict[str, Any]:
@@ -114,7 +125,8 @@ def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
     """The values of ENTRY_COLUMNS."""
     only = entry.pieces[0] if entry.pieces else None
     sealed = None if only is None or only.number != WHOLE else seal.close(entry.salt, only)
-    return (*entry_values(entry), sealed, b"")
+    *first, last = entry_values(entry)
+    return (*first, sealed, b"", last)
 
 
 def entry_of(
@@ -125,8 +137,8 @@ def entry_of(
     One whose pieces cannot be opened has none. One up to `pruned_seq` has none either, although they may still be
     stored.
     """
-    *values, whole, first_digest = row
-    entry = entry_from(_read(_ENTRY_READ_AS, values))
+    *first, whole, first_digest, last = row
+    entry = entry_from(_read(_ENTRY_READ_AS, [*first, last]))
     if entry.seq <= pruned_seq:
         return entry.pruned()
     sealed = [(WHOLE, whole, first_digest)] if whole is not None else pieces_of(entry.seq)
@@ -176,10 +188,42 @@ answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(
 """The values of ANSWER_COLUMNS."""
 
 
+def shown_by(table: str) -> str:
+    """A join of the answers in `table` with the numbers of the entries that they show, where these are many."""
+    return (
+        ' LEFT JOIN LATERAL (SELECT "values", sigma, grid_log2, sigmas FROM ledger'
+        f" WHERE ledger.dataset_id = {table}.dataset_id AND ledger.seq = {table}.seq AND dimension > {LABELS_MAX}"
+        " LIMIT 1) AS shown ON true"
+    )
+
+
+def stored(answer: AnswerRecord) -> AnswerRecord:
+    """A long answer as it is stored."""
+    return replace(answer, body=without_values(answer.body))
+
+
 def answer_of(row: Sequence[Any]) -> AnswerRecord:
-    """An answer from the values of ANSWER_COLUMNS."""
-    values = by_name(ANSWER_COLUMNS, row)
+    """An answer from the values of ANSWER_COLUMNS and SHOWN_COLUMNS, whole."""
+    values = by_name(ANSWER_COLUMNS, row[:STORED_COUNT])
+    released, sigma, grid_log2, sigmas = row[STORED_COUNT:]
+    if released is not None:
+        own = unpacked(bytes(sigmas))
+        values["body"] = with_values(values["body"], released, sigma=sigma, grid_log2=grid_log2, sigmas=own)
     return AnswerRecord(key=values.pop("idempotency_key"), **values)
+
+
+def parameters_row(kept: KeptParameters) -> tuple[bytes, bytes, int, bytes]:
+    """The values of PARAMETERS_COLUMNS, as they are sent in binary."""
+    classes = kept.shape[0] if len(kept.shape) > 1 else 0
+    return kept.principal_id.bytes, bytes.fromhex(kept.sha256), classes, kept.numbers
+
+
+def parameters_of(row: Sequence[Any]) -> KeptParameters:
+    """Parameters from the values of PARAMETERS_COLUMNS."""
+    principal_id, digest, classes, numbers = row
+    count = len(numbers) // 8
+    shape = (classes, count // classes) if classes else (count,)
+    return KeptParameters(principal_id=principal_id, sha256=bytes(digest).hex(), shape=shape, numbers=bytes(numbers))
 
 
 def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes]:

@@ -20,7 +20,9 @@ from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from service.failpoints import watch
-from service.store.postgres.append import EXTEND, LAYOUTS, MORE_PIECES, LedgerAppend, RowTypes
+from service.store.postgres.append import EXTEND, KEEP_PARAMETERS, LAYOUTS, MORE_PIECES, LedgerAppend, RowTypes
+from service.store.postgres.refused_writes import RefusedWrites
+from service.store.postgres.rows import parameters_row
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -48,11 +50,13 @@ class Session(Connection):
             first = next(pieces, None)
             parameters = extension.parameters(row_types, first)
             second = None if first is None else next(pieces, None)
-            if second is None:
+            if second is None and not extension.kept:
                 return self._moved(parameters)
             with self.transaction():  # a savepoint within one that is open
                 is_moved = self._moved(parameters)
-                for more in chain([second], pieces) if is_moved else ():
+                for kept in extension.kept if is_moved else ():
+                    self.change(KEEP_PARAMETERS, [extension.dataset_id, *parameters_row(kept)])
+                for more in chain([second], pieces) if is_moved and second is not None else ():
                     self.change(MORE_PIECES, [more])
             return is_moved
         except IntegrityError:
@@ -188,6 +192,7 @@ class SessionPool:
         Readers leave some connections to transactions that lock a dataset: however many read, no query waits behind
         them.
         """
+        self.refused = RefusedWrites()
         self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
         self.idle_timeout_ms = idle_timeout_ms
         self._long = BoundedSemaphore(LONG_MAX)
@@ -227,6 +232,9 @@ class SessionPool:
                 except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
                     session.abandon()
                     raise
+        except (StoreUnavailable, CommitUnclear) as fault:
+            self.refused.note(fault)
+            raise
         finally:
             if not for_writing:
                 self._readers.release()

@@ -38,13 +38,15 @@ from service.store.postgres.listings import (
     PIECES_OF,
     escaped,
     own_charge_of,
-    own_price,
+    own_part,
 )
 from service.store.postgres.registrations import EARLIER, REGISTRATION, dataset_of, earlier_of, stored_tables
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
     PAGE_COLUMNS,
+    PARAMETERS_COLUMNS,
+    SHOWN_COLUMNS,
     LedgerSeal,
     SealedPiece,
     answer_of,
@@ -52,10 +54,13 @@ from service.store.postgres.rows import (
     entry_of,
     entry_record_of,
     page_of,
+    parameters_of,
+    shown_by,
 )
 from service.store.postgres.sessions import Session, translated
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
@@ -83,12 +88,16 @@ ENTRIES_BYTES: Final = 2**24
 """The bytes of charges and values that are fetched at once, with the entry that reaches them."""
 # No index has this order, and no reader but a verification needs it. A body may have many megabytes.
 DECLARE_ANSWERS: Final = (
-    f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS} FROM answers WHERE dataset_id = %s"
+    f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS}, {SHOWN_COLUMNS}"
+    f" FROM answers {shown_by('answers')} WHERE dataset_id = %s"
     ' ORDER BY seq, principal_id, idempotency_key COLLATE "C"'
 )
 FETCH_ANSWERS: Final = "FETCH 16 FROM answers_by_seq"
 UPLOAD_AT: Final = (
     "SELECT digest, report FROM keyed_uploads WHERE dataset_id = %s AND principal_id = %s AND idempotency_key = %s"
+)
+PARAMETERS_AT: Final = (
+    f"SELECT {PARAMETERS_COLUMNS} FROM parameters WHERE dataset_id = %s AND principal_id = %s AND sha256 = %s"
 )
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 _ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
@@ -150,17 +159,17 @@ class PostgresSnapshot:
         place, dataset = slot % PAGE_SLOTS, self._dataset_id
         account = self._rows(ACCOUNT, [place, place, place, PAGE_SLOTS, slot, dataset])
         limit, paused, spent, charged, left_out, seq = account[0]
-        tally = {"charged": int(charged), "left_out": int(left_out), "untouched": 0}
+        tally = {"charged": int(charged), "shortened": 0, "left_out": int(left_out), "untouched": 0}
         units = int(spent)
         for kind, *priced in self._own_since(slot, seq):
-            outcome, price = own_price(priced, slot, self._seal)
-            units += price
-            tally[outcome] += kind == "query"
+            part = own_part(priced, slot, self._seal)
+            units += part.units
+            tally[part.outcome] += kind == "query"
         return OwnAccount(
             limit=limit,
             spent=units,
             paused=paused,
-            queries_charged=tally["charged"],
+            queries_charged=tally["charged"] + tally["shortened"],
             queries_left_out=tally["left_out"],
         )
 
@@ -188,6 +197,10 @@ class PostgresSnapshot:
             yield from map(answer_of, rows)
         with translated():
             self._connection.execute(CLOSE_ANSWERS)
+
+    def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
+        rows = self._rows(PARAMETERS_AT, [self._dataset_id, principal_id, bytes.fromhex(sha256)])
+        return parameters_of(rows[0]) if rows else None
 
     def worst_cases(self) -> dict[UUID, int]:
         return dict(self._rows("SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s", [self._dataset_id]))

@@ -31,6 +31,7 @@ from service.store.postgres.sessions import Session, SessionPool, refuse_commit,
 from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
     AnswerRecord,
     Asked,
@@ -67,11 +68,17 @@ class PostgresConditionalAppend:
         # A session that is open after an unclear commit: Postgres itself has said that it did nothing.
         is_lost = isinstance(fault, CommitUnclear) and self._session.closed
         self._pool.put_back(self._session)
+        if fault is not None:
+            self._pool.refused.note(fault)
         if is_lost:
             self._pool.await_end(self._backend)
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         replied = {(each.principal_id, each.key) for each in answers}
         if not replied.issuperset(each.address for each in self._asked):
@@ -83,6 +90,7 @@ class PostgresConditionalAppend:
             entries=entries,
             answers=answers,
             worst_cases=worst_cases,
+            kept=parameters,
             new_hashes=[each.query_hash for each in self._asked if each.query_hash is not None],
         )
         self.head = self._extension.head
@@ -267,7 +275,8 @@ class PostgresStore:
 
     def problems(self) -> list[str]:
         try:
-            self._pool.rows("SELECT 1", [])
+            with self._pool.one() as session:
+                code = self._pool.refused.probe(session)
         except StoreUnavailable:
             return ["database-unavailable"]
-        return []
+        return [] if code is None else [code]

@@ -27,10 +27,19 @@ from service.store.postgres.registrations import (
     json_of,
 )
 from service.store.postgres.rewritten_entries import RewrittenEntries
-from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, answer_of, public_entry_of
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    PUBLIC_COLUMNS,
+    SHOWN_COLUMNS,
+    LedgerSeal,
+    answer_of,
+    public_entry_of,
+    shown_by,
+)
 from service.store.postgres.sessions import Session, committing, translated
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
 from service.workflows.ports.store import StoreUnavailable
 
@@ -42,9 +51,10 @@ _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 _KEY: Final = "(dataset_id, principal_id, idempotency_key)"
 _ASKED: Final = "(of_dataset, asker, key)"
 KNOWN_ANSWERS: Final = (
-    f"SELECT {ANSWER_COLUMNS}"
+    f"SELECT {ANSWER_COLUMNS}, {SHOWN_COLUMNS}"
     " FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key), (VALUES (%s)) AS dataset (of_dataset)"
-    f" CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_KEY} >= {_ASKED} AND {_KEY} <= {_ASKED} LIMIT 1) AS found"
+    f" CROSS JOIN LATERAL (SELECT dataset_id, {ANSWER_COLUMNS} FROM answers"
+    f" WHERE {_KEY} >= {_ASKED} AND {_KEY} <= {_ASKED} LIMIT 1) AS found" + shown_by("found")
 )
 # The newest entry of each hash, by the one index that has this order: a query may have been charged a million times.
 _ENTRY: Final = "(query_hash, dataset_id, epoch, seq)"
@@ -110,7 +120,11 @@ class PostgresTransaction(RewrittenEntries):
     # Writing
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         extension = LedgerAppend(
             dataset_id=self._dataset_id,
@@ -119,6 +133,7 @@ class PostgresTransaction(RewrittenEntries):
             entries=entries,
             answers=answers,
             worst_cases=worst_cases,
+            kept=parameters,
         )
         self._pending.append(extension)
         self.head = extension.head

@@ -45,6 +45,9 @@ class CombinedWitness:
             records.update(answer)
         return sorted(records, key=lambda record: record.position)
 
+    def names(self) -> list[str]:
+        return self._primary.names()
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         # The record is committed already, so that a secondary may know of it before the first does.
         begun = self._ask([(place, partial(each.begin, dataset, record)) for place, each in self._awake()])

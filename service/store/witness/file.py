@@ -73,6 +73,14 @@ class FileWitness:
             raise _unavailable(fault) from fault
         return _records(dataset, data)
 
+    def names(self) -> list[str]:
+        try:
+            return sorted(path.stem for path in self._folder.iterdir() if path.suffix == ".witness")
+        except FileNotFoundError:
+            return []
+        except OSError as fault:
+            raise _unavailable(fault) from fault
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         try:
             file = self._locked(dataset)

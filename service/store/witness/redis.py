@@ -88,6 +88,9 @@ class RedisWitness:
         record = self._record(dataset, held)
         return [] if record is None else [record]
 
+    def names(self) -> list[str]:
+        return []  # what is kept under does not tell the dataset
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         return self.begin(dataset, record)()
 

@@ -9,7 +9,8 @@ hold something. So one principal cannot keep the others out, whatever it asks fo
 
 import threading
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -188,6 +189,21 @@ class Admission:
             ticket.release()
             raise _refusal(error) from None
         return ticket
+
+    @contextmanager
+    def holding(self, principal: Hashable, held_bytes: int) -> Iterator[None]:
+        """Hold memory for a request that has no cost yet, because it is still coming. Raises InvalidRequest, Busy."""
+        cost = PublicCost(time_ns=0, kept_bytes=held_bytes, working_bytes=0)
+        try:
+            self.memory.admit(principal, cost)
+        except RequestTooLarge as error:
+            raise _too_large(error) from None
+        except MemoryFull:
+            raise Busy from None
+        try:
+            yield
+        finally:
+            self.memory.release(principal, cost)
 
 
 def _refusal(error: RequestTooCostly | ScheduleFull | Unavailable) -> WorkflowError:

@@ -175,5 +175,6 @@ class Amender(JobQueue[_Erasures]):
         except (WorkflowError, StoreUnavailable, NoCheckpoint) as fault:
             job.failures += 1
             if job.failures == SILENT_RETRIES:
-                report_incident(fault, f"{self.title_of(job)}: entries are left to be amended; retrying")
+                about = f"{self.title_of(job)}: entries are left to be amended; retrying"
+                report_incident(fault, about, dataset=job.record.name)
             self.put_again(job)

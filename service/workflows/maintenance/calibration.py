@@ -26,11 +26,13 @@ from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
+from service.query.stated_noise import in_query_units
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import measure_of, scaled
+from service.workflows.writer.batch import measure_of
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
+MODELLED: Final = 2**14
 ROWS_OFTEN: Final = 16
 """Rows for each individual in the event table of few individuals, where a step to the next one is slowest."""
 COORDINATES: Final = 2**16
@@ -62,12 +64,14 @@ _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "count": {"where": _MOST},
     "conditions": {"where": {"and": [_MOST, *({"le": [{"col": f"c{n}"}, 99]} for n in range(1, 8))]}},
     "wide": {"where": {"and": [_MOST, *({"between": [{"col": "wide"}, n, 2**40 - n]} for n in range(1, 8))]}},
+    "active": {"select": [{"active": {"share": 0.5}}], "where": _MOST},
     "listed": {"where": {"in": [{"col": "kind"}, list(range(0, 2 * LISTED, 2))]}},
     "searched": {"where": {"in": [{"col": "far"}, list(range(0, 1000 * SEARCHED, 1000))]}},
     "spread": {"select": [{"histogram": {"column": "amount"}}], "where": _MOST},
     "grouped": {"group_by": ["c1", "c2", "sex"], "where": _MOST},
     "priced": {"select": [{"sum": {"column": "amount"}}], "where": _MOST},
     "priced widely": {"select": [{"sum": {"column": "amount"}}], "where": _MOST, "noise": {"sigma": _LONG_SIGMA}},
+    "shortened": {"select": [{"sum": {"column": "amount"}}], "where": _MOST, "rule": "clip"},
     "several": {"select": [{"sum": {"column": name}} for name in ("amount", "c0", "c1", "c2")]},
     "events": {"from": "events", "select": [{"histogram": {"column": "item"}}], "where": _KNOWN},
     "clipped": {"from": "events", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 1.5}},
@@ -82,6 +86,39 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 The label of a week is made of the calendar, which takes longest.
 """
+
+_EIGHT: Final = [{"of": {"mul": [{"col": f"c{n}"}, 0.01]}} for n in range(8)]
+_FORTY: Final = [{"of": {"col": f"c{n % 8}"}, "fill": n} for n in range(40)]
+_MANY: Final = 101
+"""Values of a column of the synthetic individuals, each a feature or a class."""
+_PRODUCTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "moments": {"select": [{"moments": {"features": _EIGHT}}]},
+    "more features": {"select": [{"moments": {"features": _FORTY}}]},
+    "many features": {"select": [{"moments": {"features": [*_EIGHT, {"one_hot": "c0"}]}}]},
+    "many classes": {
+        "select": [
+            {
+                "gradient": {
+                    "loss": "softmax",
+                    "target": "c0",
+                    "features": _EIGHT,
+                    "parameters": [[0.01 * n] * 8 for n in range(_MANY)],
+                }
+            }
+        ]
+    },
+}
+"""Queries of MODELLED individuals, of few features, many, and few with many classes."""
+
+_IMAGE: Final = 256
+_VECTORS: Final[Mapping[str, Any]] = {
+    "loss": "squared",
+    "target": {"col": "amount"},
+    "features": [{"vector": "image"}],
+    "parameters": [0.01] * _IMAGE,
+    "residual_clip": 1,
+}
+"""A gradient of MODELLED individuals with vectors of _IMAGE numbers."""
 
 _SCALARS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{table} {kind} {'clipped' if clip else 'whole'}": {"from": table, "select": [select], "per_individual": clip}
@@ -121,6 +158,19 @@ _SCHEMA: Final = Schema.model_validate(
     }
 )
 
+_OF_VECTORS: Final = Schema.model_validate(
+    {
+        "people": {
+            "kind": "individuals",
+            "key": "key",
+            "columns": {
+                "amount": {"type": "integer", "lower": 0, "upper": 1},
+                "image": {"type": "vector", "length": _IMAGE, "lower": 0, "upper": 255, "step_log2": -8},
+            },
+        }
+    }
+)
+
 _ROWS_SHARE: Final = 1.5
 """The time to write a byte of a large row, relative to a byte of a large message in the write-ahead log."""
 
@@ -152,8 +202,14 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
     """The constants of this machine; takes about three seconds."""
     small, large = _memory(1, 1), _memory(PEOPLE, EVENTS)
     shapes = {name: partial(_work, _plan(**query), large, entropy) for name, query in {**_QUERIES, **_SCALARS}.items()}
+    shapes["shortened"] = partial(_exhausted, _plan(**_QUERIES["shortened"]), large, entropy)
     for name, query in _NUMBERS.items():
         shapes[name] = partial(_work, _plan(**query), small, entropy)
+    modelled = _memory(MODELLED, 1)
+    for name, query in _PRODUCTS.items():
+        shapes[name] = partial(_work, _plan(**query), modelled, entropy)
+    pictured = _pictured()
+    shapes["vectors"] = partial(_work, _plan(_OF_VECTORS, select=[{"gradient": _VECTORS}]), pictured, entropy)
     for name in ("fixed", "listed", "searched"):
         shapes[f"{name} of few"] = partial(_work, _plan(**_QUERIES.get(name, {})), small, entropy)
     for name, sigma in (("refined", SIGMA_STEPS_MAX), ("plain", 1.0)):
@@ -167,6 +223,7 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
         "leaf_row": _leaf_row_ns(taken),
         "searched_row": max(taken["searched"] / (LISTED_STEPS * PEOPLE), 0.2),
         **_individuals_ns(taken),
+        **_products_ns(taken, priced_ns=taken["priced"] / PEOPLE),
         "coordinate": max(taken["places"], taken["sums"]) / COORDINATES,
         "refined_coordinate": (taken["refined"] - taken["plain"]) / (DRAWN * 2 * SIGMA_STEPS_MAX * ERROR),
         "label": max(taken["labels"] / LABELLED, taken["weeks"] / _plan(**_NUMBERS["weeks"]).dimension, 1.0),
@@ -185,15 +242,17 @@ def _literal_ns(taken: Mapping[str, int]) -> float:
 
 
 def _leaf_row_ns(taken: Mapping[str, int]) -> float:
-    """The time of a condition on a row: of a byte, of eight bytes, and in a table by two bytes, each by its weight."""
-    count = taken["count"]
-    narrow, wide, table = taken["conditions"] - count, taken["wide"] - count, taken["listed"] - count
-    return max(narrow / 7, wide / (7 * 4.5), table / (8 * 1.5), 0.05 * PEOPLE) / PEOPLE
+    """The time of a condition on a row: of a byte, of eight bytes, and in a table by two bytes, each by its weight.
+
+    What an individual has left is eight bytes, looked at in a pass of its own.
+    """
+    narrow, wide, table, room = (taken[name] - taken["count"] for name in ("conditions", "wide", "listed", "active"))
+    return max(narrow / 7, wide / (7 * 4.5), room / 4.5, table / (8 * 1.5), 0.05 * PEOPLE) / PEOPLE
 
 
 def _individuals_ns(taken: Mapping[str, int]) -> dict[str, float]:
     """The times of individuals and of their entries."""
-    count, priced = taken["count"], taken["priced"]
+    count, priced, shortened = taken["count"], taken["priced"], taken["shortened"]
     # Of individuals with ROWS_OFTEN rows each nearly all is their rows'; the rest of those with one row is their own.
     scalar = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "often") / EVENTS
     once = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "once") / EVENTS
@@ -202,12 +261,28 @@ def _individuals_ns(taken: Mapping[str, int]) -> dict[str, float]:
     return {
         "individual": count / PEOPLE,
         "priced_individual": priced / PEOPLE,
-        "wide_charge": max(taken["priced widely"] - priced, 0) / PEOPLE,
+        "wide_charge": max((taken["priced widely"] - priced) / PEOPLE, 1.0),
+        "shortened_individual": max((shortened - priced) / PEOPLE, 1.0),
         "listed_individual": listed,
         "scatter_entry": max((taken["spread"] - count) / PEOPLE, (taken["grouped"] - count) / (4 * PEOPLE), 1.0),
         "scalar_entry": scalar,
         "entry": max((several / PEOPLE - listed) / 4, events / EVENTS - listed / 2, 1.0),
         "clipped_entry": max((clipped - events) / EVENTS, 1.0),
+    }
+
+
+def _products_ns(taken: Mapping[str, int], *, priced_ns: float) -> dict[str, float]:
+    """The times of a feature, of an error and of a product of two, beside that of a priced individual."""
+    few, more, many, classes = (
+        (taken[name] - taken["fixed of few"]) / MODELLED
+        for name in ("moments", "more features", "many features", "many classes")
+    )
+    feature_ns = max((more - few) / 32, (few - priced_ns) / 8, 1.0)
+    return {
+        "feature": feature_ns,
+        "error": max((classes - priced_ns - 8 * feature_ns) / _MANY, 1.0),
+        "product": max((many - few) / ((8 + _MANY) ** 2 - 8**2), 0.05),
+        "vector_number": max((taken["vectors"] / MODELLED - priced_ns) / _IMAGE, 1.0),
     }
 
 
@@ -221,21 +296,14 @@ def _digest_ns() -> float:
     return _medians({"digest": digest})["digest"] / PAYLOAD_BYTES
 
 
-def _plan(**query: object) -> Plan:
+def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10_000.0}} | query
-    return compile_query(parse_query(orjson.dumps(document)), _SCHEMA, capacity=PEOPLE, budget_units=UNITS_PER_RHO)
+    return compile_query(parse_query(orjson.dumps(document)), schema, capacity=PEOPLE, budget_units=UNITS_PER_RHO)
 
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     """A query's work from the engine to the bytes that are committed."""
-    release = answer(
-        contributions(plan, memory),
-        memory.accounts,
-        dimension=plan.dimension,
-        sigma_steps=plan.sigma_steps,
-        norm_squared_max=plan.clip_squared_steps,
-        entropy=entropy,
-    )
+    release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=entropy)
     salt = entropy(4).tobytes()
     pieces_of(
         release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=memory.slots_used, salt=salt
@@ -243,13 +311,36 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     for block in release.blocks:
         memory.counters.count(block.touched, block.active)
     release.values.astype(">i8").tobytes()
-    numbers = {"values": scaled(release.values, plan.grid_log2), "labels": plan.labels, "axes": plan.axes}
+    axes = plan.axes
+    values = in_query_units(release.values, grid_log2=plan.grid_log2, noise=plan.noise, axes=axes)
+    numbers = {"values": values, "labels": plan.labels, "axes": axes}
     orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _draw(sigma_steps: float, entropy: Entropy) -> None:
     """Draw noise."""
     rounded_gaussian(DRAWN, sigma_steps, entropy)
+
+
+def _exhausted(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
+    """A query's work where nobody has anything left, so that every vector is shortened; the accounts stay as they are.
+
+    Copying the accounts counts, and is little beside the work.
+    """
+    room = memory.accounts.room.copy()
+    memory.accounts.room[:] = 0
+    _work(plan, memory, entropy)
+    memory.accounts.room[:] = room
+
+
+def _pictured() -> DatasetMemory:
+    """MODELLED synthetic individuals, each with a vector."""
+    memory, source, slots = DatasetMemory(_OF_VECTORS), np.random.default_rng(0), np.arange(MODELLED)
+    images = source.integers(0, 256, (MODELLED, _IMAGE + 1), dtype=np.uint8)
+    images[:, 0] = 1
+    codes = {"amount": source.integers(0, 2, MODELLED, dtype=np.uint8), "image": images}
+    memory.add_individuals(slots, codes, np.full(MODELLED, LIMIT_UNITS_MAX))
+    return memory
 
 
 def _memory(people: int, events: int) -> DatasetMemory:

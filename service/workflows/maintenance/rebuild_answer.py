@@ -2,13 +2,13 @@
 
 An entry holds the query, the released numbers, and a digest of the principal and the key. The restored row equals the
 deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The entry does not hold
-the request's `reuse`; the caller states it.
+the request's `reuse`; the caller states it, and a query that may not reuse an answer had none to state.
 """
 
 from service.query.canonical import request_hash
 from service.query.problems import QueryProblem
 from service.workflows.maintenance.start_check import gives_its_hash
-from service.workflows.maintenance.verify.answers import place_of, plan_of
+from service.workflows.maintenance.verify.answers import KeptOf, place_of, plan_of
 from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, RegistrationHistory
@@ -33,7 +33,7 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
         if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:
             raise InvalidRequest.of("key", f"ledger row {seq} was not asked under this key")
         history = RegistrationHistory(record, snapshot.earlier_registrations())
-        answer = _answer(history.at(seq), entry, key, reuse=reuse)
+        answer = _answer(history.at(seq), entry, key, kept=snapshot.parameters, reuse=reuse)
         _refuse_moved(snapshot, answer)
     asked = Asked(address=(answer.principal_id, key), query_hash=None)
     with store.transaction(record.id, lock=True, asked=[asked]) as transaction:
@@ -61,17 +61,17 @@ def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
     return entry
 
 
-def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool) -> AnswerRecord:
+def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, kept: KeptOf, reuse: bool) -> AnswerRecord:
     """The row as it was made with the entry."""
     try:
-        plan = plan_of(entry.canonical, record)
+        plan = plan_of(entry.canonical, record, analyst_id=entry.analyst_id, dimension=entry.dimension, kept=kept)
     except QueryProblem as problem:
         refusal = f"this version of the service cannot read the query of ledger row {entry.seq}"
         raise InvalidRequest.of("sequence", refusal) from problem
     return AnswerRecord(
         principal_id=entry.analyst_id,
         key=key,
-        request_hash=request_hash(entry.canonical, reuse=reuse),
+        request_hash=request_hash(entry.canonical, reuse=reuse and plan.reuse),
         seq=entry.seq,
         query_id=entry.query_id,
         body=document(plan, entry, record, reused=False),

@@ -17,8 +17,8 @@ from uuid import UUID, uuid4
 import numpy as np
 import rfc8785
 
+from service.arrays import exact_sum
 from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX, rho_of_units
-from service.core.release import exact_sum
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
@@ -114,9 +114,9 @@ class Reconciled:
 def reconcile_plan(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> ReconcilePlan | None:
     """The plan that `reconcile` would carry out; None when all witness records are accounted for."""
     record = _dataset(store, dataset)
-    history = _history(witness, record)  # before the snapshot, which then contains all of it
+    history = witnessed(witness, record)  # before the snapshot, which then contains all of it
     with store.transaction(record.id, lock=False) as transaction:
-        return _plan(record, transaction, history, burn_units)
+        return plan_of(record, transaction, history, burn_units)
 
 
 def reconcile(
@@ -129,7 +129,7 @@ def reconcile(
     """
     record = _dataset(store, dataset)
     with store.transaction(record.id, lock=True) as transaction:
-        plan = _plan(record, transaction, _history(witness, record), burn_units)
+        plan = plan_of(record, transaction, witnessed(witness, record), burn_units)
         done = None if plan is None else _burn(record, transaction, plan, clock())
         if done is not None:
             transaction.commit()
@@ -179,9 +179,13 @@ def _price(units: int) -> str:
     return "everything" if units >= CHARGE_UNITS_MAX else f"{rho_of_units(units):f} rho"
 
 
-def _plan(
+def plan_of(
     record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int | None
 ) -> ReconcilePlan | None:
+    """The plan, given all that is witnessed; None when that is accounted for.
+
+    Raises InvalidRequest without `burn_units` on a lost witness.
+    """
     verdict = judge(record, transaction, history)
     if verdict is None:
         return None
@@ -244,7 +248,8 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
     )
 
 
-def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord]:
+def witnessed(witness: Witness, record: DatasetRecord) -> list[WitnessRecord]:
+    """All that is witnessed of a dataset, in order. Raises Unavailable."""
     try:
         return witness.history(witness_name(record))
     except WitnessUnavailable as fault:

@@ -208,7 +208,9 @@ class StartChecks(JobQueue[_Asked]):
         except StoreUnavailable as fault:
             job.failures += 1
             if job.failures == SILENT_RETRIES:
-                report_incident(fault, f"{self.title_of(job)}: its rows cannot be read; retrying")
+                report_incident(
+                    fault, f"{self.title_of(job)}: its rows cannot be read; retrying", dataset=job.record.name
+                )
             self.put_again(job)
 
     def _check(self, asked: _Asked) -> None:
@@ -221,7 +223,7 @@ class StartChecks(JobQueue[_Asked]):
                     is_more = check.step(transaction)
         if check.finding is not None:
             asked.guard.close_for_damage()
-            report_incident(LedgerDamaged(), f"{self.title_of(asked)}: {check.finding}")
+            report_incident(LedgerDamaged(), f"{self.title_of(asked)}: {check.finding}", dataset=asked.record.name)
 
     def _await_load(self, asked: _Asked) -> None:
         for _ in range(LOOKS):

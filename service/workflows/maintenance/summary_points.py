@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
+from uuid import uuid4
 
 from service.background import Background, handing_over_soon, lower_priority
 from service.incidents import report_incident
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
 from service.workflows.reads.budget_summary import all_accounts, ledger_facts, quantiles_of
 from service.workflows.reads.ledger import snapshot
@@ -34,10 +36,12 @@ POINTS_KEPT_WHOLE: Final = 200
 class SummaryPoints(Background):
     """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], datetime]) -> None:
-        """`clock` tells the wall clock's time."""
+    def __init__(
+        self, store: Store, *, clock: Callable[[], datetime], tell: Callable[[AlarmNotice], None] = lambda _: None
+    ) -> None:
+        """`clock` tells the wall clock's time; `tell`, which must not wait, is called for each alarm that rings."""
         super().__init__()
-        self._store, self._clock = store, clock
+        self._store, self._clock, self._tell = store, clock, tell
         self._writers: dict[int, tuple[DatasetRecord, WriterThread]] = {}
         self._made: dict[int, tuple[int, datetime]] = {}
         self._watched: dict[int, int] = {}
@@ -74,7 +78,7 @@ class SummaryPoints(Background):
                 self._made[record.id] = -1, self._clock()  # closed, busy or let go: later
             except Exception as error:  # noqa: BLE001 - the other datasets must go on
                 self._made[record.id] = -1, self._clock()
-                report_incident(error, f"summary of {record.name}")
+                report_incident(error, f"summary of {record.name}", dataset=record.name)
 
     def _is_due(self, dataset_id: int, seq: int) -> bool:
         if dataset_id not in self._made:
@@ -86,14 +90,14 @@ class SummaryPoints(Background):
     def _store_point(self, record: DatasetRecord, writer: WriterThread) -> None:
         taken = all_accounts(writer)
         with snapshot(writer.guard) as transaction:
-            last = ledger_facts(record, transaction, seq=taken.seq).last
+            typical = taken.typical(ledger_facts(record, transaction, seq=taken.seq).recent)
         point = SummaryPoint(
             seq=taken.seq,
             at=self._clock(),
             individuals=taken.individuals,
             exhausted=taken.exhausted,
             paused=taken.pauses,
-            cannot_afford=None if last is None else taken.cannot_afford(last.worst_case_units),
+            cannot_afford=None if typical is None else typical.cannot_afford,
             quantiles=tuple(quantiles_of(taken.shares())),
         )
         self._store.summaries.add_point(record.id, point)
@@ -113,6 +117,10 @@ class SummaryPoints(Background):
         if point.cannot_afford >= alarm.share * point.individuals:
             self._store.summaries.set_alarm(record.id, BudgetAlarm(share=alarm.share, rang_seq=point.seq))
             log.warning("the budget alarm of dataset %s has rung at sequence %d", record.name, point.seq)
+            notice = AlarmNotice(
+                id=uuid4(), dataset=record.name, sequence=point.seq, share=alarm.share, rang_at=point.at
+            )
+            self._tell(notice)
 
     def _run(self) -> None:
         lower_priority()

@@ -47,7 +47,7 @@ class CostView:
 HALF_WIDTH: Final = (
     "Each number is within this of what was counted, the sum over those who could pay, each vector clipped and on the"
     " grid, with a probability of at least 0.95. It is a multiple of the grid. The truth, which those left out belong"
-    " to, may be further off."
+    " to, may be further off. A list has one for each select item, where each has noise of its own."
 )
 WORST_CASE_SHARE: Final = "The worst case as a share of the dataset's budget; null for a budget of zero."
 WORST_CASE_EPSILON: Final = (
@@ -56,7 +56,7 @@ WORST_CASE_EPSILON: Final = (
 )
 LARGEST_NORM: Final = (
     "sigma * sqrt(2 * limit_floor_rho): an individual with a longer vector cannot pay for it from the smallest limit of"
-    " the dataset, and is left out."
+    " the dataset, and is left out. A list has one for each select item alone."
 )
 WARNINGS: Final = "What is likely to be a mistake, in words; empty for most queries. Public, as all of this is."
 """Answers and previews state these in the same words."""
@@ -69,12 +69,15 @@ class Preview:
     dimension: AnswerDimension
     grid: AnswerGrid
     sigma: NoiseSigma
-    half_width_95: Annotated[float, doc(HALF_WIDTH)]
-    l2_clip: Annotated[float, doc("The bound on the length of one individual's vector, in the query's unit.")]
+    half_width_95: Annotated[float | tuple[float, ...], doc(HALF_WIDTH)]
+    l2_clip: Annotated[
+        float | tuple[float, ...],
+        doc("The bound on the length of one individual's vector, or of its part in each item, in the query's unit."),
+    ]
     worst_case_rho: WorstCaseRho
     worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
     worst_case_epsilon: Annotated[float | None, doc(WORST_CASE_EPSILON)]
-    largest_countable_norm: Annotated[float, doc(LARGEST_NORM)]
+    largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[tuple[str, ...], doc(WARNINGS)]
     allowance_left_rho: Annotated[
         str | None, doc("The part of the caller's allowance that is left, in rho, a decimal; null for no bound.")

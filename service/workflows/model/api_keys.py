@@ -5,8 +5,9 @@ invert as the pepper is to guess, and takes a microsecond on the hot path.
 """
 
 import hmac
+import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -28,6 +29,14 @@ class Pepper:
     def sign_in_hash(self, token: str) -> bytes:
         """The keyed hash that is stored for the token of a browser's sign-in."""
         return self._mac(b"sign-in", token.encode())
+
+    def attempt_hash(self, kind: str, attempt: str) -> bytes:
+        """The secret of a `kind` that belongs to a browser's attempt to sign in at a provider."""
+        return self._mac(b"attempt", kind.encode() + b"\0" + attempt.encode())
+
+    def identity_id(self, who: Sequence[str]) -> UUID:
+        """The id of the principal of a provider's subject, from which neither can be told."""
+        return UUID(bytes=self._mac(b"identity", json.dumps(who).encode())[:16], version=4)
 
     def tombstone(self, dataset_id: int, key: str) -> bytes:
         """The keyed hash that is stored for an erased individual's key."""
@@ -83,6 +92,8 @@ def split_api_key(api_key: str) -> tuple[UUID, str] | None:
     if len(parts) != 3 or parts[0] != _PREFIX or len(api_key) > _KEY_LENGTH_MAX:
         return None
     try:
-        return UUID(hex=parts[1]), parts[2]
+        principal_id = UUID(hex=parts[1])
     except ValueError:
         return None
+    # UUID reads capitals, hyphens, braces and a prefix too: a key would have several spellings.
+    return (principal_id, parts[2]) if principal_id.hex == parts[1] else None

@@ -63,6 +63,7 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("acts", "int8", tells_charges=True),
     _field("acts_hash", "bytea", tells_charges=True),
     _field("settled", "bytea", tells_charges=True),
+    _field("sigmas", "bytea"),
 )
 """In the order of the columns of a row."""
 

@@ -5,7 +5,9 @@
     │   └── InvalidRows      rows of an upload are wrong; also has their numbers
     ├── KeyConflict          the idempotency key was used for another request
     ├── NotFound             unknown, or not this principal's to see (indistinguishable)
+    │   └── UnknownDataset   the same of a dataset, by its name
     ├── NameTaken            the name exists already
+    ├── DatasetMissing       a dataset of that name has answered queries, and the database lacks it
     ├── NotWaiting           no query waits under this key
     ├── QueryCancelled       the query was cancelled by its key before it began
     ├── RoleRequired         the request is for principals of another role; decided by the key and the route alone
@@ -15,6 +17,7 @@
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
+    │   └── RegistrationChanged  the dataset was extended while rows were read for it; the act is begun again
     └── Fenced               the dataset is closed until its curator reconciles it
         ├── WitnessLost      the same, because nothing is left that could tell
         └── LedgerDamaged    closed until its rows were restored and the process started again
@@ -22,13 +25,14 @@
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from service.engine.ingest import ErrorCounts
 from service.query.problems import FieldError
 from service.query.schema import doc
+from service.query.suggestions import no_dataset
 
 
 class WorkflowError(Exception):
@@ -100,11 +104,30 @@ class NotFound(WorkflowError):
     title = "There is nothing here."
 
 
+class UnknownDataset(NotFound):
+    """There is no dataset of that name, or it is not this principal's to use; `names` are those that are."""
+
+    def __init__(self, name: str, names: Collection[str] = ()) -> None:
+        """Name the dataset, and the nearest of the principal's own."""
+        super().__init__(no_dataset(name, names))
+        self.name = name
+
+
 class NameTaken(WorkflowError):
     """A dataset, table row or principal of that name exists already."""
 
     slug = "name-taken"
     title = "That name is taken."
+
+
+class DatasetMissing(WorkflowError):
+    """A dataset of that name was witnessed outside the database, which lacks it: it was probably put back."""
+
+    slug = "dataset-missing"
+    title = (
+        "A dataset of that name has been used here, and the database lacks it, probably since a backup was put back."
+        " Have a newer backup put back, or take another name: what individuals have spent is not known there."
+    )
 
 
 class NotWaiting(WorkflowError):
@@ -188,6 +211,10 @@ class Unavailable(_RetryLater):
 
     slug = "unavailable"
     title = "The service cannot answer now; retry with the same Idempotency-Key."
+
+
+class RegistrationChanged(Unavailable):
+    """The dataset was extended while rows were read for it. Told to nobody while the act can begin again."""
 
 
 class Fenced(_RetryLater):

@@ -15,7 +15,9 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 import rfc8785
 
-from service.core.arrays import Integers
+from service.arrays import Integers
+from service.engine import ingest
+from service.engine.ingest import upload_size
 from service.engine.pages import PAGE_SLOTS, pages_of
 from service.workflows.model.rows import Address
 from service.workflows.model.views import UploadReport
@@ -94,6 +96,9 @@ def _numbers(told: Mapping[str, Any]) -> Integers:
 
 
 RowsOverLimit = Literal["refuse", "truncate"]
+UnknownIndividuals = Literal["as_declared", "drop"]
+Duplicates = ingest.Duplicates
+UploadBounds = upload_size.UploadBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +109,21 @@ class UploadRequest:
     content_type: str
     delimiter: str = ","
     rows_over_limit: RowsOverLimit = "refuse"
+    unknown_individuals: UnknownIndividuals = "as_declared"
+    duplicates: Duplicates = "keep"
     is_dry_run: bool = False
     address: Address | None = None
+    bounds: UploadBounds = upload_size.BOUNDS
 
     def options(self) -> dict[str, str]:
         """All that changes the effect of the same bytes. Defaults are left out: a later option changes no digest."""
         said = {"table": self.table, "content_type": self.content_type}
-        stated = {"delimiter": self.delimiter, "rows_over_limit": self.rows_over_limit}
+        stated = {
+            "delimiter": self.delimiter,
+            "rows_over_limit": self.rows_over_limit,
+            "unknown_individuals": self.unknown_individuals,
+            "duplicates": self.duplicates,
+        }
         defaults = {field.name: field.default for field in fields(self)}
         return said | {name: value for name, value in stated.items() if value != defaults[name]}
 

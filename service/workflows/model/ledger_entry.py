@@ -17,10 +17,11 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import kept
+from service.arrays import kept
 from service.core.release import Participants
 from service.query.canonical import canonical_json
-from service.workflows.model.pieces import Outcome, Piece, Quantities, joined, pieces_digest, prices_of
+from service.query.stated_noise import unpacked
+from service.workflows.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
 
 __all__ = [
     "FORMAT",
@@ -53,6 +54,9 @@ class PublicEntry:
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
     second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
     squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them.
+
+    Where each select item has steps of its own, `sigmas` are theirs in query units, as big-endian doubles; `sigma` is
+    then in steps, of which there are as many for every item, and the grid is 1.
     """
 
     seq: int
@@ -71,14 +75,20 @@ class PublicEntry:
     format: int = FORMAT
     mechanism: str = "gaussian"
     values_digest: bytes = b""
+    sigmas: bytes = b""
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers, in grid steps; shape (dimension,)."""
         return np.frombuffer(self.values, dtype=">i8").astype(np.int64)
 
     @property
+    def item_sigmas(self) -> tuple[float, ...]:
+        """The sigma of each select item in query units; none where all are counted on one grid."""
+        return unpacked(self.sigmas)
+
+    @property
     def grid(self) -> float:
-        """The grid in query units: a power of two."""
+        """The grid in query units, a power of two; 1 where each item has steps of its own."""
         return 2.0**self.grid_log2
 
     @property
@@ -179,8 +189,8 @@ class LedgerEntry(EntryRecord):
             amounts = block.norms_squared.astype(np.int64, copy=False)
             yield block, prices_of(measure, amounts, self.sigma_steps)
 
-    def own(self, slot: int) -> tuple[Outcome, int]:
-        """(what became of one slot, the units that it was charged). Raises what `decode` raises."""
+    def own(self, slot: int) -> OwnOutcome:
+        """The part of one slot. Raises what `decode` raises."""
         return self.quantities().own(slot, self.sigma_steps)
 
 
@@ -195,7 +205,7 @@ def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
 
 
 def public_facts(entry: EntryRecord) -> dict[str, Any]:
-    """The public part of an entry, under the names that an auditor is shown."""
+    """The public part of an entry, under the names that an auditor is shown; `sigmas` where each item has its own."""
     return {
         "format": entry.format,
         "kind": entry.kind,
@@ -214,7 +224,7 @@ def public_facts(entry: EntryRecord) -> dict[str, Any]:
         "analyst_id": str(entry.analyst_id),
         "analyst": entry.analyst,
         "asked_at": entry.asked_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-    }
+    } | ({"sigmas": entry.item_sigmas} if entry.sigmas else {})
 
 
 def private_digest(entry: LedgerEntry) -> bytes:

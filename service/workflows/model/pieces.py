@@ -15,21 +15,24 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
 from struct import Struct, error
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, Touched, compress, first, kept, narrowest, uniform
+from service.arrays import Integers, compress, first, kept, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.release import Participants
+from service.core.renyi_filter import Touched
 
 __all__ = [
     "CONTENT_BYTES_MAX",
     "STRETCH_SLOTS",
+    "TWO_NORMS_BYTES_MAX",
     "WHOLE",
     "Measure",
     "Outcome",
+    "OwnOutcome",
     "Piece",
     "Quantities",
     "joined",
@@ -58,13 +61,23 @@ _PIECES_TAG: Final = b"sparing pieces 2\0"
 
 CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STRETCH_SLOTS
 """The longest content of a piece: every slot of its stretch is touched."""
+TWO_NORMS_BYTES_MAX: Final = CONTENT_BYTES_MAX + _WIDEST * STRETCH_SLOTS
+"""The same under the clip rule."""
 
-Outcome = Literal["charged", "left_out", "untouched"]
-"""The outcome of an entry for one slot."""
+Outcome = Literal["charged", "shortened", "left_out", "untouched"]
+"""The outcome of an entry for one slot; `shortened` is charged too, for less than its whole vector."""
+
+
+class OwnOutcome(NamedTuple):
+    """The outcome of an entry for one slot, the units that it was charged, and those that its whole vector costs."""
+
+    outcome: Outcome
+    units: int
+    asked_units: int
 
 
 class Measure(IntEnum):
-    """The kind of amounts in a piece. Numbers from 3 on are for rules that keep a second norm."""
+    """The kind of amounts in a piece."""
 
     ONE_NORM = 0
     """One squared norm in grid steps for all: the query gives every individual the same."""
@@ -72,24 +85,34 @@ class Measure(IntEnum):
     """A squared norm in grid steps for each."""
     UNITS = 2
     """Units of 2^-40 rho for each, of a burn: nothing was released."""
+    TWO_NORMS = 3
+    """Under the clip rule, a squared norm of the whole vector for each, and one of what was counted: 0 if left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quantities:
     """The slots `touched` (k,), increasing, which of them took part (`active`, (k,)), and `amounts` (k,) of all.
 
-    Under ONE_NORM the amounts are a view of one number.
+    Under ONE_NORM the amounts are a view of one number. Under TWO_NORMS they are of what was counted, and `asked` (k,)
+    of the whole vectors; it is None under all others.
     """
 
     measure: Measure
     touched: Integers
     active: NDArray[np.bool_]
     amounts: Integers
+    asked: Integers | None = None
 
     def blocks(self) -> tuple[Participants, ...]:
         """The same as `pieces_of` takes them."""
-        touched = Touched(self.touched)
-        return (Participants(touched=touched, active=self.active, norms_squared=self.amounts, count=self.touched.size),)
+        block = Participants(
+            touched=Touched(self.touched),
+            active=self.active,
+            norms_squared=self.amounts,
+            count=self.touched.size,
+            asked=self.asked,
+        )
+        return (block,)
 
     def without(self, slot: int) -> "Quantities | None":
         """Those of all others; None where the slot is not touched."""
@@ -101,25 +124,34 @@ class Quantities:
             touched=self.touched[is_other],
             active=self.active[is_other],
             amounts=kept(is_other, self.amounts),
+            asked=None if self.asked is None else self.asked[is_other],
         )
 
     def between(self, start: int, end: int) -> "Quantities":
         """Those at the places from `start` up to `end`."""
         touched, active, amounts = self.touched[start:end], self.active[start:end], self.amounts[start:end]
-        return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts)
+        asked = None if self.asked is None else self.asked[start:end]
+        return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts, asked=asked)
 
     def prices(self, sigma_steps: float) -> Integers:
         """The charge of each touched individual if it is active, (k,) units."""
         return prices_of(self.measure, self.amounts, sigma_steps)
 
-    def own(self, slot: int, sigma_steps: float) -> tuple[Outcome, int]:
-        """(what became of one slot, the units that it was charged)."""
+    def asked_prices(self, sigma_steps: float) -> Integers:
+        """The charge that the whole vector of each touched individual has, (k,) units."""
+        return prices_of(self.measure, self.amounts if self.asked is None else self.asked, sigma_steps)
+
+    def own(self, slot: int, sigma_steps: float) -> OwnOutcome:
+        """The part of one slot."""
         place = int(np.searchsorted(self.touched, slot))
         if place == self.touched.size or int(self.touched[place]) != slot:
-            return "untouched", 0
+            return OwnOutcome("untouched", 0, 0)
+        part = self.between(place, place + 1)
+        units, asked_units = int(part.prices(sigma_steps)[0]), int(part.asked_prices(sigma_steps)[0])
         if not self.active[place]:
-            return "left_out", 0
-        return "charged", int(self.between(place, place + 1).prices(sigma_steps)[0])
+            return OwnOutcome("left_out", 0, asked_units)
+        is_whole = part.asked is None or bool(part.asked[0] == part.amounts[0])
+        return OwnOutcome("charged" if is_whole else "shortened", units, asked_units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +195,8 @@ class Piece:
         marks = np.ones(block.touched.size, dtype=np.bool_) if block.touched.marks is None else block.touched.marks
         touched, active = block.touched.slots(), compress(block.active, marks)
         amounts = kept(marks, block.norms_squared.astype(np.int64, copy=False))
-        return Quantities(measure=measure, touched=touched, active=active, amounts=amounts)
+        asked = None if block.asked is None else compress(block.asked.astype(np.int64, copy=False), marks)
+        return Quantities(measure=measure, touched=touched, active=active, amounts=amounts, asked=asked)
 
     def block(self) -> tuple[Measure, Participants]:
         """The same in the form in which it is written. Raises ValueError for content that is no piece's."""
@@ -180,7 +213,7 @@ def prices_of(measure: Measure, amounts: Integers, sigma_steps: float) -> Intege
             return amounts
         case Measure.ONE_NORM:
             return uniform(worst_case_units(first(amounts), sigma_steps), amounts.size)
-        case Measure.NORMS:
+        case Measure.NORMS | Measure.TWO_NORMS:
             return charge_units(amounts, sigma_steps)
 
 
@@ -225,8 +258,13 @@ def _within(block: Participants, begin: int, end: int) -> Participants:
         places = slice(*touched.index.searchsorted((begin, end)).tolist())
         index = touched.index[places]
     part = Touched(index, None if touched.marks is None else touched.marks[places])
-    active, norms_squared = block.active[places], block.norms_squared[places]
-    return Participants(touched=part, active=active, norms_squared=norms_squared, count=part.count)
+    return Participants(
+        touched=part,
+        active=block.active[places],
+        norms_squared=block.norms_squared[places],
+        count=part.count,
+        asked=None if block.asked is None else block.asked[places],
+    )
 
 
 def _cut(blocks: Iterable[Participants]) -> Iterator[Participants]:
@@ -249,6 +287,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
     parts = [part for part in parts if part.touched.size > 0] or parts[:1]
     touched = np.concatenate([part.touched for part in parts])
     one = parts[0].measure is Measure.ONE_NORM and touched.size > 0
+    asked = [part.asked for part in parts if part.asked is not None]
     return Quantities(
         measure=parts[0].measure,
         touched=touched,
@@ -256,6 +295,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
         amounts=uniform(first(parts[0].amounts), touched.size)
         if one
         else np.concatenate([part.amounts for part in parts]),
+        asked=np.concatenate(asked) if asked else None,
     )
 
 
@@ -269,8 +309,13 @@ def pieces_digest(pieces: Iterable[Piece]) -> bytes:
 
 def _size(count: int, slots: int, measure: Measure, width: int) -> int:
     """Of a piece over so many slots that touches `count` of them, before it is padded."""
-    amounts = _WIDEST if measure is Measure.ONE_NORM else width * count
+    amounts = _WIDEST if measure is Measure.ONE_NORM else width * count * _numbers(measure)
     return _HEADER.size + min(SLOT_BYTES * count + -(-count // 8), 2 * -(-slots // 8)) + amounts
+
+
+def _numbers(measure: Measure) -> int:
+    """The numbers of each touched individual, where there is not one for all."""
+    return 2 if measure is Measure.TWO_NORMS else 1
 
 
 def _encoded(parts: Sequence[Participants], measure: Measure, width: int, *, first_slot: int, slots: int) -> bytes:
@@ -300,7 +345,9 @@ def _packed(
         norm = norms[0] if norms else 0
         amounts, width = norm.to_bytes(_WIDEST, "big"), _WIDEST
     else:
-        amounts = b"".join(_amounts(part).astype(f">u{width}").tobytes() for part in parts)
+        columns = [_amounts(part, part.asked) for part in parts if part.asked is not None]
+        columns += [_amounts(part, part.norms_squared) for part in parts]
+        amounts = b"".join(column.astype(f">u{width}").tobytes() for column in columns)
     header = _HEADER.pack(measure, form, width, count, len(touched))
     return b"".join([header, touched, active, amounts])
 
@@ -317,10 +364,9 @@ def _listed(parts: Sequence[Participants], _first_slot: int, _slots: int) -> tup
 
 def _flagged(parts: Sequence[Participants], first_slot: int, slots: int) -> tuple[bytes, bytes]:
     """Two flags for each slot from `first_slot` on: whether it is touched, and whether it is active."""
-    if [(part.touched.begin, part.touched.end) for part in parts] == [(first_slot, first_slot + slots)]:
-        (part,) = parts
-        if part.touched.marks is not None:
-            return np.packbits(part.touched.marks).tobytes(), np.packbits(part.active).tobytes()
+    whole = slice(first_slot, first_slot + slots)
+    if len(parts) == 1 and isinstance(parts[0].touched.index, slice) and parts[0].touched.index == whole:
+        return np.packbits(np.asarray(parts[0].touched.marks)).tobytes(), np.packbits(parts[0].active).tobytes()
     touched, active = np.zeros((2, slots), dtype=np.bool_)
     for part in parts:
         if isinstance(part.touched.index, slice):
@@ -332,8 +378,8 @@ def _flagged(parts: Sequence[Participants], first_slot: int, slots: int) -> tupl
     return np.packbits(touched).tobytes(), np.packbits(active).tobytes()
 
 
-def _amounts(part: Participants) -> NDArray[np.integer[Any]]:
-    return part.norms_squared if part.touched.marks is None else compress(part.norms_squared, part.touched.marks)
+def _amounts(part: Participants, column: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    return column if part.touched.marks is None else compress(column, part.touched.marks)
 
 
 def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]:
@@ -347,15 +393,24 @@ def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]
     else:
         marks = np.unpackbits(np.frombuffer(content[start : start + listed], dtype=np.uint8)).view(np.bool_)
         touched, active = Touched(slice(first_slot, first_slot + marks.size), marks), flags
-    told = 1 if measure is Measure.ONE_NORM else count
+    told = 1 if measure is Measure.ONE_NORM else count * _numbers(measure)
     numbers = np.frombuffer(content, dtype=f">u{width}", offset=end, count=told)
     if touched.count != count:
         raise ValueError("the parts of a piece do not go together")
+    asked = None
     if measure is Measure.ONE_NORM:
         amounts = uniform(int(numbers[0]), touched.size)
-    elif touched.marks is None:
-        amounts = numbers.astype(np.int64)
+    elif measure is Measure.TWO_NORMS:
+        asked, amounts = _by_place(numbers[:count], touched), _by_place(numbers[count:], touched)
     else:
-        amounts = np.zeros(touched.size, dtype=np.int64)
-        amounts[touched.marks] = numbers
-    return measure, Participants(touched=touched, active=active, norms_squared=amounts, count=count)
+        amounts = _by_place(numbers, touched)
+    return measure, Participants(touched=touched, active=active, norms_squared=amounts, count=count, asked=asked)
+
+
+def _by_place(numbers: NDArray[np.integer[Any]], touched: Touched) -> Integers:
+    """Numbers of the touched (k,) by place (p,)."""
+    if touched.marks is None:
+        return numbers.astype(np.int64)
+    placed = np.zeros(touched.size, dtype=np.int64)
+    placed[touched.marks] = numbers
+    return placed

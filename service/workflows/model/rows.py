@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import Kind, PublicEntry
-from service.workflows.model.pieces import Outcome
-from service.workflows.model.views import Guarantee, Principal
+from service.workflows.model.pieces import OwnOutcome
+from service.workflows.model.views import Guarantee, Principal, Role, Rule
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 Address = tuple[UUID, str]
@@ -26,6 +26,9 @@ Address = tuple[UUID, str]
 
 ERASED_NAME: Final = "erased"
 """The name that is left of a principal whose individual was erased."""
+
+NO_KEY: Final = bytes(32)
+"""The key hash of a principal without a key, which an identity provider vouches for: no key is known to have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ class PrincipalRecord(Principal):
     expires_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether its key is good at `now`."""
+        """Whether it is known at `now`."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -62,7 +65,7 @@ class DatasetRecord:
     budget_units: int
     limit_floor_units: int
     capacity: int
-    rule: str
+    rule: Rule
     schema: Schema
     genesis: bytes
     version: int = 1
@@ -331,11 +334,27 @@ EVERY_ENTRY: Final = EntryFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCharge:
-    """An entry as one individual sees it: whether that slot was charged, and how many units.
+class PrincipalFilter:
+    """Which principals are listed: of one role, of one dataset, and with all of some words in what describes them."""
 
-    Of a pruned entry both are unknown: `outcome` and `units` are None.
-    """
+    role: Role | None = None
+    dataset: str | None = None
+    words: tuple[str, ...] = ()
+
+    def admits(self, record: PrincipalRecord) -> bool:
+        """Whether a principal is listed; words compare as in lower case."""
+        facts = (record.name, record.role, record.dataset, record.individual, record.organisation)
+        text = " ".join(fact for fact in facts if fact is not None).lower()
+        is_of = self.role in {None, record.role} and self.dataset in {None, record.dataset}
+        return is_of and all(word.lower() in text for word in self.words)
+
+
+EVERY_PRINCIPAL: Final = PrincipalFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCharge:
+    """An entry as one individual sees it; of a pruned one its part is unknown."""
 
     seq: int
     query_id: UUID
@@ -343,8 +362,7 @@ class OwnCharge:
     canonical: bytes
     asked_at: datetime
     kind: Kind
-    outcome: Outcome | None
-    units: int | None
+    part: OwnOutcome | None
 
 
 class ReleasePlace(NamedTuple):
@@ -366,5 +384,6 @@ class ReleaseRecord:
     epoch: int
     canonical: bytes
     sigma: float
+    sigmas: bytes  # as an entry keeps them
     dimension: int
     worst_case_units: int

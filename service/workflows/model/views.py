@@ -10,6 +10,7 @@ from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.pieces import Outcome
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
+Rule = Literal["skip", "drop"]
 PromiseOf = Literal["largest_limit", "dataset_budget"]
 Row = TypeVar("Row")
 
@@ -18,8 +19,20 @@ DatasetName = Annotated[str, doc("The name of the dataset.")]
 LedgerSequence = Annotated[int, doc("The position in the dataset's ledger; 0 before the first query.")]
 EpochNumber = Annotated[int, doc("The public epoch: answers are reused within one epoch only.")]
 QueryWords = Annotated[str, doc("The query in English.")]
-NoiseSigma = Annotated[float, doc("The standard deviation of the noise on each number, in the query's unit.")]
-AnswerGrid = Annotated[float, doc("The power of two of which every number of the answer is a multiple.")]
+NoiseSigma = Annotated[
+    float | tuple[float, ...],
+    doc(
+        "The standard deviation of the noise on each number, in the query's unit; a list with one for each select item"
+        " where each has its own."
+    ),
+]
+AnswerGrid = Annotated[
+    float | tuple[float, ...],
+    doc(
+        "The step of which every number of the answer is a multiple: a power of two, or a list with one step for each"
+        " select item."
+    ),
+]
 AnswerDimension = Annotated[int, doc("How many numbers the answer has.")]
 WorstCaseRho = Annotated[
     str, doc("The most that the query can charge any individual in rho, a decimal; known before any data is read.")
@@ -29,6 +42,13 @@ IsCovered = Annotated[
 ]
 ReleasedAt = Annotated[
     datetime, doc("When the query arrived, to the second, in UTC: a later clock would show how long it took.")
+]
+DatasetRule = Annotated[
+    Rule,
+    doc(
+        "The rule for an individual that cannot pay for a query: `skip` leaves it out of that query, `drop` of every"
+        " later one too."
+    ),
 ]
 QueriesCharged = Annotated[int, doc("How many queries have charged the individual.")]
 QueriesLeftOut = Annotated[int, doc("How many queries have left the individual out.")]
@@ -151,7 +171,7 @@ class PublicDataset:
     capacity: Annotated[
         int, doc("The most individuals that the dataset takes; public, and the bound behind every public cost.")
     ]
-    rule: Annotated[str, doc("The rule for an individual that cannot pay: `skip` leaves it out.")]
+    rule: DatasetRule
     epoch: EpochNumber
     tables: Annotated[Schema, doc("The public schema: tables, columns and domains.")]
     version: Annotated[int, doc("1 for the registration as it was made, and one more for each extension.")]
@@ -165,6 +185,7 @@ class CuratorDataset(PublicDataset):
     sequence: LedgerSequence
     individuals: Annotated[int, doc("How many individuals the dataset has.")]
     rows: Annotated[dict[str, int], doc("How many rows each table has.")]
+    warnings: Annotated[tuple[str, ...], doc("Probable mistakes in the registration, a sentence each.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +200,23 @@ class UploadReport:
     out_of_domain: Annotated[dict[str, int], doc("By column: how many categories are not declared, and count nowhere.")]
     nulls: Annotated[dict[str, int], doc("By column: how many values are NULL.")]
     rows_dropped: Annotated[int, doc("How many rows beyond `rows_per_individual` were dropped.")] = 0
+    rows_unknown: Annotated[int, doc("How many rows were dropped because no individual has their key.")] = 0
+    rows_repeated: Annotated[
+        int, doc("How many rows have the key and the stored values of an earlier row; dropped if that was asked for.")
+    ] = 0
+    warnings: Annotated[tuple[str, ...], doc("Probable mistakes, a sentence each.")] = ()
     stored: Annotated[bool, doc("Whether the rows were stored; false after a dry run.")] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePreview:
+    """The first rows of a Parquet file or an Arrow stream. Nothing of it is stored."""
+
+    csv: Annotated[str, doc("The rows as CSV (RFC 4180) with a header: at most 100,000, and 4 MiB.")]
+    rows: Annotated[int, doc("How many rows these are.")]
+    text_columns: Annotated[tuple[str, ...], doc("The columns that hold text, though it may look like numbers.")]
+    left_out: Annotated[dict[str, str], doc("By column: why it is not in the CSV.")]
+    is_whole: Annotated[bool, doc("Whether these are all rows of the file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,11 +244,13 @@ class ShareBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastQuery:
-    """The last query. How many cannot afford another bounds from above how many it would leave out: many are charged
-    less, or nothing.
+class TypicalQuery:
+    """Of the last hundred queries the one with the middle worst case; those that no limit could ever pay count for
+    nothing. How many cannot afford another bounds from above how many it would leave out: many are charged less, or
+    nothing.
     """  # noqa: D205 - one paragraph in the OpenAPI document
 
+    of: Annotated[int, doc("Of how many queries it is the middle one, at most 100.")]
     sequence: LedgerSequence
     words: QueryWords
     worst_case_rho: WorstCaseRho
@@ -228,14 +267,19 @@ class BudgetSummary:
     individuals: Annotated[int, doc("How many individuals the dataset has.")]
     exhausted: Annotated[int, doc("How many individuals have nothing left.")]
     paused: Annotated[int, doc("How many individuals have paused.")]
+    left_out_for_good: Annotated[
+        int, doc("How many individuals take part in no query any more: the rule is `drop`, and one has left them out.")
+    ]
+    erasures_asked: Annotated[int, doc("How many individuals ask to be erased and are not yet.")]
     remaining_share_histogram: Annotated[
         tuple[ShareBin, ...], doc("How many individuals have which share of their limit left, in fifty bins.")
     ]
     quantiles: Annotated[
         dict[str, float], doc("The remaining share by quantile: `0.5` names the share of which half have less.")
     ]
-    last_query: Annotated[
-        LastQuery | None, doc("The last query, and how many could not pay for another; null before the first.")
+    typical_query: Annotated[
+        TypicalQuery | None,
+        doc("A typical one of the last queries, and how many could not pay for another; null where none counts."),
     ]
     worst_case_ended_after: Annotated[
         int | None, doc("After how many queries accounting by worst cases would have ended; null if not yet.")
@@ -295,6 +339,13 @@ class _EntryEnd:
     query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
     query_hash: Annotated[str, doc("Equal to `query_sha256`; empty for a burn, which repeats no query.")]
     grid_log2: Annotated[int, doc("The exponent of `grid`.")]
+    sigmas: Annotated[
+        tuple[float, ...] | None,
+        doc(
+            "The standard deviation of the noise on each select item, where each has its own; `sigma` is then in steps,"
+            " and `grid` is 1."
+        ),
+    ] = None
     worst_case_units: Annotated[str, doc("The worst case in units of 2^-40 rho, a decimal.")]
     worst_case_total_units: Annotated[
         str, doc("The sum of the worst cases up to this entry in units of 2^-40 rho, a decimal.")
@@ -349,6 +400,9 @@ class MyBudget:
     ]
     delta: Annotated[str, doc("The delta of every epsilon here, a decimal.")]
     paused: Annotated[bool, doc("Whether you take part in no query until you resume.")]
+    left_out_for_good: Annotated[
+        bool, doc("Whether you take part in no query any more: the rule is `drop`, and a query has left you out.")
+    ]
     queries_charged: QueriesCharged
     queries_left_out: QueriesLeftOut
 
@@ -367,9 +421,19 @@ class Receipt:
     words: QueryWords
     at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
     charged_rho: Annotated[str | None, doc("The charge in rho, a decimal; null where it is no longer kept.")]
+    asked_rho: Annotated[
+        str | None,
+        doc(
+            "The charge of the individual's whole vector in rho, a decimal: more than `charged_rho` where it was"
+            " shortened or left out; null where it is no longer kept."
+        ),
+    ]
     outcome: Annotated[
         Outcome | Literal["no_longer_kept"],
-        doc("Whether the query charged the individual, left it out, or did not concern it."),
+        doc(
+            "Whether the query charged the individual, shortened its vector to what was left of the limit and charged"
+            " that, left it out, or did not concern it."
+        ),
     ]
     kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
     asker: Annotated[

@@ -13,12 +13,14 @@ from uuid import UUID
 
 from service.query.schema import doc
 from service.workflows.model.rows import (
+    EVERY_PRINCIPAL,
     Asked,
     Checkpoint,
     DatasetRecord,
     Head,
     Lease,
     OwnAnswer,
+    PrincipalFilter,
     PrincipalRecord,
     ReleasePlace,
     ReleaseRecord,
@@ -39,8 +41,10 @@ class PrincipalTable(Protocol):
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         """Those of these principals that are known, in no order."""
 
-    def listed(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        """The principals in order of id."""
+    def listed(
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+    ) -> list[PrincipalRecord]:
+        """The principals that `only` admits, in order of id."""
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         """The analysts that may ask a dataset, revoked ones too, by name."""
@@ -92,14 +96,14 @@ class SummaryPoint:
     exhausted: Annotated[int, doc("How many individuals have nothing left.")]
     paused: Annotated[int, doc("How many individuals had paused.")]
     cannot_afford: Annotated[
-        int | None, doc("How many could not pay for another query like the last; null before the first.")
+        int | None, doc("How many could not pay for another typical query; null where there was none.")
     ]
     quantiles: Annotated[Sequence[float], doc("The remaining share at each of the quantiles of the history.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetAlarm:
-    """Rings once, at `rang_seq`, when at least `share` of the people cannot pay for another query like the last."""
+    """Rings once, at `rang_seq`, when at least `share` of the people cannot pay for another typical query."""
 
     share: float
     rang_seq: int | None = None

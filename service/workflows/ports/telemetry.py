@@ -21,6 +21,9 @@ class Telemetry(Protocol):
     def request_ended(self, route: str, status: int) -> None:
         """A request has ended with `status`; `route` is the template of its path, never the path."""
 
+    def connection_closed(self, kind: str) -> None:
+        """The server has ended a client's connection, for a reason of a short list."""
+
     def slot_overrun(self) -> None:
         """A response was not ready at its instant and leaves at a later one."""
 
@@ -44,6 +47,9 @@ class NullTelemetry:
         """Nothing."""
 
     def request_ended(self, route: str, status: int) -> None:
+        """Nothing."""
+
+    def connection_closed(self, kind: str) -> None:
         """Nothing."""
 
     def slot_overrun(self) -> None:

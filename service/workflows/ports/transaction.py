@@ -11,6 +11,7 @@ from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
     EVERY_ENTRY,
     ActRecord,
@@ -81,6 +82,9 @@ class Transaction(Protocol):
     def answers(self) -> Iterator[AnswerRecord]:
         """Every stored answer, by the sequence that it shows; other reads may run meanwhile."""
 
+    def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
+        """The parameters of one analyst in this dataset by their hash; no other analyst's."""
+
     def worst_cases(self) -> dict[UUID, int]:
         """The most that the queries of each analyst may have cost an individual, in units, as stored."""
 
@@ -133,9 +137,15 @@ class Transaction(Protocol):
         """
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         """Append entries and answers, add `worst_cases` units per analyst, and move the head (fenced).
+
+        Parameters are kept unless those of their analyst and hash are.
 
         A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
         """
@@ -234,7 +244,11 @@ class ConditionalAppend(Protocol):
         """Nothing: the queries are assumed to be new."""
 
     def append(
-        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+        parameters: Sequence[KeptParameters] = (),
     ) -> None:
         """As a transaction's; at least one entry."""
 

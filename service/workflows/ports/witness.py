@@ -18,6 +18,12 @@ class Witness(Protocol):
         Raises WitnessUnavailable.
         """
 
+    def names(self) -> list[str]:
+        """The datasets of which records are held, as far as this witness can tell; one that only helps may tell none.
+
+        Raises WitnessUnavailable.
+        """
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         """Keep a record, durably, unless one as far or farther is held. Returns the farthest held before.
 

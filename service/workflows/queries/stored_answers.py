@@ -41,7 +41,7 @@ class RefusedQuery(PendingAnswer):
     def request_hash(self) -> bytes:
         """The hash of what is asked, as `QueryRequest` has it; not for the caller's thread."""
         canonical = canonical_bytes(self.query, table=self.schema.individuals_name)
-        return request_hash(canonical, reuse=self.query.reuse)
+        return request_hash(canonical, reuse=self.query.may_reuse)
 
 
 class StoredAnswers:

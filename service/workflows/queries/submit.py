@@ -2,24 +2,33 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from service.accounting.statements import largest_countable_norm
 from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
+from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query, Sigma
+from service.query.parameters_ast import PARAMETERS_MAX
 from service.query.plan import CountIndividuals, KeptPlans, Plan, compile_query
-from service.query.problems import QueryProblem
+from service.query.predictions import refuse_long
+from service.query.problems import FieldError, QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting
+from service.workflows.model.parameters import hashes_in, with_numbers
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers
+from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer, QueryRequest, Submission
 
+UNIT_PARAMETERS_MAX: Final = 4 * PARAMETERS_MAX
+"""Of all queries of a unit together, read before the unit has a cost."""
+_PREDICT: Final = b'"predict":'
 UNCLIPPED_ROWS_MAX: Final = 64
 """Up to so many rows an individual, the natural bound is the default clip."""
 
@@ -39,10 +48,15 @@ class QuerySubmitter:
         self._stored_answers.close()
 
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
-        """Queue a query. Raises Busy; all other errors fail the promise.
+        """Queue a query. Raises Busy, and Unavailable or Fenced where kept parameters cannot be read.
+
+        All other errors fail the promise.
 
         A query that would be refused is first looked up under its key.
         """
+        reach("validated")
+        if query.hashed:
+            query = self.numbered(principal, record, query)
         try:
             request = self._request(principal, record, key, query)
             self._submit([request], record)
@@ -55,9 +69,15 @@ class QuerySubmitter:
     def submit_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
-        """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit."""
+        """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit, and as `submit` does."""
         promises: list[QueryRequest | RefusedQuery] = []
-        for key, query in queries:
+        left = UNIT_PARAMETERS_MAX
+        for key, asked in queries:
+            query = self.numbered(principal, record, asked)
+            left -= sum(len(each.numbers or b"") // 8 for each in query.hashed)
+            if left < 0:
+                said = f"name more than {UNIT_PARAMETERS_MAX} parameters by their hashes; send them in parts"
+                raise InvalidRequest(FieldError(field="queries", message=said))
             try:
                 promises.append(self._request(principal, record, key, query))
             except (InvalidRequest, DatasetArchived) as refusal:
@@ -69,6 +89,17 @@ class QuerySubmitter:
         if refused:
             self._stored_answers.look_up(record, refused)
         return list(promises)
+
+    def numbered(self, principal: Principal, record: DatasetRecord, query: Query) -> Query:
+        """The query with the numbers that this analyst has sent before, of those that it has by their hash alone.
+
+        Where it has some so, not for the event loop. What is not known it lacks, and has no plan. Raises Unavailable,
+        Fenced.
+        """
+        if not hashes_in(query):
+            return query
+        with snapshot(self._registry.guard(record)) as transaction:
+            return with_numbers(query, partial(transaction.parameters, principal.id))
 
     def cancel(self, principal: Principal, record: DatasetRecord, key: str) -> None:
         """Cancel the query that waits for its slots under a key, and those of its batch: they are one unit.
@@ -109,8 +140,14 @@ def compiled(query: Query, record: DatasetRecord) -> Plan:
     if record.is_archived:
         raise DatasetArchived
     try:
+        if len(query.select) > 1 or query.is_by_item:
+            query = by_item(query)
         plan = compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+        if plan.bounds:
+            refuse_uneven(query, plan.bounds)
         refuse_unclipped(plan, query, record)
+        if _PREDICT in plan.canonical:
+            refuse_long(plan.columns, record.schema.tables[plan.table].rows_max(record.capacity))
     except QueryProblem as problem:
         raise InvalidRequest(*problem.errors) from problem
     return plan
@@ -130,7 +167,7 @@ def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
         return
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
     suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-    if isinstance(query.noise, Sigma):
+    if isinstance(query.noise, Sigma) and not plan.item_sigmas:
         norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
         suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")

@@ -1,5 +1,6 @@
 """The summary of a dataset's budgets for curators, from a copy of all accounts made page by page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -15,16 +16,17 @@ from service.query.words import in_words
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.ledger_entry import EntryRecord
 from service.workflows.model.rows import DatasetRecord, Head
-from service.workflows.model.views import BudgetSummary, LastQuery, ShareBin
+from service.workflows.model.views import BudgetSummary, ShareBin, TypicalQuery
 from service.workflows.ports.transaction import Transaction
+from service.workflows.reads.act_log import asking_to_be_erased
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, snapshot
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
 BINS: Final = 50
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
-_LOOKED_BACK: Final = 8
-"""The last query is sought among so many entries: burns follow each other only where several restores did."""
+RECENT: Final = 100
+"""The typical query is sought among so many of the newest entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +42,7 @@ class AllAccounts:
     limit: NDArray[np.int64]
     spent: NDArray[np.int64]
     paused: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]  # under the drop rule, those that a query has left out
 
     @property
     def individuals(self) -> int:
@@ -57,6 +60,11 @@ class AllAccounts:
         return int(np.count_nonzero(self.present & self.paused))
 
     @property
+    def left_out_for_good(self) -> int:
+        """The number of individuals that take part in nothing any more, by the drop rule."""
+        return int(np.count_nonzero(self.present & self.dropped))
+
+    @property
     def remaining(self) -> NDArray[np.int64]:
         """Units left in each slot, (slots,); an individual that came back with a smaller budget has none."""
         remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
@@ -67,16 +75,38 @@ class AllAccounts:
         limit: NDArray[np.int64] = self.limit[self.present]
         return self.remaining[self.present] / np.maximum(limit, 1)
 
-    def cannot_afford(self, units: int) -> int:
-        """The number of individuals that have less than `units` left."""
-        return int(np.count_nonzero(self.present & (self.remaining < units)))
+    def typical(self, recent: Sequence[EntryRecord]) -> TypicalQuery | None:
+        """The query with the lower median of the worst cases that some limit covers; None if there is none.
+
+        A median, because one query of a strange cost must not speak for all. A worst case above every limit leaves
+        everybody out whatever is left, so that it says nothing about what is left.
+        """
+        limit_max = int(self.limit[self.present].max(initial=0))
+        payable = sorted(
+            (each for each in recent if each.worst_case_units <= limit_max), key=lambda each: each.worst_case_units
+        )
+        if not payable:
+            return None
+        middle = payable[(len(payable) - 1) // 2]
+        return TypicalQuery(
+            of=len(payable),
+            sequence=middle.seq,
+            words=in_words(orjson.loads(middle.canonical)),
+            worst_case_rho=str(rho_of_units(middle.worst_case_units)),
+            cannot_afford=self._cannot_afford(middle.worst_case_units),
+        )
+
+    def _cannot_afford(self, units: int) -> int:
+        """The number of individuals that have less than `units` left, or are left out for good."""
+        return int(np.count_nonzero(self.present & (self.dropped | (self.remaining < units))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFacts:
-    """The entries that a summary speaks of: the last query, and how far accounting by worst cases would have come."""
+    """The newest queries, newest first, open requests, and how far accounting by worst cases would have come."""
 
-    last: EntryRecord | None
+    recent: Sequence[EntryRecord]
+    erasures_asked: int
     worst_case_ended_after: int | None
 
 
@@ -93,16 +123,17 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
         pages.append(page)
         if number + 1 >= pages_used:
             break
-    columns = ("present", "limit", "spent", "paused")
+    columns = ("present", "limit", "spent", "paused", "dropped")
     copied = {name: np.concatenate([getattr(page, name) for page in pages]) for name in columns}
     return AllAccounts(seq=pages[0].seq, **copied)
 
 
 def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -> LedgerFacts:
     """The facts of the entries up to `seq`."""
-    entries = transaction.entry_records(before=seq + 1, limit=_LOOKED_BACK, bytes_max=PAGE_BYTES_MAX)
+    entries = transaction.entry_records(before=seq + 1, limit=RECENT, bytes_max=PAGE_BYTES_MAX)
     return LedgerFacts(
-        last=next((entry for entry in entries if entry.kind == "query"), None),
+        recent=[entry for entry in entries if entry.kind == "query"],
+        erasures_asked=len(asking_to_be_erased(transaction)),
         worst_case_ended_after=_ended_after(record, transaction, seq),
     )
 
@@ -118,9 +149,11 @@ def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
         individuals=taken.individuals,
         exhausted=taken.exhausted,
         paused=taken.pauses,
+        left_out_for_good=taken.left_out_for_good,
+        erasures_asked=facts.erasures_asked,
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
         quantiles={str(q): value for q, value in zip(QUANTILES, quantiles, strict=False)},  # none without individuals
-        last_query=None if facts.last is None else _last_query(facts.last, taken),
+        typical_query=taken.typical(facts.recent),
         worst_case_ended_after=facts.worst_case_ended_after,
     )
 
@@ -129,15 +162,6 @@ def quantiles_of(share: NDArray[np.float64]) -> list[float]:
     """The QUANTILES of shares; none of no shares."""
     found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
     return found
-
-
-def _last_query(entry: EntryRecord, taken: AllAccounts) -> LastQuery:
-    return LastQuery(
-        sequence=entry.seq,
-        words=in_words(orjson.loads(entry.canonical)),
-        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
-        cannot_afford=taken.cannot_afford(entry.worst_case_units),
-    )
 
 
 def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:
@@ -176,6 +200,11 @@ def _copied(head: Head, number: int, state: DatasetState) -> tuple[AllAccounts, 
         return None
     copied = state.copy_accounts(slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS))
     page = AllAccounts(
-        seq=state.seq, present=copied.present, limit=copied.limit, spent=copied.spent, paused=copied.paused
+        seq=state.seq,
+        present=copied.present,
+        limit=copied.limit,
+        spent=copied.spent,
+        paused=copied.paused,
+        dropped=np.logical_and(copied.left_out > 0, state.record.rule == "drop"),
     )
     return page, state.pages

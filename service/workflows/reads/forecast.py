@@ -2,18 +2,17 @@
 
 Theory: each query of the kind charges individual i the same c_i, so that i takes part in floor(remaining_i / c_i) more
 of them, and the active share after k is the share of touched individuals for whom that is at least k. Other queries in
-between make it less.
+between make it less. A query that counts who has r left takes i in while r is left before it: r - c_i stay unspent.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ldexp
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, kept
+from service.arrays import Integers, kept
 from service.core.charge import charge_units, rho_of_units
 from service.query.plan import Plan
 from service.query.schema import doc
@@ -71,12 +70,11 @@ class Charges(NamedTuple):
 
 def charges_of(plan: Plan, records: RecordsView) -> Charges:
     """The charges that a query would have now; nothing is charged."""
-    sigma_steps = ldexp(plan.sigma, -plan.grid_log2)
     slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for block in records.contributions(plan):
         norms = block.norms_squared if block.touched.marks is None else kept(block.touched.marks, block.norms_squared)
         slots.append(block.touched.slots())
-        units.append(charge_units(np.ascontiguousarray(norms), sigma_steps))
+        units.append(charge_units(np.ascontiguousarray(norms), plan.sigma_steps))
     return Charges(slots=np.concatenate(slots), units=np.concatenate(units))
 
 
@@ -84,7 +82,9 @@ def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Fo
     """The forecast from the charges of one such query and all accounts."""
     is_known = charges.slots < taken.present.size  # an upload between the two copies adds slots
     slots, units = (each[is_known] for each in charges)
-    times = np.where(taken.paused[slots], 0, taken.remaining[slots] // np.maximum(units, 1))
+    unspent = 0 if plan.room_units is None else plan.room_units - units
+    payable = np.maximum(taken.remaining[slots] - unspent, 0)
+    times = np.where((taken.paused | taken.dropped)[slots], 0, payable // np.maximum(units, 1))
     times = np.sort(np.minimum(times, QUERIES_MAX + 1))
     steps = np.union1d(np.arange(1, _EACH_MAX), np.geomspace(_EACH_MAX, QUERIES_MAX, _POINTS).astype(np.int64))
     # After k queries, those with times > k can pay for one more.
@@ -92,7 +92,7 @@ def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Fo
     return Forecast(
         sequence=taken.seq,
         words=words,
-        sigma=plan.sigma,
+        sigma=plan.noise.sigma,
         worst_case_rho=str(rho_of_units(plan.worst_case_units)),
         touched=times.size,
         active=int(np.count_nonzero(times > 0)),

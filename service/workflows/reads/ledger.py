@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -182,6 +183,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         epsilon_so_far_time_uniform=statement.epsilon_so_far_time_uniform,
         delta=delta,
         paused=account.paused,
+        left_out_for_good=record.rule == "drop" and account.queries_left_out > 0,
         queries_charged=account.queries_charged,
         queries_left_out=account.queries_left_out,
     )
@@ -192,15 +194,21 @@ def budget_row(key: str, account: OwnAccount) -> BudgetRow:
     limit, spent = account.limit, account.spent
     return BudgetRow(
         key=key,
-        budget_rho=str(rho_of_units(limit)),
-        spent_rho=str(rho_of_units(spent)),
-        remaining_rho=str(rho_of_units(limit - spent)),
+        budget_rho=_rho_text(limit),
+        spent_rho=_rho_text(spent),
+        remaining_rho=_rho_text(limit - spent),
         spent_units=spent,
         budget_units=limit,
         paused=account.paused,
         queries_charged=account.queries_charged,
         queries_left_out=account.queries_left_out,
     )
+
+
+@lru_cache(2**12)
+def _rho_text(units: int) -> str:
+    """For curators alone, who see all accounts: most of these are alike, and a text takes microseconds to make."""
+    return str(rho_of_units(units))
 
 
 def _ledger_row(record: EntryRecord) -> LedgerRow:
@@ -231,8 +239,9 @@ def _receipt(dataset: str, charge: OwnCharge, asker: Asker | None) -> Receipt:
         asked=asked,
         words=in_words(asked),
         at=charge.asked_at,
-        charged_rho=None if charge.units is None else str(rho_of_units(charge.units)),
-        outcome=charge.outcome or "no_longer_kept",
+        charged_rho=None if charge.part is None else str(rho_of_units(charge.part.units)),
+        asked_rho=None if charge.part is None else str(rho_of_units(charge.part.asked_units)),
+        outcome="no_longer_kept" if charge.part is None else charge.part.outcome,
         kind=charge.kind,
         asker=asker,
     )

@@ -1,23 +1,28 @@
 """An individual's own record as the service holds it: the row of the individuals' table, and the rows of events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import ldexp
-from typing import Annotated, Final
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final
 
 import numpy as np
+import orjson
+from numpy.typing import NDArray
 
-from service.query.columns import Coding, coding_of
+from service.query.columns import Coding, codings_of, scalars_of
 from service.query.layout import Domain, domain_of
 from service.query.schema import BudgetColumn, RealColumn, doc
+from service.query.vector_columns import numbers_of, vectors_of
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import DatasetName
 from service.workflows.ports.transaction import Transaction
 
 ROWS_SHOWN_MAX: Final = 1000
 
-Value = str | int | float | bool | None
-"""A stored value: clipped to its column's bounds; None for NULL and for a category that is not declared."""
+Value = str | int | float | bool | list[int] | None
+"""A stored value: clipped to its column's bounds; None for NULL and for a category that is not declared.
+
+Of a vector the numbers, in steps.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,25 +54,40 @@ def own_record(record: DatasetRecord, transaction: Transaction, slot: int, key: 
     )
 
 
+def as_arrays(record: OwnRecord, lengths: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """Each vector in steps as doubles (length,), not numbers where there is none; and all else as JSON, `record`.
+
+    `lengths` are of the columns of vectors, by table and column, as the members are named.
+    """
+    members: dict[str, NDArray[Any]] = {name: np.full(length, np.nan) for name, length in lengths.items()}
+    rest = asdict(record)
+    for member in lengths:
+        table, _, name = member.partition(".")
+        for row in rest["tables"][table]["rows"]:
+            numbers = row.pop(name)
+            members[member] = members[member] if numbers is None else np.array(numbers, dtype=np.float64)
+    return {"record": np.array(orjson.dumps(rest).decode()), **members}
+
+
 def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int) -> OwnRows:
     slots, codes = transaction.records(table, of=np.array([slot]))
-    columns = {
-        name: column
-        for name, column in record.schema.tables[table].columns.items()
-        if not isinstance(column, BudgetColumn)
-    }
-    codings = {name: coding_of(column) for name, column in columns.items()}
-    rows = tuple(
-        {name: value_of(columns[name], codings[name], int(codes[name][place])) for name in columns}
-        for place in range(min(slots.size, ROWS_SHOWN_MAX))
-    )
+    declared = record.schema.tables[table].columns
+    columns, codings, vectors = scalars_of(declared), codings_of(declared), vectors_of(declared)
+
+    def value(name: str, place: int) -> Value:
+        if name in vectors:
+            return numbers_of(vectors[name], codes[name][place])
+        return value_of(columns[name], codings[name], int(codes[name][place]))
+
+    names = [name for name, column in declared.items() if not isinstance(column, BudgetColumn)]
+    rows = tuple({name: value(name, place) for name in names} for place in range(min(slots.size, ROWS_SHOWN_MAX)))
     return OwnRows(count=int(slots.size), rows=rows)
 
 
 def value_of(column: Domain | RealColumn, coding: Coding, code: int) -> Value:
-    """The value that a code stands for."""
+    """The value that a code stands for: of a real column the shortest decimal that has the code."""
     if code > coding.span:
         return None
     if isinstance(column, RealColumn):
-        return ldexp(code + coding.offset, coding.step_log2)
+        return coding.decimal_of(code)
     return domain_of(column)[code]

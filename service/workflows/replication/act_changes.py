@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.query.schema import Schema

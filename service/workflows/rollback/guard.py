@@ -5,6 +5,7 @@ burned in it (`maintenance.reconcile`); otherwise the dataset is closed. So it i
 damaged (`service.workflows.maintenance.start_check`).
 """
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,9 @@ from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head,
 from service.workflows.ports.store import HeadMoved, Store, StoreUnavailable
 from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable
+
+log = logging.getLogger("sparing.witness")
+log.addHandler(logging.NullHandler())  # commands tell of a closed dataset by themselves
 
 Position = tuple[int, int, int]
 _BEFORE_ALL: Final = (0, 0, 0)
@@ -81,6 +85,10 @@ class RollbackGuard:
         self._closed: Fenced | None = None
         self._is_unreadable = self._is_unwritable = self._is_damaged = False
         self._lock = threading.Lock()
+
+    def is_of(self, record: DatasetRecord) -> bool:
+        """Whether the guard is of this very registration."""
+        return self._name == witness_name(record)
 
     @property
     def code(self) -> str | None:
@@ -211,6 +219,7 @@ class RollbackGuard:
         try:
             history = self._witness.history(self._name)
         except WitnessUnavailable as fault:
+            self._log_once(is_new=not self._is_unreadable, text="its witness cannot be read")
             self._is_unreadable = True
             raise Unavailable from fault
         self._is_unreadable = False
@@ -222,12 +231,25 @@ class RollbackGuard:
         is_continued = len(seen) == 1 and self._is_continued(seen[0], transaction)
         verdict = None if is_continued else judge(self._record, transaction, seen)
         with self._lock:
-            self._closed = verdict
+            if verdict is not None or self._closed is not None:
+                self._close(verdict)
             if verdict is not None:
                 raise verdict
             self._base = WitnessRecord.of(transaction.head)
             if seen and (self._known is None or self._known.position < seen[-1].position):
                 self._known = seen[-1]
+
+    def _close(self, verdict: Fenced | None) -> None:
+        """Close the dataset or open it again, and log a change."""
+        before, self._closed = self._closed, verdict
+        if verdict is not None:
+            self._log_once(is_new=before is None or before.slug != verdict.slug, text=f"closed as {verdict.slug}")
+        elif before is not None:
+            self._log_once(is_new=True, text="open again")
+
+    def _log_once(self, *, is_new: bool, text: str) -> None:
+        if is_new:
+            log.warning("dataset %s: %s", self._record.name, text, extra={"dataset": self._record.name})
 
     def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
         """The check of every transaction, which reads nothing while no other process appends: a record on the chain."""
@@ -246,6 +268,7 @@ class RollbackGuard:
             try:
                 theirs = self._witness.write(self._name, ours)
             except WitnessUnavailable as fault:
+                self._log_once(is_new=not self._is_unwritable, text="its witness cannot be written")
                 self._is_unwritable = True
                 raise Unavailable from fault
             self._is_unwritable, self._told = False, ours
@@ -261,7 +284,7 @@ class RollbackGuard:
         Raises Fenced when their record is not accounted for: two histories cannot both be true.
         """
         with self._store.transaction(self._record.id, lock=False) as transaction, self._lock:
-            self._closed = judge(self._record, transaction, [theirs])
+            self._close(judge(self._record, transaction, [theirs]))
             self._known = None if self._closed else max(theirs, ours, key=lambda record: record.position)
             if self._closed is not None:
                 raise self._closed

@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.noise import Entropy
-from service.core.release import Contributions, Release, answer
+from service.core.release import Block, Release, answer
 from service.failpoints import reach
+from service.query.parameters_ast import HashedParameters
 from service.query.plan import Plan
-from service.query.scale import half_width_95
+from service.query.stated_noise import in_query_units, packed, stated_noise, with_noise
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
+from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import Measure, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord
 from service.workflows.ports.store import CommitRejected
@@ -49,6 +51,10 @@ class Stated(Protocol):
     def l2_clip(self) -> float:
         """The norm in query units that no individual's vector exceeds."""
 
+    @property
+    def shortens(self) -> bool:
+        """Whether the rule is clip."""
+
 
 def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
     """The answer as JSON bytes; `record` gives the public limits that its promises refer to.
@@ -57,16 +63,18 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
     norm = largest_countable_norm(entry.sigma, record.limit_floor_units)
+    sigmas = entry.item_sigmas if entry.sigmas else ()
+    noise, axes = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas), plan.axes
     answer_fields: Mapping[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
-        "values": scaled(entry.steps(), entry.grid_log2),
+        "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, noise=noise, axes=axes),
         "labels": plan.labels,
-        "axes": plan.axes,
-        "sigma": entry.sigma,
-        "grid": 2.0**entry.grid_log2,
+        "axes": with_noise(axes, noise) if entry.sigmas else axes,
+        "sigma": noise.sigma,
+        "grid": noise.grid,
         "dimension": entry.dimension,
-        "half_width_95": half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),
+        "half_width_95": noise.half_width_95,
         "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
         "coverage_certified": coverage_certified(
             [entry.worst_case_total_units], limit_floor_units=record.limit_floor_units
@@ -75,8 +83,8 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "epoch": entry.epoch,
         "released_at": entry.asked_at.isoformat(),
         "worst_case_share": share_of_budget(entry.worst_case_units, record),
-        "largest_countable_norm": norm,
-        "warnings": warnings_of(plan.l2_clip, norm=norm),
+        "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
+        "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
     }
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
 
@@ -86,20 +94,26 @@ def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | Non
     return worst_case_units / record.budget_units if record.budget_units else None
 
 
-def warnings_of(l2_clip: float, *, norm: float) -> list[str]:
-    """Warnings about a query, from its clip and the largest countable norm alone, both public."""
+def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool) -> list[str]:
+    """Warnings about a query, from its clip and the largest countable norm alone, both public; in steps if by item."""
     if l2_clip <= norm:
         return []
+    if is_by_item:
+        times = f"{(l2_clip / norm) ** 2:.3g} times" if norm else "more than"
+        fate = "vectors that cost more than is left are shortened"
+        if not shortens:
+            fate = "individuals whose vectors cost more than their limits are left out"
+        warning = (
+            f"The longest vectors of this query cost {times} the smallest limit of this dataset: {fate}."
+            " Larger sigmas or smaller l2_clips keep them."
+        )
+        return [warning]
+    fate = "longer vectors are shortened" if shortens else "individuals with longer vectors are left out"
     warning = (
         f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the clip is"
-        f" {l2_clip:.6g}: individuals with longer vectors are left out. A larger sigma or a smaller l2_clip keeps them."
+        f" {l2_clip:.6g}: {fate}. A larger sigma or a smaller l2_clip keeps them."
     )
     return [warning]
-
-
-def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Grid steps in query units; exact while |steps| < 2^53, which post-processing may round beyond."""
-    return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
 
 
 _ID_BYTES: Final = 16
@@ -121,6 +135,7 @@ class Batch:
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     fresh: list[AnswerRecord] = field(default_factory=list)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
+    parameters: list[KeptParameters] = field(default_factory=list)
     is_empty: bool = True
 
     def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
@@ -129,7 +144,7 @@ class Batch:
         reach("key-looked-up")
         outcomes = [self._outcome(request) for request in requests]
         if self.fresh:
-            self.transaction.append(self.entries, self.fresh, self.worst_cases)
+            self.transaction.append(self.entries, self.fresh, self.worst_cases, self.parameters)
             reach("rows-inserted")
             self.is_empty = False
         return outcomes
@@ -154,16 +169,30 @@ class Batch:
                 at=request.accepted_at.replace(microsecond=0),
             )
             self.fresh.append(known)
+            for given in request.plan.parameters:
+                self._keep(request.analyst.id, given)
         return stored_answer(known)
+
+    def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
+        """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
+        if given.numbers is not None and given.shape is not None and not given.is_kept:
+            self.parameters.append(
+                KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=given.shape, numbers=given.numbers)
+            )
 
     def _reused(self, plan: Plan) -> PublicEntry | None:
         """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
 
-        An earlier version may have read more noise out of the same words. That is not what is asked for today.
+        An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
         """
         same = (entry for entry in reversed(self.entries) if entry.query_hash == plan.query_hash)
         entry = next(same, None) or self.transaction.known.reusable.get(plan.query_hash)
-        return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
+        if entry is None:
+            return None
+        is_met = plan.is_met_by(
+            sigma=entry.sigma, grid_log2=entry.grid_log2, dimension=entry.dimension, sigmas=entry.item_sigmas
+        )
+        return entry if is_met else None
 
     def _charged(self, request: QueryRequest) -> LedgerEntry:
         """The paper's step: charge, filter, sum, debit, noise; the next query of the batch sees the debits."""
@@ -176,10 +205,9 @@ class Batch:
         release = answer(
             _with_failpoints(self.state.contributions(plan)),
             self.state.memory.accounts,
-            dimension=plan.dimension,
-            sigma_steps=plan.sigma_steps,
-            norm_squared_max=plan.clip_squared_steps,
+            plan.terms,
             entropy=self.entropy,
+            dropped=self.state.memory.counters.have_been_left_out if record.rule == "drop" else None,
         )
         reach("summed")
         entry = self._entry(request, release)
@@ -217,6 +245,7 @@ class Batch:
             query_hash=plan.query_hash,
             sigma=plan.sigma,
             grid_log2=plan.grid_log2,
+            sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",
             dimension=plan.dimension,
             worst_case_units=plan.worst_case_units,
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
@@ -239,10 +268,12 @@ class Batch:
 
 def measure_of(release: Release) -> Measure:
     """The kind of amounts in a release's pieces."""
+    if any(block.asked is not None for block in release.blocks):
+        return Measure.TWO_NORMS
     return Measure.ONE_NORM if release.one_norm else Measure.NORMS
 
 
-def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
+def _with_failpoints(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks, with the failpoints within the core's step, reached outside of the pure core.
 
     The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it

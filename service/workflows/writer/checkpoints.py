@@ -75,7 +75,7 @@ class Checkpointer:
         try:
             memory.prepare()
         except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
-            report_incident(error, f"indexes of dataset {self._record.id}")
+            report_incident(error, f"indexes of dataset {self._record.id}", dataset=self._record.name)
         finally:
             self.is_preparing = False
 
@@ -87,7 +87,7 @@ class Checkpointer:
         except (Fenced, Unavailable):
             return  # what was copied may be of another history
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the thread that writes them
-            report_incident(error, f"checkpoint of dataset {self._record.id}")
+            report_incident(error, f"checkpoint of dataset {self._record.id}", dataset=self._record.name)
             return
         if is_finished:
             self._telemetry.committed("checkpoint")

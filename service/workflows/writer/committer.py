@@ -272,7 +272,7 @@ class Committer:
 
     def _report(self, error: Exception, about: str) -> None:
         code = f" code={error.code}" if isinstance(error, CommitRejected) else ""
-        report_incident(error, f"{about} on dataset {self._record.id}{code}")
+        report_incident(error, f"{about} on dataset {self._record.id}{code}", dataset=self._record.name)
 
     def catch_up(self) -> None:
         """Bring memory to where a snapshot stands. Raises Unavailable, Fenced."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from service.incidents import report_incident
-from service.workflows.model.errors import NotFound, Unavailable, WorkflowError
+from service.workflows.model.errors import Unavailable, UnknownDataset, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.ports.witness import Witness
@@ -61,7 +61,7 @@ class DatasetRegistry:
         self._background.append(service)
 
     def record(self, name: str) -> DatasetRecord:
-        """The registration as it stands: its writer's, or the store's. Raises NotFound."""
+        """The registration as it stands: its writer's, or the store's. Raises UnknownDataset."""
         known = self._records.get(name)
         writer = None if known is None else self._writers.get(known[0].id)
         if writer is not None:
@@ -69,9 +69,14 @@ class DatasetRegistry:
         record = self._store.dataset(name)
         if record is None:
             self._records.pop(name, None)
-            raise NotFound
+            raise UnknownDataset(name)
+        self.displace(record)
         self._records[name] = record, time.monotonic()
         return record
+
+    def names(self) -> list[str]:
+        """The names of all datasets."""
+        return [record.name for record in self._store.datasets()]
 
     def remembered(self, name: str) -> DatasetRecord | None:
         """A registration that was looked up a moment ago, or whose writer is open. Touches no database."""
@@ -86,6 +91,17 @@ class DatasetRegistry:
         with self._lock:
             self._records.pop(record.name, None)
             self._guards.pop(record.id, None)
+
+    def displace(self, record: DatasetRecord) -> None:
+        """Forget what was known of another dataset of the same name or number: the database was put back since."""
+        with self._lock:
+            numbers = {record.id} | ({self._records[record.name][0].id} if record.name in self._records else set())
+            old = [each for each in numbers if each in self._guards and not self._guards[each].is_of(record)]
+        for number in old:
+            self.let_go([number])
+            with self._lock:
+                self._guards.pop(number, None)
+                self._records = {name: each for name, each in self._records.items() if each[0].id != number}
 
     def guard(self, record: DatasetRecord) -> RollbackGuard:
         """The guard of a dataset."""
@@ -154,7 +170,7 @@ class DatasetRegistry:
             except (WorkflowError, StoreUnavailable):
                 continue  # a caller that asks is told
             except Exception as error:  # noqa: BLE001 - and the others are loaded
-                report_incident(error, f"loading of dataset {record.id}")
+                report_incident(error, f"loading of dataset {record.id}", dataset=record.name)
 
     def close(self) -> None:
         """Take nothing new, let all writers finish at the same time, and stop.

@@ -11,14 +11,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Codes, Integers, Touched
-from service.core.release import Contributions, Participants, Release
+from service.arrays import Codes, Integers
+from service.core.release import Block, Participants, Release
+from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
+from service.workflows.model.views import Rule
 from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import Changes, changes_since
@@ -224,7 +226,7 @@ class DatasetState:
 
     def records(self) -> "RecordsView":
         """The records as they are now, for work outside the writer."""
-        return RecordsView(self.memory)
+        return RecordsView(self.memory, self.record.rule)
 
     def holds(self, records: "RecordsView") -> bool:
         """Whether the records are still those of a view."""
@@ -234,9 +236,9 @@ class DatasetState:
         """Units that `slots` (n,) have left, (n,): negative where the limit is below the spent total."""
         return self.memory.accounts.room[slots]
 
-    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+    def contributions(self, plan: Plan) -> Iterator[Block]:
         """Every touched individual's integer vector and squared norm under `plan`, block by block, slots increasing."""
-        return contributions(plan, self.memory)
+        return contributions(plan, self.memory, touches_paused=self.record.rule == "skip")
 
     def account(self, slot: int) -> OwnAccount:
         """The account of one slot."""
@@ -345,8 +347,8 @@ class RecordsView:
     `DatasetState.holds` tells whether they have; a change that is built here can then no longer be put in place.
     """
 
-    def __init__(self, memory: DatasetMemory) -> None:
-        self._memory, self._version = memory, memory.version
+    def __init__(self, memory: DatasetMemory, rule: Rule) -> None:
+        self._memory, self._version, self._rule = memory, memory.version, rule
 
     def is_of(self, memory: DatasetMemory) -> bool:
         """Whether a memory holds these records, unchanged."""
@@ -382,9 +384,9 @@ class RecordsView:
         """Limits and spent totals of `slots` (n,), in units, (n,) each."""
         return self._memory.accounts.limits[slots], self._memory.accounts.spent_of(slots)
 
-    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+    def contributions(self, plan: Plan) -> Iterator[Block]:
         """As `DatasetState.contributions`."""
-        return contributions(plan, self._memory)
+        return contributions(plan, self._memory, touches_paused=self._rule == "skip")
 
 
 def _pages(touched: Touched) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 FRESH = COUNT.replace(b"20.0", b"21.0")
 CASES = [(route, role) for route in ROUTES for role in sorted(route.roles)]
 WHOLE = {"/v1/datasets", "/v1/principals", "/v1/principals/{principal}", "/v1/queries", "/v1/queries/{query_id}"}
-WHOLE |= {"/v1/allowances", "/v1/session", "/v1/principals/{principal}/key"}
+WHOLE |= {"/v1/allowances", "/v1/session", "/v1/principals/{principal}/key", "/v1/files/preview"}
 
 
 @pytest.fixture
@@ -161,6 +161,25 @@ async def test_an_owner_that_leaves_hands_over_without_a_refusal(pair: Neighbour
     pair.owning.step()
     assert (await pair.other.ask("l", FRESH)).status_code == 200
     assert pair.loaded() == 1
+
+
+async def test_an_owner_that_leaves_is_waited_for_until_its_lease_is_released(pair: Neighbours) -> None:
+    """It refuses from its signal on, and the store takes a moment to release the lease."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    pair.leases.release_s = 0.15
+    pair.owner.app.state.drain_state.drain()
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    assert pair.loaded() == 1
+
+
+async def test_a_request_that_came_just_before_the_owner_leaves_is_sent_back(pair: Neighbours) -> None:
+    """The owner has released the lease before it looks who owns the dataset: it says that it has not started."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    pair.owning.leave()
+    pair.owning.step()
+    refused = await pair.owner.ask("l", FRESH, headers={HOP_HEADER.decode(): "1"})
+    assert (refused.status_code, refused.headers["x-not-started"]) == (503, "1")
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
 
 
 async def test_an_owner_that_is_not_the_owner_any_more_says_so(pair: Neighbours) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import heapq
 import logging
 import re
-import time
 from collections.abc import Callable
 
 import httpx
@@ -17,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import ReleaseSlots, Slots
-from service.api.middleware.request_limits import Fallback, RequestLimits, ResponseAborted, SharedTimeout
+from service.api.middleware.request_limits import REFUSED_AS, Fallback, RequestLimits, ResponseAborted, SharedTimeout
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime
 from tests.api.receiving import received, request
@@ -37,10 +36,10 @@ async def fail(scope: Scope, receive: Receive, send: Send) -> None:
     raise RuntimeError(SECRET)
 
 
-def limited(**options: float) -> ASGIApp:
+def limited() -> ASGIApp:
     """A reader of bodies behind limits: 100 bytes, 1,000 on /rows."""
     bodies = {re.compile("/rows"): 1000}
-    return received(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options)))
+    return received(Refusing(RequestLimits(echo_size, body_bytes_max=100, npz_bytes_max=300, bodies=bodies)))
 
 
 class Refusing:
@@ -277,7 +276,7 @@ class TestRequestLimits:
 
     async def test_a_length_that_is_no_number_is_refused(self) -> None:
         """As is one that would slip under the limit by being negative."""
-        for declared in ("-1", "many", "1e3"):
+        for declared in ("-1", "many", "1e3", "0" * 5000):
             response = await request(limited(), "POST", content=b"x", headers={"Content-Length": declared})
             assert response.status_code == 413
 
@@ -297,58 +296,32 @@ class TestRequestLimits:
         assert (await request(limited(), "POST", "/rows", content=b"x" * 1001)).status_code == 413
         assert (await request(limited(), "POST", "/rows/x", content=b"x" * 1000)).status_code == 413
 
-    async def test_a_body_that_stops_coming_is_given_up(self) -> None:
-        """408 after the silence allowed."""
+    @pytest.mark.parametrize(
+        "path", ["/v1/datasets/x/queries", "/v1/datasets/x/queries/preview", "/v1/datasets/x/forecast"]
+    )
+    async def test_a_query_in_npz_has_a_limit_of_its_own(self, path: str) -> None:
+        """Where queries are taken, and of that type alone."""
+        npz = {"Content-Type": "application/x-npz"}
+        assert (await request(limited(), "POST", path, content=b"x" * 300, headers=npz)).text == "300"
+        assert (await request(limited(), "POST", path, content=b"x" * 301, headers=npz)).status_code == 413
+        assert (await request(limited(), "POST", path, content=b"x" * 101)).status_code == 413
+        batch = path.removesuffix("/preview") + "/batch"
+        assert (await request(limited(), "POST", batch, content=b"x" * 101, headers=npz)).status_code == 413
 
-        async def halting() -> object:
-            yield b"x"
-            await asyncio.sleep(5)
+    async def test_the_servers_own_problem_is_stated(self) -> None:
+        """A request that is not HTTP comes as one that names its problem, and reaches nothing further in."""
 
-        response = await request(limited(silence_s_max=0.05), "POST", content=halting())
-        assert response.status_code == 408
+        async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+            scope["state"] |= {REFUSED_AS: "too-many-connections"}
+            await limits(scope, receive, send)
 
-    async def test_a_server_that_cancels_is_no_silence(self) -> None:
-        """Not even where both come at once: a cancelled task must end."""
-        heard = asyncio.Event()
-
-        async def silent() -> Message:
-            heard.set()
-            await asyncio.sleep(5)
-            raise AssertionError
-
-        async def reads(scope: Scope, receive: Receive, send: Send) -> None:
-            await receive()
-
-        scope: Scope = {"type": "http", "path": "/", "query_string": b"", "headers": []}
-        for silence_s_max in (30, 0.01):
-            layer = RequestLimits(reads, body_bytes_max=1, bodies={}, silence_s_max=silence_s_max)
-            reading = asyncio.ensure_future(layer(scope, silent, _nowhere))
-            await heard.wait()
-            time.sleep(0.02)  # noqa: ASYNC251 - so that the loop finds both in one round
-            asyncio.get_running_loop().call_later(0, reading.cancel)
-            with pytest.raises(asyncio.CancelledError):
-                await reading
-            heard.clear()
-
-    async def test_waiting_for_the_disconnect_has_no_limit(self) -> None:
-        """Once the body is whole, silence is what an endpoint that waits wants to hear."""
-        calls = 0
-
-        async def receive() -> Message:
-            nonlocal calls
-            calls += 1
-            if calls == 1:
-                return {"type": "http.request", "body": b"", "more_body": False}
-            await asyncio.sleep(0.1)
-            return {"type": "http.disconnect"}
-
-        async def patient(scope: Scope, receive: Receive, send: Send) -> None:
-            await receive()
-            assert (await receive())["type"] == "http.disconnect"
-
-        scope: Scope = {"type": "http", "path": "/", "query_string": b"", "headers": []}
-        await RequestLimits(patient, body_bytes_max=1, bodies={}, silence_s_max=0.01)(scope, receive, _nowhere)
-        assert calls == 2
+        limits = RequestLimits(fail, body_bytes_max=100, npz_bytes_max=300, bodies={})
+        transport = httpx.ASGITransport(received(marked))
+        async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
+            response = await client.get("/")
+        assert response.status_code == 503
+        assert response.json()["type"] == "urn:sparing:problem:too-many-connections"
+        assert (response.headers["retry-after"], response.headers["x-not-started"]) == ("1", "1")
 
     async def test_long_addresses_and_headers_are_refused(self) -> None:
         """2 KiB of path and query, 16 KiB of headers."""
@@ -365,7 +338,10 @@ async def test_the_lifespan_passes_through() -> None:
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append(scope["type"])
 
-    for layer in (Fallback(inner, deadline_s=1, exempt=[]), RequestLimits(inner, body_bytes_max=1, bodies={})):
+    for layer in (
+        Fallback(inner, deadline_s=1, exempt=[]),
+        RequestLimits(inner, body_bytes_max=1, npz_bytes_max=1, bodies={}),
+    ):
         await layer({"type": "lifespan"}, _nothing, _nowhere)
     assert seen == ["lifespan"] * 2
 

@@ -7,8 +7,11 @@ import pytest
 
 from tests.api.route_table import REGISTRATION
 from tests.api.world import CSV, TABLES, World
+from tests.engine.ingest.uploads import ARROW, PARQUET, arrow, parquet
 
 ROWS = "/v1/datasets/care/tables/people/rows"
+PREVIEW = "/v1/files/preview"
+IN_PARQUET = {"Content-Type": PARQUET}
 
 
 def registration(**changes: Any) -> dict[str, Any]:
@@ -46,7 +49,7 @@ class TestRegister:
             ({"guarantee": {"rho": "1e-20"}}, "guarantee"),
             ({"capacity": 0}, "capacity"),
             ({"capacity": "10"}, "capacity"),
-            ({"rule": "drop"}, "rule"),
+            ({"rule": "clip"}, "rule"),
             ({"limit_floor_rho": "100000"}, "limit_floor_rho"),
             ({"tables": {}}, "tables"),
             (
@@ -64,6 +67,34 @@ class TestRegister:
         """By the field as it stands in the body."""
         response = await world.call("curator", "POST", "/v1/datasets", json=registration(**changes))
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field)
+
+    async def test_a_domain_that_was_only_proposed_says_what_to_do(self, world: World) -> None:
+        """`confirm` is left over from a proposed schema."""
+        age = {"type": "integer", "lower": 0, "upper": 9, "confirm": "must not be read off the data"}
+        body = registration(tables={"people": {**TABLES["people"], "columns": {"age": age}}})
+        (error,) = (await world.call("curator", "POST", "/v1/datasets", json=body)).json()["errors"]
+        assert error["field"] == "tables.people.columns.age.confirm"
+        assert error["message"].endswith("state it from elsewhere, or accept it, and remove this member")
+        body = registration(more=1)
+        (error,) = (await world.call("curator", "POST", "/v1/datasets", json=body)).json()["errors"]
+        assert error == {"field": "more", "message": "is no field that is known here"}
+
+    async def test_a_large_delta_is_warned_of(self, world: World) -> None:
+        """Above one in the capacity, and once there are individuals, above one in their number."""
+        body = registration(guarantee={"epsilon": 1, "delta": "0.2"})
+        told = (await world.call("curator", "POST", "/v1/datasets", json=body)).json()
+        (warning,) = told["warnings"]
+        assert warning.startswith("delta is 0.2, more than 1 in the 10 individuals that the capacity admits")
+        path = f"/v1/datasets/{told['name']}"
+        found = []
+        for keys in ("abcde", "f"):
+            rows = "person_id,country,age\n" + "".join(f"{key},NO,1\n" for key in keys)
+            await world.call("curator", "POST", f"{path}/tables/people/rows", headers=CSV, content=rows.encode())
+            found.append((await world.call("curator", "GET", path)).json()["warnings"])
+        assert found[0] == []
+        assert found[1][0].startswith("delta is 0.2, more than 1 in the 6 individuals that the dataset has")
+        analyst = (await world.call("analyst", "GET", "/v1/datasets/care")).json()
+        assert "warnings" not in analyst
 
 
 class TestRows:
@@ -183,10 +214,77 @@ class TestRows:
         report = (await world.call("curator", "POST", dropping, headers=CSV, content=rows)).json()
         assert report["rows_dropped"] == problem["rows"]["over_limit"]["excess"]
 
+    async def test_unknown_individuals_and_repeated_rows_are_refused_or_dropped(self, world: World) -> None:
+        """As the address says; what it may say is named."""
+        visits = ROWS.replace("people", "visits")
+        rows = b"person_id,day\nbo,1\nnobody,1\nbo,1\n"
+        refused = await world.call("curator", "POST", visits, headers=CSV, content=rows)
+        assert refused.json()["errors"][0]["field"] == "rows[2].person_id"
+        dropping = f"{visits}?unknown_individuals=drop&duplicates=drop"
+        report = (await world.call("curator", "POST", dropping, headers=CSV, content=rows)).json()
+        assert (report["rows"], report["rows_unknown"], report["rows_repeated"]) == (1, 1, 1)
+        for option in ("unknown_individuals=create", "duplicates=once"):
+            wrong = await world.call("curator", "POST", f"{visits}?{option}", headers=CSV, content=rows)
+            assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, option.partition("=")[0])
+
     async def test_an_unknown_table_is_not_found(self, world: World) -> None:
         """As everything unknown is."""
         response = await world.call("curator", "POST", ROWS.replace("people", "pets"), headers=CSV, content=b"a\n")
         assert response.status_code == 404
+
+
+class TestPreview:
+    """The beginning of a file that is for no dataset yet."""
+
+    async def test_the_first_rows_come_as_csv_and_nothing_is_kept(
+        self, world: World, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """With what is text, and what is left out and why; datasets and acts are as before, and no log has a value."""
+        caplog.set_level("DEBUG")
+        places = ("/v1/datasets", "/v1/datasets/care/acts")
+        before = [(await world.call("curator", "GET", place)).content for place in places]
+        response = await world.call(
+            "curator", "POST", PREVIEW, headers=IN_PARQUET, content=parquet({"id": ["k0815"], "n": [2.0], "l": [[1]]})
+        )
+        assert (response.status_code, response.json()) == (
+            200,
+            {
+                "csv": "id,n\r\nk0815,2\r\n",
+                "rows": 1,
+                "text_columns": ["id"],
+                "left_out": {"l": "it holds neither numbers, nor text, nor booleans"},
+                "is_whole": True,
+            },
+        )
+        assert [(await world.call("curator", "GET", place)).content for place in places] == before
+        assert "k0815" not in caplog.text
+
+    async def test_gzip_is_unpacked(self, world: World) -> None:
+        """As of an upload."""
+        headers = {"Content-Type": ARROW, "Content-Encoding": "gzip"}
+        response = await world.call(
+            "curator", "POST", PREVIEW, headers=headers, content=gzip.compress(arrow({"a": [1]}))
+        )
+        assert (response.status_code, response.json()["csv"]) == (200, "a\r\n1\r\n")
+
+    @pytest.mark.parametrize("content_type", ["text/csv", "application/x-ndjson", "application/json", ""])
+    async def test_text_is_refused_unread(self, world: World, content_type: str) -> None:
+        """A reader of CSV is wherever the file is, and nothing need be sent."""
+        response = await world.call("curator", "POST", PREVIEW, headers={"Content-Type": content_type}, content=b"a\n")
+        accepted = f"{PARQUET}, {ARROW}"
+        assert (response.status_code, response.headers["accept"]) == (415, accepted)
+
+    async def test_a_body_that_is_no_such_file_is_refused_as_an_upload_is(self, world: World) -> None:
+        """422, naming the rows."""
+        response = await world.call("curator", "POST", PREVIEW, headers=IN_PARQUET, content=b"PAR1PAR1")
+        expected = [{"field": "rows", "message": "the body is not a readable Parquet file"}]
+        assert (response.status_code, response.json()["errors"]) == (422, expected)
+
+    async def test_it_is_for_curators_of_all_datasets(self, world: World) -> None:
+        """As a registration, which is what it is for."""
+        world.enrol("one", "curator", dataset="care")
+        response = await world.call("one", "POST", PREVIEW, headers=IN_PARQUET, content=parquet({"a": [1]}))
+        assert (response.status_code, response.json()["type"]) == (403, "urn:sparing:problem:role-required")
 
 
 class TestPeople:
@@ -305,7 +403,33 @@ class TestPrincipals:
         listed = (await world.call("curator", "GET", "/v1/principals")).text
         assert body["id"] in listed
         assert body["key"] not in listed
-        assert body["key"].rsplit("_", 1)[1] not in listed
+        assert body["key"].split("_", 2)[2] not in listed
+
+    async def test_the_list_is_narrowed_and_paged(self, world: World) -> None:
+        """By role, by dataset, and by words in the name and the other facts; a page of the rest follows."""
+        keys = [f"p{number:02}" for number in range(20)]
+        rows = "person_id,country,age\n" + "".join(f"{key},NO,1\n" for key in keys)
+        await world.call("curator", "POST", ROWS, headers=CSV, content=rows.encode())
+        await world.call("curator", "POST", "/v1/datasets/care/individuals/keys", json=keys)
+
+        async def listed(**params: str) -> list[str]:
+            found, cursor = [], ""
+            while True:
+                page = {**params, **({"cursor": cursor} if cursor else {})}
+                reply = (await world.call("curator", "GET", "/v1/principals", params=page)).json()
+                found += [row["individual"] or row["role"] for row in reply["items"]]
+                if reply["next"] is None:
+                    return sorted(found)
+                cursor = reply["next"]
+
+        assert len(await listed()) > len(keys)
+        assert await listed(role="individual", limit="3") == ["ada", *keys]
+        assert await listed(search="P0 individual", limit="4") == keys[:10]
+        assert await listed(search="care p07") == ["p07"]
+        assert await listed(dataset="nowhere") == []
+        assert set(await listed(role="auditor")) == {"auditor"}
+        wrong = await world.call("curator", "GET", "/v1/principals", params={"role": "owner"})
+        assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "role")
 
     async def test_a_revoked_key_stops_at_once(self, world: World) -> None:
         """And can be revoked once."""
@@ -335,3 +459,11 @@ class TestPrincipals:
         """And no key is made."""
         response = await world.call("curator", "POST", "/v1/principals", json=wish)
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field)
+
+    @pytest.mark.parametrize("field", ["role", "dataset", "individual", "key_hash", "id", "revoked_at", "created_at"])
+    async def test_a_change_reaches_no_other_field(self, world: World, field: str) -> None:
+        """The role of a principal and the bounds of its key are for good."""
+        path, before = f"/v1/principals/{world.ids['analyst']}", world.store.principal_records.copy()
+        response = await world.call("curator", "PATCH", path, json={"name": "new", field: "curator"})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field)
+        assert world.store.principal_records == before

@@ -16,7 +16,7 @@ PUBLIC = {
     "epoch",
     "tables",
 }
-COUNTS = {"sequence", "individuals", "rows"}
+COUNTS = {"sequence", "individuals", "rows", "warnings"}
 
 
 async def test_an_analyst_sees_the_public_schema(world: World) -> None:

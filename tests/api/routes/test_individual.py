@@ -1,7 +1,12 @@
 """An individual's own account."""
 
+import io
+import json
+
+import numpy as np
 import pytest
 
+from service.api.responses import NPZ
 from service.core.charge import rho_of_units
 from tests.api.world import World
 
@@ -42,6 +47,20 @@ async def test_each_query_has_a_receipt(world: World) -> None:
     assert (receipt["query_id"], receipt["outcome"], page["next"]) == (world.query_id, "charged", None)
 
 
+async def test_the_own_record_comes_as_json_or_as_npz(world: World) -> None:
+    """By what is accepted; in npz the record is text, and any vectors are beside it."""
+    path = "/v1/me/record/care"
+    plain = await world.call("individual", "GET", path)
+    assert (plain.headers["content-type"], plain.headers["vary"]) == ("application/json", "Accept")
+    binary = await world.call("individual", "GET", path, headers={"Accept": f"application/json;q=0.5, {NPZ}"})
+    assert (binary.headers["content-type"], binary.headers["vary"]) == (NPZ, "Accept")
+    with np.load(io.BytesIO(binary.content)) as arrays:
+        assert json.loads(str(arrays["record"])) == plain.json()
+        assert list(arrays) == ["record"]
+    other = await world.call("individual", "GET", path, headers={"Accept": "text/html"})
+    assert other.content == plain.content
+
+
 async def test_a_limit_can_be_lowered_and_never_raised(world: World) -> None:
     """Down, and not up again, by a pause and its end either."""
     path = "/v1/me/budgets/care/lower"
@@ -49,6 +68,10 @@ async def test_a_limit_can_be_lowered_and_never_raised(world: World) -> None:
     assert (lowered.status_code, lowered.json()["budget_rho"]) == (200, "0.5")
     raised = await world.call("individual", "POST", path, json={"limit_rho": "0.6"})
     assert (raised.status_code, raised.json()["errors"][0]["field"]) == (422, "limit_rho")
+    below = await world.call("individual", "POST", path, json={"limit_rho": "0.001"})
+    assert below.status_code == 422
+    (error,) = below.json()["errors"]
+    assert error == {"field": "limit_rho", "message": f"must be at least {SPENT}, which is spent already"}
     await world.call("individual", "POST", path, json={"pause": True})
     resumed = await world.call("individual", "POST", "/v1/me/budgets/care/resume")
     assert (resumed.status_code, resumed.json()) == (200, lowered.json())

@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+from itertools import count
+from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
 
 from service.api.routes import overview
 from service.api.routes.overview import PARQUET
+from service.core.charge import rho_of_units
 from tests.api.world import COUNT, CSV, World
+from tests.memory.cache import MemoryWitness
 
 ODD = ["ø, å", 'say "x"', "=1+1", "-5", "a/b?c"]
 
@@ -43,11 +47,20 @@ async def test_the_first_event_comes_at_once_and_the_next_with_a_query(
 async def test_a_stream_ends_when_the_process_leaves_or_the_key_is_revoked(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a look, and within a beat."""
+    """Within a look, and within a beat where there is no event (`tests/e2e/test_streams.py` has those with one)."""
     monkeypatch.setattr(overview, "EVENTS_EVERY_S", 0.001)
     world.enrol("leaving", "curator")
-    monkeypatch.setattr(world.replica.principals, "is_active", lambda _: False)
-    response = await world.call("leaving", "GET", "/v1/datasets/care/events", params={"seconds": 600})
+
+    looks = count(1)
+
+    def revoked_at_the_second_look(_: str) -> int:
+        if next(looks) == 2:
+            world.replica.principals.revoke(UUID(world.ids["leaving"]))
+        return 1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.replica.overview, "sequence", revoked_at_the_second_look)
+        response = await world.call("leaving", "GET", "/v1/datasets/care/events", params={"seconds": 600})
     assert response.text.count("data: ") == 1
     monkeypatch.setattr(overview, "BEAT_EVERY", 10**9)
     monkeypatch.setitem(world.app.state._state, "drain_state", type("Draining", (), {"draining": True})())
@@ -64,7 +77,7 @@ async def test_a_process_has_a_bounded_number_of_streams(world: World, monkeypat
 
 async def test_an_export_has_every_account(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """In both forms, over many pages; a spreadsheet takes no key for a formula."""
-    monkeypatch.setattr("service.api.routes.overview._PAGE", 3)
+    monkeypatch.setattr("service.workflows.curator.PAGE_ROWS", 3)
     await _add_odd_people(world)
     path = "/v1/datasets/care/budgets/export"
     listed = (await world.call("curator", "GET", "/v1/datasets/care/budgets")).json()["items"]
@@ -144,3 +157,45 @@ async def test_an_alarm_is_set_read_and_removed(world: World) -> None:
         response = await world.call("curator", "PUT", path, json={"share": wrong})
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "share")
     assert (await world.call("curator", "PUT", path, json={"share": None})).json()["share"] is None
+
+
+async def test_the_summary_counts_those_who_ask_to_be_erased(world: World) -> None:
+    """Until they are erased; the list has their keys."""
+    path = "/v1/datasets/care"
+
+    async def asked() -> tuple[int, list[str]]:
+        summary = (await world.call("curator", "GET", f"{path}/budgets/summary")).json()
+        return summary["erasures_asked"], (await world.call("curator", "GET", f"{path}/erasure-requests")).json()
+
+    assert await asked() == (0, [])
+    assert (await world.call("individual", "POST", "/v1/me/erasure/care")).status_code == 202
+    assert await asked() == (1, ["ada"])
+    await world.call("curator", "DELETE", f"{path}/individuals/ada")
+    assert await asked() == (0, [])
+
+
+async def test_a_backup_that_was_put_back_shows_by_what_it_lacks(world: World) -> None:
+    """Also while the dataset is closed; reconciled, or with the newer copy, it is whole again."""
+    path = "/v1/datasets/care"
+
+    async def told() -> dict[str, object]:
+        response = await world.call("curator", "GET", f"{path}/backup")
+        assert response.status_code == 200
+        state: dict[str, object] = response.json()
+        return state
+
+    backup = dict(world.store.kept)
+    await world.ask("second", COUNT.replace(b"20.0", b"30.0"))
+    whole = {"state": "whole", "sequence": 2, "witnessed_sequence": 2, "shared_sequence": None, "missing_rho": None}
+    assert await told() == whole
+    newest, world.store.kept = world.store.kept, backup
+    lost = whole | {"state": "ledger-rollback", "sequence": 1, "shared_sequence": 1}
+    assert await told() == lost | {"missing_rho": str(rho_of_units(-(-(2**40) // 1800)))}
+    assert (await world.call("curator", "GET", f"{path}/budgets")).status_code == 503
+    assert await told() == lost | {"missing_rho": str(rho_of_units(-(-(2**40) // 1800)))}
+    world.store.kept = newest
+    assert await told() == whole
+    witness = world.replica.registry.witness
+    assert isinstance(witness, MemoryWitness)
+    witness.kept.clear()
+    assert await told() == whole | {"state": "witness-lost", "witnessed_sequence": None}

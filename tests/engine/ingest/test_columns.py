@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.arrays import Mask
+from service.arrays import Mask
 from service.engine.ingest.columns import code_column
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
@@ -43,13 +43,24 @@ def coded(column: BooleanColumn | CategoryColumn | IntegerColumn | RealColumn, *
 
 
 @pytest.mark.parametrize(
-    "text", ["0x1F", "1.0", "1e3", "+5", " 5", "5 ", "1_000", "--1", "-", "", "½", "٣", "five", "5\n"]
+    "text",
+    ["0x1F", "1.5", "1.", ".0", "1.0.0", "1e3", "+5", " 5", "5 ", "1_000", "--1", "-", "", "½", "٣", "five", "5\n"],
 )
 def test_what_is_no_integer(text: str) -> None:
-    """Decimal digits with perhaps a minus, and nothing else."""
+    """Decimal digits with perhaps a minus, perhaps zeros behind a point, and nothing else."""
     reports = Reports()
     code_column(AGE, pa.array([None, text, "7"], pa.string()), reports, is_text=True)
     assert reports == [([1], "not an integer")]
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    """A data frame with missing values writes its whole numbers and its booleans so."""
+    assert coded(AGE, "99.0", None, "7.00", "-0.0", "120.0") == [99, coding_of(AGE).null_code, 7, 0, 120]
+    assert coded(WIDE, f"{2**53 - 1}.0") == coded(WIDE, f"{2**53 - 1}")
+    assert coded(CategoryColumn(type="category", size=9), "8.0", "9.0") == [8, 9]
+    listed = CategoryColumn(type="category", categories=(1, 2, "2.0"))
+    assert coded(listed, "1.0", "2", "2.0", "1.00") == [0, 1, 2, 3]
+    assert coded(BooleanColumn(type="boolean"), "1.0", "0.0") == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, reader
+from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem
 from service.engine.ingest import reader as module
 from service.engine.ingest.reader import ArrowKeys, read_rows
 from service.query.columns import coding_of
@@ -204,13 +204,6 @@ def test_an_unknown_content_type_is_the_callers_mistake() -> None:
     with pytest.raises(ValueError, match="content type") as caught:
         read_rows(io.BytesIO(b""), "text/html", PEOPLE, budget_units=1)
     assert not isinstance(caught.value, RowsProblem)
-
-
-def test_an_upload_has_a_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small Parquet file may hold any number of equal rows."""
-    monkeypatch.setattr(reader, "ROWS_MAX", 3)
-    assert len(read(csv("a,,,,", "b,,,,", "c,,,,")).keys) == 3
-    assert problems(csv("a,,,,", "b,,,,", "c,,,,", "d,,,,")) == [(None, None, "more than 3 rows in one upload")]
 
 
 CHUNKS = st.lists(st.lists(st.sampled_from(["ann", "bob", "ärla", "x" * 256, '"\\']), max_size=6), max_size=4)

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.engine.ingest import Rows, RowsProblem
+from service.engine.ingest import Duplicates, Rows, RowsProblem
 from service.engine.ingest.reader import read_rows
+from service.engine.ingest.upload_size import UploadBounds
 from service.query.schema import Schema, Table
 
 CSV = "text/csv"
@@ -71,9 +72,14 @@ def parquet(columns: dict[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def read(body: bytes, content_type: str = CSV, table: Table = PEOPLE) -> Rows:
+def read(body: bytes, content_type: str = CSV, table: Table = PEOPLE, *, duplicates: Duplicates = "keep") -> Rows:
     """The rows of a body."""
-    return read_rows(io.BytesIO(body), content_type, table, budget_units=BUDGET)
+    return read_rows(io.BytesIO(body), content_type, table, budget_units=BUDGET, duplicates=duplicates)
+
+
+def read_within(body: bytes, content_type: str, table: Table, bounds: UploadBounds) -> Rows:
+    """The rows of a body, under bounds."""
+    return read_rows(io.BytesIO(body), content_type, table, budget_units=BUDGET, bounds=bounds)
 
 
 def problems(body: bytes, content_type: str = CSV, table: Table = PEOPLE) -> list[tuple[int | None, str | None, str]]:

@@ -7,6 +7,7 @@ import pytest
 
 from service.query.columns import coding_of
 from service.query.schema import Schema
+from service.store.postgres.data_tables import BLOCK_ROWS_MAX, VECTOR_BYTES_AT_ONCE, records_tables
 from service.store.postgres.store import PostgresStore
 from tests.contracts.stores import dataset, open_store
 
@@ -49,3 +50,14 @@ def test_codes_survive_the_database(database_url: str) -> None:
                 order = np.argsort(found_slots)
                 for name, expected in codes.items():
                     assert found[name][order].tolist() == expected.tolist(), name
+
+
+@pytest.mark.parametrize(("length", "upper", "pieces"), [(784, 255, 6), (3969, 255, 28), (2**16, 2**16 - 1, 1000)])
+def test_vectors_are_read_in_pieces_of_their_own_bytes(length: int, upper: int, pieces: int) -> None:
+    """Of a thousand blocks, each with as many rows as fit: no statement packs more than 32 MiB, or one block."""
+    column = {"type": "vector", "length": length, "lower": 0, "upper": upper}
+    schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": {"pixels": column}}})
+    table = records_tables(1, schema)["people"]
+    assert len(table.selects(1000)) == pieces
+    assert table.blocks_at_once * BLOCK_ROWS_MAX * table.vector_bytes <= VECTOR_BYTES_AT_ONCE or pieces == 1000
+    assert table.slots_at_once * table.vector_bytes <= VECTOR_BYTES_AT_ONCE

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from psycopg import sql
 
-from service.store.postgres.listings import OWN_SINCE, PADDING
+from service.store.postgres.listings import OWN_SINCE
+from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.transaction import PostgresTransaction
+from service.workflows.model.pieces import CONTENT_BYTES_MAX
 from tests.contracts.stores import answer, dataset, open_store, priced_entry
 
 pytestmark = pytest.mark.slow
@@ -37,4 +39,4 @@ def test_an_account_reads_as_much_of_each_entry(database_url: str, monkeypatch: 
                 transaction.commit()
         with store.transaction(record.id, lock=False) as transaction:
             assert transaction.account_of(0).queries_charged == 2
-    assert found == [len(PADDING)] * 5
+    assert found == [CONTENT_BYTES_MAX + SEAL_BYTES] * 5

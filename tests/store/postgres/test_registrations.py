@@ -1,19 +1,30 @@
 """Migrations make what the tables in SQLAlchemy say, once; a database of no released version is refused in one line."""
 
+import re
+import subprocess
+import sys
+import threading
+import time
 import traceback
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import create_engine, pool
 
 from migrations.tables import METADATA
+from service.store.postgres import registrations
 from service.store.postgres.registrations import UNRELEASED_COMMIT, DatabaseUnusable, UnknownSchema, migrate
 from tests.store.postgres.emptying import emptied
 
 pytestmark = pytest.mark.slow
+
+MIGRATE = "import sys; from service.store.postgres.registrations import migrate; migrate(sys.argv[1])"
 
 
 def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
@@ -41,8 +52,9 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
         ("postgres ql://clerk:s3cret@host/care", "^DATABASE_URL is not the address of a Postgres database"),
         ("postgresql://clerk:s3cret@[::1/care", "^DATABASE_URL is not the address of a Postgres database"),
         ("postgresql://clerk:s3cret@127.0.0.1:1/care", "^the database cannot be reached: .*refused"),
+        ("postgresql://clerk:more@s3cret@127.0.0.1:1/care", "^DATABASE_URL has an @ that must be written %40"),
     ],
-    ids=["no scheme", "half a host", "nobody there"],
+    ids=["no scheme", "half a host", "nobody there", "a password with an @"],
 )
 def test_an_address_that_cannot_be_used_is_refused_in_one_line(address: str, said: str) -> None:
     """Without its password, also in the errors that led to it."""
@@ -50,6 +62,68 @@ def test_an_address_that_cannot_be_used_is_refused_in_one_line(address: str, sai
         migrate(address)
     assert "\n" not in str(refused.value)
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: str) -> None:
+    """It would refuse it again; the line has neither password nor address."""
+    address = re.sub(":[0-9a-f]+@", ":s3cret@", database_url)
+    begin = time.monotonic()
+    with pytest.raises(DatabaseUnusable, match=r"^the database cannot be reached: .*password authentication failed"):
+        migrate(address, wait_s=60)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_database_that_does_not_answer_yet_is_waited_for(
+    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For as long as is said; that it waits is one line of the log."""
+    sockets = conninfo_to_dict(database_url)["host"]
+    link = tmp_path / "s"
+    later = make_conninfo(database_url, host=str(link))
+    with pytest.raises(DatabaseUnusable, match=r"^the database cannot be reached: "):
+        migrate(later, wait_s=0.3)
+    appearing = threading.Timer(0.7, link.symlink_to, [sockets])
+    appearing.start()
+    migrate(later, wait_s=60)
+    appearing.join()
+    told = [record.getMessage() for record in caplog.records if record.name == "sparing.start"]
+    assert [line.partition(":")[0] for line in told] == ["the database cannot be reached"] * 2
+    assert told[1].endswith("it is asked again for 60 s")
+
+
+def test_first_migrations_at_once_succeed(new_database: Callable[[], str]) -> None:
+    """Of one empty database and of another of the same server, whose roles they share."""
+    one, other = emptied(new_database()), emptied(new_database())
+    started = [
+        subprocess.Popen([sys.executable, "-c", MIGRATE, url], stderr=subprocess.PIPE, text=True)
+        for url in (one, one, other, other)
+    ]
+    ended = [(process.wait(60), process.communicate()[1]) for process in started]
+    assert ended == [(0, "")] * 4
+    assert revision(one) == revision(other)
+
+
+def test_a_migration_that_the_database_refuses_is_told_in_one_line(database_url: str) -> None:
+    """By an account that may create no tables; without a statement or a row."""
+    emptied(database_url)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
+        owner.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    try:
+        address = make_conninfo(database_url, user="guest", password="guest")
+        with pytest.raises(DatabaseUnusable, match=r"^the database could not be brought .*: no schema"):
+            migrate(address)
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute("DROP OWNED BY guest")
+            owner.execute("DROP ROLE guest")
+
+
+def test_a_database_that_is_too_old_is_refused_in_one_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any migration is tried: the first would end in an error of syntax."""
+    monkeypatch.setattr(registrations, "POSTGRES_MAJOR_MIN", 99)
+    with pytest.raises(DatabaseUnusable, match=r"^the database is Postgres \d\d; 99 or newer is needed$"):
+        migrate(database_url)
 
 
 @pytest.mark.parametrize("found", ["0001", "0013", "0019"])
@@ -96,3 +170,17 @@ def _columns(database_url: str) -> list[tuple[object, ...]]:
             "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
             " WHERE table_schema = 'public' ORDER BY 1, 2"
         ).fetchall()
+
+
+def test_a_migration_says_what_it_does(database_url: str) -> None:
+    """Each revision as it runs, and where there is nothing to do, that."""
+    emptied(database_url)
+    lines: list[str] = []
+    migrate(database_url, tell=lines.append)
+    revisions = registrations._known(registrations.MIGRATIONS)
+    assert lines[0] == f"the database has no schema; to run: {', '.join(revisions)}"
+    assert lines[1:-1] == [f"migration {revision} has run" for revision in revisions]
+    assert lines[-1] == f"the database has schema {revisions[-1]} now: all of it was one transaction"
+    again: list[str] = []
+    migrate(database_url, tell=again.append)
+    assert again == [f"the database has schema {revisions[-1]}, the newest: nothing to do"]

@@ -177,7 +177,12 @@ QUERIES: list[dict[str, Any]] = [
     {},
     {"where": {"ge": [{"col": "age"}, 40]}},
     {"select": [{"sum": {"column": "spend"}}]},
-    {"select": [{"sum": {"column": "age"}}, {"count": {}}], "group_by": ["country"]},
+    {
+        "select": [{"sum": {"column": "age"}}, {"count": {}}],
+        "group_by": ["country"],
+        "noise": {"sigma": [2400.1, 20.7]},
+    },
+    {"select": [{"sum": {"column": name}} for name in ("age", "spend")], "noise": {"share": 0.1}},
     {"select": [{"histogram": {"column": "age"}}], "group_by": ["country"]},
     {"select": [{"histogram": {"column": "age"}}], "noise": {"sigma": 1e9}},
     {"from": "visits", "per_individual": {"l2_clip": 4096}},

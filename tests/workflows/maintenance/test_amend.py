@@ -77,7 +77,7 @@ def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store
     assert before[ANN] > 0
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
-            assert entry.own(ANN) == ("untouched", 0)
+            assert entry.own(ANN).outcome == "untouched"
             assert entry.own(1)[0] == "charged"
         assert transaction.account_of(ANN).spent == before[ANN]
     assert findings(store) == []

@@ -1,6 +1,6 @@
 """A deleted answer is restored from its ledger entry under its own key, byte for byte and without a charge."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from service.query.language import Query
+from service.query.parse import parse_query
 from service.query.problems import QueryProblem
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.maintenance.reconcile import burn
@@ -28,7 +29,11 @@ QUERIES: dict[str, dict[str, Any]] = {
     "a count": {},
     "an empty count": {"where": {"ge": [{"col": "age"}, 120]}},
     "a histogram": {"from": "visits", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 2}},
-    "sums by group": {"select": [{"sum": {"column": "spend"}}, {"count": {}}], "group_by": ["country"]},
+    "sums by group": {
+        "select": [{"sum": {"column": "spend"}}, {"count": {}}],
+        "group_by": ["country"],
+        "noise": {"sigma": [1500, 3]},
+    },
     "fine noise": {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 0.37}},
 }
 
@@ -191,17 +196,28 @@ def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica
         rebuild(store, "unknown", seq=1, key="k")
 
 
+def refuse(canonical: bytes) -> Query:
+    """A version that does not read a query any more."""
+    raise QueryProblem.of("version", f"{len(canonical)} bytes of another language")
+
+
+def with_groups(canonical: bytes) -> Query:
+    """A version that reads groups out of every query."""
+    return parse_query(canonical.replace(b'"group_by":[]', b'"group_by":["country"]'))
+
+
+@pytest.mark.parametrize("reading", [refuse, with_groups])
 def test_a_query_of_an_unreadable_version_is_refused(
-    store: MemoryStore, replica: Replica, ana: Principal, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore,
+    replica: Replica,
+    ana: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+    reading: Callable[[bytes], Query],
 ) -> None:
     """Only the version that accepted the query knows its labels."""
-
-    def refuse(canonical: bytes) -> Query:
-        raise QueryProblem.of("version", f"{len(canonical)} bytes of another language")
-
     ask(replica, ana, "k")
     delete(store, ana, "k")
-    monkeypatch.setattr(answers, "parse_query", refuse)
+    monkeypatch.setattr(answers, "parse_query", reading)
     with pytest.raises(InvalidRequest, match="cannot read the query of ledger row 1"):
         rebuild(store, "survey", seq=1, key="k")
 

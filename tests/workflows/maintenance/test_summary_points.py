@@ -4,8 +4,10 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -18,11 +20,14 @@ from service.workflows.maintenance.summary_points import (
     SummaryPoints,
 )
 from service.workflows.model.errors import InvalidRequest
+from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
+
+EVERY = timedelta(seconds=POINT_EVERY_S)
 
 
 class World:
@@ -98,9 +103,9 @@ def test_a_point_says_what_the_summary_says() -> None:
         point = history.points[-1]
         assert (point.seq, point.individuals, point.exhausted, point.paused) == (1, 3, told.exhausted, told.paused)
         assert dict(zip(map(str, history.quantiles), point.quantiles, strict=True)) == told.quantiles
-        assert told.last_query is not None
-        assert point.cannot_afford == told.last_query.cannot_afford
-        assert told.last_query.words == "count of people, σ 3"
+        assert told.typical_query is not None
+        assert point.cannot_afford == told.typical_query.cannot_afford
+        assert told.typical_query.words == "count of people, σ 3"
 
 
 def test_many_points_are_thinned_but_for_the_newest() -> None:
@@ -139,6 +144,36 @@ def test_the_alarm_rings_once(caplog: pytest.LogCaptureFixture) -> None:
         assert len(caplog.messages) == 2
         assert world.replica.overview.set_alarm("survey", None) is None
         assert world.replica.overview.alarm("survey") is None
+
+
+def test_an_alarm_that_rings_is_told_once_and_without_people() -> None:
+    """Dataset, sequence and share."""
+    told: list[AlarmNotice] = []
+    with opened() as world:
+        world.points = SummaryPoints(world.store, clock=world._clock, tell=told.append)
+        writer = world.replica.registry.writer(world.record)
+        world.points.writer_opened(world.record, writer.guard, writer)
+        world.replica.overview.set_alarm("survey", 1.0)
+        for _ in range(10):
+            world.ask()
+            world.after(POINT_EVERY_S)
+    assert [replace(each, id=UUID(int=0)) for each in told] == [
+        AlarmNotice(id=UUID(int=0), dataset="survey", sequence=8, share=1.0, rang_at=CLOCK + 8 * EVERY)
+    ]
+
+
+def test_one_absurd_query_does_not_ring_the_alarm(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither one that nobody could ever pay nor one that was paid and cannot be paid again by anybody."""
+    with opened() as world, caplog.at_level(logging.WARNING, logger="sparing.alarm"):
+        world.replica.overview.set_alarm("survey", 0.1)
+        world.ask(noise={"sigma": 0.5})
+        world.after(POINT_EVERY_S)
+        for sigma in (20.0, 1.1, 20.0):
+            world.ask(noise={"sigma": sigma})
+            world.after(POINT_EVERY_S)
+        assert caplog.messages == []
+        points = world.store.summaries.points(world.record.id)
+        assert [point.cannot_afford for point in points] == [None, 0, 0, 0]
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, 1.1, float("nan")])

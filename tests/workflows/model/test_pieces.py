@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.arrays import Touched, uniform
+from service.arrays import uniform
 from service.core.release import Participants
+from service.core.renyi_filter import Touched
 from service.workflows.model.pieces import (
     CONTENT_BYTES_MAX,
     STRETCH_SLOTS,
+    TWO_NORMS_BYTES_MAX,
     WHOLE,
     Measure,
     Piece,
@@ -42,15 +44,27 @@ PEOPLE = st.dictionaries(st.integers(0, SLOTS - 1), st.builds(Person, NORMS, st.
 
 
 def told(people: dict[int, Person], measure: Measure = Measure.NORMS) -> Quantities:
-    """The quantities of a release for these people; under ONE_NORM each has 7."""
+    """The quantities of a release for these people; under ONE_NORM each has 7.
+
+    Under TWO_NORMS every third of the active has half of its norm counted, and those left out nothing.
+    """
     slots = sorted(people)
     norms = np.array([people[slot].norm for slot in slots], dtype=np.int64)
+    active, asked = np.array([people[slot].is_active for slot in slots], dtype=np.bool_), None
+    if measure is Measure.TWO_NORMS:
+        asked, norms = norms, np.array([counted(slot, people[slot]) for slot in slots], dtype=np.int64)
     return Quantities(
         measure=measure,
         touched=np.array(slots, dtype=np.int64),
-        active=np.array([people[slot].is_active for slot in slots], dtype=np.bool_),
+        active=active,
         amounts=uniform(7, len(slots)) if measure is Measure.ONE_NORM else norms,
+        asked=asked,
     )
+
+
+def counted(slot: int, person: Person) -> int:
+    """The counted norm of a person under TWO_NORMS."""
+    return (person.norm // 2 if slot % 3 == 0 else person.norm) * person.is_active
 
 
 def dense(count: int, *, start: int = 0) -> dict[int, Person]:
@@ -76,6 +90,9 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
     assert found.touched.tolist() == quantities.touched.tolist()
     assert found.active.tolist() == quantities.active.tolist()
     assert found.amounts.tolist() == quantities.amounts.tolist()
+    assert [None if each.asked is None else each.asked.tolist() for each in (found, quantities)] == [
+        None if quantities.asked is None else quantities.asked.tolist()
+    ] * 2
     assert [piece.number for piece in pieces] == [WHOLE] or len({piece.number for piece in pieces}) == len(pieces)
 
 
@@ -85,20 +102,26 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
 def test_the_piece_of_a_slot_gives_its_state_and_charge(
     people: dict[int, Person], crowd: int, measure: Measure, slot: int
 ) -> None:
-    """The charge is that of the paper, in fractions; a left-out individual pays nothing."""
+    """The charge is that of the paper, in fractions; a left-out individual pays nothing, and sees what it would have.
+
+    A shortened one pays for what was counted.
+    """
     everybody = dense(crowd, start=17) | people
     pieces = {piece.number: piece for piece in pieces_for(everybody, measure)}
     piece = pieces.get(WHOLE, pieces.get(number_for(slot)))
-    found = ("untouched", 0) if piece is None else piece.quantities().own(slot, 1e6)
+    found = ("untouched", 0, 0) if piece is None else piece.quantities().own(slot, 1e6)
     person = everybody.get(slot)
     if person is None:
-        assert found == ("untouched", 0)
-    elif not person.is_active:
-        assert found == ("left_out", 0)
+        assert found == ("untouched", 0, 0)
+        return
+    whole = 7 if measure is Measure.ONE_NORM else person.norm
+    part = counted(slot, person) if measure is Measure.TWO_NORMS else whole
+    prices = [min(ceil(Fraction(norm) * 2**39 / Fraction(1e6) ** 2), 2**62) for norm in (part, whole)]
+    price, asked = [part, whole] if measure is Measure.UNITS else prices
+    if not person.is_active:
+        assert found == ("left_out", 0, asked)
     else:
-        norm = 7 if measure is Measure.ONE_NORM else person.norm
-        price = min(ceil(Fraction(norm) * 2**39 / Fraction(1e6) ** 2), 2**62)
-        assert found == ("charged", norm if measure is Measure.UNITS else price)
+        assert found == ("charged" if part == whole else "shortened", price, asked)
 
 
 def test_few_people_are_one_piece_and_many_are_pieces_by_stretch() -> None:
@@ -107,6 +130,8 @@ def test_few_people_are_one_piece_and_many_are_pieces_by_stretch() -> None:
     pieces = pieces_for(dense(SLOTS))
     assert [piece.number for piece in pieces] == [0, 1, 2]
     assert max(len(piece.content) for piece in pieces) == CONTENT_BYTES_MAX
+    longest = max(len(piece.content) for piece in pieces_for(dense(SLOTS), Measure.TWO_NORMS))
+    assert longest == TWO_NORMS_BYTES_MAX
 
 
 @pytest.mark.parametrize(("largest", "width"), [(1, 1), (255, 1), (256, 2), (2**16, 4), (2**32 - 1, 4), (2**62, 8)])
@@ -122,7 +147,7 @@ def test_an_amount_takes_the_bytes_that_the_largest_needs(largest: int, width: i
 @settings(max_examples=times(40, 100))
 @given(people=PEOPLE, crowd=st.sampled_from([0, 900, 5000, SLOTS - 17]), measure=st.sampled_from(Measure))
 def test_bytes_do_not_depend_on_the_form_of_blocks(people: dict[int, Person], crowd: int, measure: Measure) -> None:
-    """One list, lists cut anywhere, stretches of a piece and of a page."""
+    """One list, lists cut anywhere, stretches of a piece and of a page, a list with marks from end to end."""
     everybody = dense(crowd, start=17) | people
     (listed,) = told(everybody, measure).blocks()
     contents = [piece.content for piece in pieces_for(everybody, measure)]
@@ -131,6 +156,7 @@ def test_bytes_do_not_depend_on_the_form_of_blocks(people: dict[int, Person], cr
         cut(listed, STRETCH_SLOTS),
         stretches(listed, STRETCH_SLOTS),
         stretches(listed, PAGE),
+        [marked(listed)],
     ):
         found = pieces_of(blocks, measure, amount_max=2**62, slots=SLOTS, salt=SALT)
         assert [piece.content for piece in found] == contents
@@ -148,9 +174,28 @@ def cut(block: Participants, size: int) -> list[Participants]:
             active=block.active[start : start + size],
             norms_squared=block.norms_squared[start : start + size],
             count=slots[start : start + size].size,
+            asked=None if block.asked is None else block.asked[start : start + size],
         )
         for start in range(0, max(slots.size, 1), size)
     ]
+
+
+def marked(block: Participants) -> Participants:
+    """A list with the ends of every piece in it, some of them untouched, as an index gives it."""
+    slots, ends = block.touched.slots(), np.arange(0, SLOTS, STRETCH_SLOTS)
+    listed = np.unique(np.concatenate([slots, ends, ends[1:] - 1, [SLOTS - 1]]))
+    marks = np.isin(listed, slots)
+    active, norms = np.zeros(listed.size, dtype=np.bool_), np.full(listed.size, 99)
+    active[marks], norms[marks] = block.active, block.norms_squared
+    if block.norms_squared.strides == (0,) and slots.size > 0:
+        norms = uniform(int(block.norms_squared[0]), listed.size)
+    asked = None
+    if block.asked is not None:
+        asked = np.full(listed.size, 98)
+        asked[marks] = block.asked
+    return Participants(
+        touched=Touched(listed, marks), active=active, norms_squared=norms, count=slots.size, asked=asked
+    )
 
 
 def stretches(block: Participants, size: int) -> list[Participants]:
@@ -161,20 +206,23 @@ def stretches(block: Participants, size: int) -> list[Participants]:
         here = (slots >= start) & (slots < start + size)
         marks, active = np.zeros((2, size), dtype=np.bool_)
         marks[slots[here] - start], active[slots[here] - start] = True, block.active[here]
-        norms = np.full(size, 99)
+        norms, asked = np.full(size, 99), np.full(size, 98)
         norms[slots[here] - start] = block.norms_squared[here]
+        if block.asked is not None:
+            asked[slots[here] - start] = block.asked[here]
         found.append(
             Participants(
                 touched=Touched(slice(start, start + size), marks),
                 active=active,
                 norms_squared=uniform(int(block.norms_squared[0]), size) if is_one else norms,
                 count=int(here.sum()),
+                asked=None if block.asked is None else asked,
             )
         )
     return found
 
 
-@pytest.mark.parametrize("measure", [Measure.NORMS, Measure.ONE_NORM])
+@pytest.mark.parametrize("measure", [Measure.NORMS, Measure.ONE_NORM, Measure.TWO_NORMS])
 @pytest.mark.parametrize("count", [1, 7, 100, 5000, SLOTS - 1])
 def test_one_more_or_less_changes_no_size(count: int, measure: Measure) -> None:
     """Leaving one individual out changes no size either; the sizes between these grow in steps."""

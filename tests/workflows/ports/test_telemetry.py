@@ -90,6 +90,7 @@ def test_the_default_telemetry_accepts_every_call() -> None:
     """The default telemetry accepts every call of the port and does nothing."""
     NULL_TELEMETRY.request_began()
     NULL_TELEMETRY.request_ended("GET /livez", 200)
+    NULL_TELEMETRY.connection_closed("slow")
     NULL_TELEMETRY.slot_overrun()
     NULL_TELEMETRY.batched(1)
     NULL_TELEMETRY.committed("questions")

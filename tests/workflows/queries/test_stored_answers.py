@@ -153,7 +153,7 @@ def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryS
     with replica_on(store) as replica:
         who = analyst(replica)
         with pytest.MonkeyPatch.context() as earlier:
-            earlier.setattr(plan, "_items", lambda query, _: [(plan.Count(), None) for _ in query.select])
+            earlier.setattr(plan, "_items", lambda *_: [(0, plan.Count(), None), (1, plan.Count(), None)])
             first = ask(replica, who, "a", **twice)
         assert (first.body, orjson.loads(first.body)["dimension"]) == (ask(replica, who, "a", **twice).body, 2)
         with pytest.raises(InvalidRequest, match=r"select\[1\]: repeats select\[0\]"):

@@ -1,6 +1,7 @@
 """The summary of all budgets, for curators."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model.errors import Unavailable
-from service.workflows.reads.budget_summary import AllAccounts, LedgerFacts, all_accounts, summary
+from service.workflows.model.views import TypicalQuery
+from service.workflows.reads.budget_summary import RECENT, AllAccounts, LedgerFacts, all_accounts, summary
 from service.workflows.replica import Replica
 from service.workflows.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
 
-NO_FACTS = LedgerFacts(last=None, worst_case_ended_after=None)
+NO_FACTS = LedgerFacts(recent=(), erasures_asked=0, worst_case_ended_after=None)
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
 
 
@@ -32,6 +34,7 @@ def test_a_summary_counts_every_individual_once(accounts: list[tuple[bool, int, 
         limit=np.array(limit, dtype=np.int64),
         spent=np.array(spent, dtype=np.int64),
         paused=np.array(paused, dtype=np.bool_),
+        dropped=np.array(limit, dtype=np.int64) > 50,
     )
     told = summary(there, NO_FACTS)
 
@@ -39,6 +42,7 @@ def test_a_summary_counts_every_individual_once(accounts: list[tuple[bool, int, 
     assert (told.sequence, told.individuals) == (7, len(shares))
     assert told.exhausted == sum(spent >= limit for here, limit, spent, _ in accounts if here)
     assert told.paused == sum(paused for here, _, _, paused in accounts if here)
+    assert told.left_out_for_good == sum(limit > 50 for here, limit, _, _ in accounts if here)
     assert sum(each.individuals for each in told.remaining_share_histogram) == len(shares)
     for place, each in enumerate(told.remaining_share_histogram):
         last = place == len(told.remaining_share_histogram) - 1
@@ -55,6 +59,24 @@ def test_a_summary_counts_every_individual_once(accounts: list[tuple[bool, int, 
 def rows() -> list[tuple[Any, ...]]:
     """Rows of two individuals."""
     return TWO_PEOPLE
+
+
+@pytest.mark.parametrize(("rule", "gone"), [("skip", 0), ("drop", 1)])
+def test_those_left_out_for_good_can_afford_no_typical_query(rule: str, gone: int) -> None:
+    """An individual with most of its budget left, which one dear query has left out."""
+    with open_replica() as replica:
+        register(replica, rule=rule)
+        upload(replica, "people", TWO_PEOPLE)
+        own, who = individual_named(replica, "ann"), analyst(replica)
+        replica.individuals.lower_limit(own, "survey", limit_rho=Decimal("0.25"))
+        ask(replica, who, "a", noise={"sigma": 1.2})
+        ask(replica, who, "b", noise={"sigma": 9.0})
+        ask(replica, who, "c", noise={"sigma": 8.0})
+        told, mine = replica.overview.summary("survey"), replica.individuals.budgets(own)[0]
+    assert (told.left_out_for_good, told.exhausted) == (gone, 0)
+    assert (mine.left_out_for_good, mine.queries_left_out) == (bool(gone), 1 + 2 * gone)
+    assert told.typical_query is not None
+    assert told.typical_query.cannot_afford == gone
 
 
 def test_copied_accounts_do_not_change(replica: Replica) -> None:
@@ -146,3 +168,46 @@ def test_a_summary_of_this_position_is_taken_from_the_cache_and_of_no_other(monk
             assert ours.overview.summary("survey") == made
             assert len(copied) == number + 1
         assert (made.paused, made.individuals) == (1, 2)
+
+
+def typical(replica: Replica) -> TypicalQuery | None:
+    """The typical query of the summary."""
+    return replica.overview.summary("survey").typical_query
+
+
+def test_a_query_that_nobody_could_ever_pay_speaks_for_nothing(replica: Replica) -> None:
+    """Its worst case is above every limit, and all are left out whatever they have left."""
+    who = analyst(replica)
+    absurd: dict[str, Any] = {"noise": {"sigma": 0.5}, "reuse": False}  # two rho, of limits of half a rho
+    ask(replica, who, "absurd", **absurd)
+    assert typical(replica) is None
+    ask(replica, who, "first", reuse=False)
+    ask(replica, who, "absurd again", **absurd)
+    told = typical(replica)
+    assert told is not None
+    assert (told.of, told.sequence, told.cannot_afford, told.words) == (1, 2, 0, "count of people, σ 3")
+
+
+def test_the_typical_query_has_the_middle_worst_case_of_the_last_hundred(replica: Replica) -> None:
+    """Neither a dear query nor a cheap one alone moves it; of an even number it is the lower of the middle ones."""
+    who = analyst(replica)
+    for number, sigma in enumerate([1.1, 40.0, 30.0, 20.0]):
+        ask(replica, who, f"k{number}", noise={"sigma": sigma}, reuse=False)
+    told = typical(replica)
+    assert told is not None
+    assert (told.of, told.sequence, told.cannot_afford) == (4, 3, 0)
+    for number in range(RECENT - 1):
+        ask(replica, who, f"later {number}", noise={"sigma": 200.0}, reuse=False)
+    told = typical(replica)
+    assert told is not None
+    assert (told.of, told.words) == (RECENT, "count of people, σ 200")
+
+
+def test_it_is_counted_who_cannot_afford_a_typical_query(replica: Replica) -> None:
+    """All who have less left than its worst case, also where every newest query left them out."""
+    who = analyst(replica)
+    for number in range(11):
+        ask(replica, who, f"k{number}", reuse=False)
+    told = typical(replica)
+    assert told is not None
+    assert (told.of, told.cannot_afford) == (11, 2)

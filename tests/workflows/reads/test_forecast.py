@@ -25,12 +25,15 @@ def _left(replica: Replica, share_at: int) -> tuple[int, int]:
     return row.charged, row.left_out
 
 
-@settings(max_examples=25, deadline=None)
-@given(PEOPLE, st.integers(0, 3), st.integers(0, 5))
-def test_the_curve_is_what_happens(spends: list[int], asked_before: int, paused: int) -> None:
-    """After k more such queries the share that takes part in the next is the forecast's; nothing is charged for it."""
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["skip", "drop"]), PEOPLE, st.integers(0, 3), st.integers(0, 5))
+def test_the_curve_is_what_happens(rule: str, spends: list[int], asked_before: int, paused: int) -> None:
+    """After k more such queries the share that takes part in the next is the forecast's; nothing is charged for it.
+
+    Under the drop rule those that earlier queries have left out take part in none, and no query touches the paused.
+    """
     with open_replica() as replica:
-        register(replica)
+        register(replica, rule=rule)
         upload(replica, "people", [(f"p{n}", "NO", 40, spend) for n, spend in enumerate(spends)])
         who = analyst(replica)
         for number in range(asked_before):
@@ -40,7 +43,8 @@ def test_the_curve_is_what_happens(spends: list[int], asked_before: int, paused:
             replica.individuals.lower_limit(own, "survey", pause=True)
         told = replica.overview.forecast("survey", parse_query(body(QUERY)))
         assert replica.overview.sequence("survey") == asked_before
-        touched = sum(spend > 0 for spend in spends)
+        is_skipped = rule == "skip"
+        touched = sum(spend > 0 and (is_skipped or place != paused) for place, spend in enumerate(spends))
         assert told.touched == touched
         for number in range(12):
             ask(replica, who, f"k {number}", **QUERY | {"reuse": False})

@@ -174,8 +174,9 @@ def account(replica: Replica, bob: Principal) -> MyBudget:
 
 
 def lower(replica: Replica, bob: Principal, rho: str) -> None:
-    """Lower Bob's limit to `rho`; a raise is refused and changes nothing."""
-    if units_down(Fraction(rho)) > units_down(Fraction(account(replica, bob).budget_rho)):
+    """Lower Bob's limit to `rho`; one above it, or below what is spent, is refused and changes nothing."""
+    own = account(replica, bob)
+    if not Fraction(own.spent_rho) <= Fraction(units_down(Fraction(rho)), 2**40) <= Fraction(own.budget_rho):
         with pytest.raises(InvalidRequest):
             replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal(rho))
     else:

@@ -140,10 +140,10 @@ def test_an_answer_that_cannot_be_witnessed_is_withheld_on_every_path(
 
 
 def test_readiness_tries_the_witness_again(
-    store: FaultyStore, witness: WatchedWitness, monkeypatch: pytest.MonkeyPatch
+    store: FaultyStore, witness: WatchedWitness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A replica that is not ready gets no queries, so readiness itself has to try again."""
-    monkeypatch.setattr("service.workflows.replica.READY_FOR", timedelta(0))
+    monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
     with open_replica(store, witness=witness) as replica:
         register(replica)
         upload(replica, "people", THREE_PEOPLE[:1])
@@ -154,6 +154,7 @@ def test_readiness_tries_the_witness_again(
         witness.is_away = False
         assert replica.readiness.problems() == []
         assert spent(replica).keys() == {"ann", "bob", "eve"}
+    assert [each for each in caplog.messages if "witness" in each] == ["dataset survey: its witness cannot be written"]
 
 
 def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
@@ -267,8 +268,10 @@ def test_a_replica_without_queries_needs_no_witness(store: FaultyStore) -> None:
 # A database that is behind
 
 
-def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """Queries, acts, readings and previews, for analysts, curators and individuals; readiness says so."""
+def test_everything_is_closed_behind_the_witness(
+    replica: Replica, who: Principal, store: FaultyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Queries, acts, readings and previews, for analysts, curators and individuals; readiness and one line say so."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     query_id = ask(replica, who, "b", reuse=False).query_id
@@ -300,6 +303,12 @@ def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principa
     assert replica.readiness.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
+    told = [each for each in caplog.records if each.name == "sparing.witness"]
+    assert [each.getMessage() for each in told] == [
+        "dataset survey: closed as ledger-rollback",
+        "dataset survey: open again",
+    ]
+    assert {getattr(each, "dataset", None) for each in told} == {"survey"}
 
 
 def _count() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.core.arrays import Codes
+from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.query.columns import Coding
 from service.workflows.maintenance.verify.report import verify_all

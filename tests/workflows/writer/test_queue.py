@@ -210,10 +210,10 @@ def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
     who = analyst(replica)
     real = __import__("service.workflows.writer.state", fromlist=["contributions"]).contributions
 
-    def fragile(plan: Any, memory: Any) -> Any:
+    def fragile(plan: Any, memory: Any, **rule: Any) -> Any:
         if plan.sigma == 13.0:
             raise RuntimeError("ann is 44")
-        return real(plan, memory)
+        return real(plan, memory, **rule)
 
     monkeypatch.setattr("service.workflows.writer.state.contributions", fragile)
     bodies = [

@@ -5,7 +5,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from service.core.arrays import Codes
+from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding

@@ -178,7 +178,7 @@ def area_results(
             area=area,
             topic=topic_of(area),
             answer=answer.value,
-            half_width_95=answer.half_width_95,
+            half_width_95=answer.half_widths[0],
             truth=truth.get(area.id, 0),
             charged=rows[answer.sequence].charged or 0,
             left_out=rows[answer.sequence].left_out or 0,

@@ -7,7 +7,7 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
     print(f"{answer.value:.0f} ± {answer.half_width_95:.0f}")
 """
 
-from sparing._answers import Answer, Interval, Ranked
+from sparing._answers import Answer, Average, Interval, Ranked
 from sparing._async_client import AsyncClient
 from sparing._bins import bin_levels
 from sparing._builder import AsyncDatasetQueries, AsyncQueryBuilder, DatasetQueries, QueryBuilder
@@ -16,6 +16,7 @@ from sparing._client import Client
 from sparing._columns import ColumnsError
 from sparing._combine import Combined, combine, missing_sigma
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._documents import WrittenQuery
 from sparing._dummy import dummy_data
 from sparing._errors import (
     APIConnectionError,
@@ -39,6 +40,7 @@ from sparing._expressions import (
     Group,
     Item,
     Value,
+    active,
     col,
     count,
     count_individuals,
@@ -48,18 +50,23 @@ from sparing._expressions import (
 )
 from sparing._histograms import ConsistentHistogram, Quantile, consistent_histogram
 from sparing._infer import infer_schema
+from sparing._learning_items import Feature, feature, fold, gradient, moments, one_hot, own, predict, vector
 from sparing._margins import ConsistentTables, consistent_tables
 from sparing._models import (
+    ActiveShare,
     ActRow,
+    Alarm,
     Allowance,
+    AnalystRow,
     Asker,
     BudgetRow,
     BudgetSummary,
     Dataset,
+    DroppedAfter,
+    Forecast,
     Guarantee,
     IndividualBudget,
     IndividualKey,
-    LastQuery,
     LedgerRow,
     Preview,
     PrincipalKey,
@@ -68,13 +75,18 @@ from sparing._models import (
     Receipt,
     ReleaseRow,
     ShareBin,
+    SummaryHistory,
+    SummaryPoint,
+    TypicalQuery,
     UploadReport,
+    Verification,
 )
 from sparing._nonnegative import nonnegative
 from sparing._normal import half_width
 from sparing._query import QueryRequest
 from sparing._sql import SQLError
 from sparing._version import __version__
+from sparing.dbapi import connect
 
 __all__ = [
     "MAX_RETRIES",
@@ -84,13 +96,17 @@ __all__ = [
     "APIStatusError",
     "APITimeoutError",
     "ActRow",
+    "ActiveShare",
+    "Alarm",
     "Allowance",
+    "AnalystRow",
     "Answer",
     "Asker",
     "AsyncClient",
     "AsyncDatasetQueries",
     "AsyncQueryBuilder",
     "AuthenticationError",
+    "Average",
     "BudgetRow",
     "BudgetSummary",
     "Chain",
@@ -104,7 +120,10 @@ __all__ = [
     "ConsistentTables",
     "Dataset",
     "DatasetQueries",
+    "DroppedAfter",
     "Estimate",
+    "Feature",
+    "Forecast",
     "Group",
     "Guarantee",
     "IndividualBudget",
@@ -112,7 +131,6 @@ __all__ = [
     "Interval",
     "InvalidRequestError",
     "Item",
-    "LastQuery",
     "LedgerRow",
     "NotFoundError",
     "PermissionDeniedError",
@@ -131,28 +149,43 @@ __all__ = [
     "SQLError",
     "ShareBin",
     "SparingError",
+    "SummaryHistory",
+    "SummaryPoint",
+    "TypicalQuery",
     "UnavailableError",
     "UploadReport",
     "Value",
+    "Verification",
+    "WrittenQuery",
     "Wrong",
     "__version__",
+    "active",
     "bin_levels",
     "col",
     "combine",
+    "connect",
     "consistent_histogram",
     "consistent_tables",
     "count",
     "count_individuals",
     "dummy_data",
+    "feature",
+    "fold",
+    "gradient",
     "half_width",
     "histogram",
     "infer_schema",
     "linear",
     "missing_sigma",
+    "moments",
     "nonnegative",
+    "one_hot",
+    "own",
+    "predict",
     "ratios",
     "sum_",
     "variances",
+    "vector",
 ]
 
 # Tracebacks and `repr` name the module an object is imported from, not the one that defines it.

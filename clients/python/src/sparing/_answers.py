@@ -3,13 +3,18 @@
 import html
 import importlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from sparing._coordinates import PerItem, by_coordinate, by_item, common
+from sparing._labels import Labels, named_axes
+from sparing._matrices import matrix_of
+from sparing._models import Dataset
 from sparing._normal import half_width
+from sparing._rounding import rounded, with_half_widths
 
 SHOWN_MAX: Final = 20
 """Numbers that a notebook shows of an answer."""
@@ -38,33 +43,68 @@ class Ranked:
     is_certain: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average:
+    """A number worked out from an answer, such as a mean, with its label and the intervals around it."""
+
+    label: Mapping[str, object]
+    value: float  # nan where a count of 0 was divided by
+    interval_at: Callable[[float], Interval] = field(repr=False, compare=False)  # by confidence
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Holds what was counted with at least this confidence; ValueError for one not above 0 and below 1."""
+        return self.interval_at(confidence)
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """The distance to the further end of its interval."""
+        around = self.interval(confidence)
+        return max(around.high - self.value, self.value - around.low)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Answer:
     """A released answer: the exact clipped sum over all individuals that could afford the query, plus noise.
 
     That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
     further off than `half_width_95`; while `coverage_certified`, no individual with the dataset's limit was left out.
-    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`.
+    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`. Where items have
+    precisions of their own, `sigma`, `grid` and `half_width_95` have a number for each item.
     """
 
     id: str
     sequence: int  # its place in the dataset's ledger
     values: tuple[float, ...]
-    labels: tuple[Mapping[str, object], ...]  # {"country": "NO", "select": "count"}; empty above 10,000 coordinates
+    labels: Sequence[Mapping[str, object]]  # {"country": "NO", "select": "count"}; above 10,000 made when they are read
     axes: tuple[Mapping[str, object], ...]  # the same in a few lines: the groups from the outermost in, then the items
-    sigma: float  # standard deviation of the noise in each coordinate, in the query's units
-    grid: float
+    sigma: PerItem  # standard deviation of the noise in each coordinate, in the query's units
+    grid: PerItem
     dimension: int
-    half_width_95: float  # value ± this covers what was counted with probability 0.95 or more; not always the truth
+    half_width_95: PerItem  # value ± this covers what was counted with probability 0.95 or more; not always the truth
     worst_case_rho: Decimal
     coverage_certified: bool  # public arithmetic alone proves that no one was left out
     reused: bool  # released before; nothing was charged again
     epoch: int
     released_at: datetime
     worst_case_share: float | None = None  # of the dataset's budget
-    largest_countable_norm: float | None = None  # a longer vector is beyond the smallest limit
+    largest_countable_norm: PerItem | None = None  # a longer vector is beyond the smallest limit
     warnings: tuple[str, ...] = ()  # likely mistakes, in words
     idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
+    averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
+
+    def __post_init__(self) -> None:
+        """Above 10,000 coordinates the service sends no labels."""
+        if not self.labels and self.axes:
+            object.__setattr__(self, "labels", Labels(self.axes))
+
+    def named(self, dataset: Dataset) -> "Answer":
+        """The answer with labels from the public schema, where above 10,000 coordinates its axes do not have them.
+
+        Categories of which more than 1,000 are listed, bins of a width and parts of the calendar are numbered from 0
+        otherwise, in their order.
+        """
+        if not isinstance(self.labels, Labels):
+            return self
+        return replace(self, axes=tuple(named_axes(self.axes, dataset.tables)), labels=())
 
     @property
     def value(self) -> float:
@@ -73,43 +113,69 @@ class Answer:
             raise ValueError(f"this answer has {len(self.values)} values; use .values")
         return self.values[0]
 
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """The standard deviation of the noise in each coordinate, that of its item."""
+        return by_coordinate(self.sigma, self.axes, self.dimension)
+
+    @property
+    def grids(self) -> tuple[float, ...]:
+        """`grid` of each coordinate, that of its item."""
+        return by_coordinate(self.grid, self.axes, self.dimension)
+
+    @property
+    def half_widths(self) -> tuple[float, ...]:
+        """`half_width_95` of each coordinate, that of its item."""
+        return by_coordinate(self.half_width_95, self.axes, self.dimension)
+
     def half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> float:
         """The distance within which each number is of what was counted, with at least this confidence.
 
         With `simultaneous`, all numbers are, at once: the noise of the d coordinates is independent, so that each
-        needs confidence^(1/d). Raises ValueError for a confidence not above 0 and below 1.
+        needs confidence^(1/d). Raises ValueError for a confidence not above 0 and below 1, and where items have
+        precisions of their own: `intervals` has those of each number.
         """
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-        each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
-        return half_width(sigma=self.sigma, grid=self.grid, confidence=each)
+        return common(self._half_width(confidence, simultaneous=simultaneous))
 
     def intervals(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Interval, ...]:
         """An interval around each number, as `half_width` says."""
-        width = self.half_width(confidence, simultaneous=simultaneous)
-        return tuple(Interval(low=value - width, high=value + width) for value in self.values)
+        widths = self._half_widths(confidence, simultaneous=simultaneous)
+        return tuple(
+            Interval(low=value - width, high=value + width) for value, width in zip(self.values, widths, strict=True)
+        )
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The interval around the number of an answer with one coordinate; ValueError otherwise."""
         width = self.half_width(confidence)
         return Interval(low=self.value - width, high=self.value + width)
 
+    def _half_widths(self, confidence: float, *, simultaneous: bool = False) -> tuple[float, ...]:
+        return by_coordinate(self._half_width(confidence, simultaneous=simultaneous), self.axes, self.dimension)
+
+    def _half_width(self, confidence: float, *, simultaneous: bool) -> PerItem:
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+        each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
+        widths = tuple(
+            half_width(sigma=sigma, grid=grid, confidence=each)
+            for sigma, grid in zip(by_item(self.sigma), by_item(self.grid), strict=True)
+        )
+        return widths if isinstance(self.sigma, tuple) else widths[0]
+
     def top(self, k: int, *, confidence: float = 0.95) -> tuple[Ranked, ...]:
         """The k largest numbers, and which of them are certainly among the k largest of what was counted.
 
         All statements hold at once with at least this confidence: a number is certain if its simultaneous interval
-        lies above those of all numbers but k - 1. Raises ValueError for k below 1, and above 10,000 coordinates, where
-        there are no labels.
+        lies above those of all numbers but k - 1. Raises ValueError for k below 1.
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        labels = self._named()
         order = sorted(range(self.dimension), key=lambda place: -self.values[place])
         around = self.intervals(confidence, simultaneous=True)
         rival = max((around[place].high for place in order[k:]), default=-math.inf)
         return tuple(
             Ranked(
-                label=labels[place],
+                label=self.labels[place],
                 value=self.values[place],
                 interval=around[place],
                 is_certain=around[place].low > rival,
@@ -121,8 +187,19 @@ class Answer:
         """The numbers as an array of doubles, (dimension,). Raises ImportError without numpy."""
         return _library("numpy").array(self.values, dtype="float64")
 
+    @property
+    def matrix(self) -> Any:  # noqa: ANN401 - as above
+        """Of `moments`, the symmetric matrix with a row for each feature; of a gradient, a number for each feature.
+
+        A gradient of several classes has a row for each. Raises ValueError for other items, ImportError without numpy.
+        """
+        return matrix_of(self.values, self.axes, _library("numpy"))
+
     def to_pandas(self) -> Any:  # noqa: ANN401 - as above
-        """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError."""
+        """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError.
+
+        Of a query with averages, a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
+        """
         return _library("pandas").DataFrame(self._columns())
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
@@ -133,61 +210,103 @@ class Answer:
         """The same as a pyarrow table."""
         return _library("pyarrow").table(self._columns())
 
-    def plot(self, ax: Any = None, *, confidence: float = 0.95) -> Any:  # noqa: ANN401 - as above
-        """Points with error bars on matplotlib axes, by default new ones, which are returned. Raises ImportError."""
+    def plot(self, ax: Any = None, *, item: str | None = None, confidence: float = 0.95) -> Any:  # noqa: ANN401 - as above
+        """Points with error bars on matplotlib axes, by default new ones, which are returned.
+
+        With `item`, as labels have it, of this item alone: a count and a sum have scales of their own. Raises
+        ValueError where there is no such item, and ImportError without matplotlib.
+        """
+        measured = zip(*self.measured(confidence), strict=True)
+        chosen = [each for each in measured if item is None or each[0]["select"] == item]
+        if not chosen:
+            raise ValueError(f"this answer has no item {item}")
+        labels, values, widths = zip(*chosen, strict=True)
         if ax is None:
             ax = _library("matplotlib.pyplot").subplots()[1]
-        names = [_text(label) for label in self.labels] or [str(place) for place in range(self.dimension)]
-        ax.errorbar(names, self.values, yerr=self.half_width(confidence), fmt="o", capsize=3)
+        names = [_plain(name) for name in _texts(labels)]
+        ax.errorbar(names, values, yerr=widths, fmt="o", capsize=3)
+        if self.warnings:
+            ax.set_title(_plain("\n".join(self.warnings)), fontsize="small", wrap=True)
         ax.set_ylabel(f"value ± {confidence:.12g} interval")
         ax.tick_params(axis="x", rotation=90 if len(names) > SHOWN_MAX // 2 else 0)
         return ax
 
     def __repr__(self) -> str:
         """One line, whatever the dimension."""
-        shown = ", ".join(f"{value:.10g}" for value in self.values[:3]) + (", ..." if self.dimension > 3 else "")
-        return f"Answer({shown} ± {self.half_width_95:.10g}, dimension={self.dimension}, id={self.id!r})"
+        _, values, widths = self.measured()
+        shown = with_half_widths(values[:3], widths[:3], rest=", ..." if len(values) > 3 else "")
+        more = f", warnings={list(self.warnings)}" if self.warnings else ""
+        more += f", averages={len(self.averages)}" if self.averages else ""
+        return f"Answer({shown}{more}, dimension={self.dimension}, id={self.id!r})"
 
     def _repr_html_(self) -> str:
         """A table with error bars, of the first numbers, for notebooks."""
-        values = self.values[:SHOWN_MAX]
-        largest = max((abs(value) + self.half_width_95 for value in values), default=1.0) or 1.0
-        names = self.labels[:SHOWN_MAX] or [{"coordinate": place} for place in range(len(values))]
-        rows = "".join(
-            _row(label, value, self.half_width_95, largest) for label, value in zip(names, values, strict=False)
-        )
-        rest = "" if self.dimension <= SHOWN_MAX else f"<caption>{SHOWN_MAX} of {self.dimension:,} numbers</caption>"
-        notes = "".join(f"<p>{html.escape(warning)}</p>" for warning in self.warnings)
-        return f"<table>{rest}<tr><th>group</th><th>value</th><th>± 95 %</th><th></th></tr>{rows}</table>{notes}"
+        labels, values, widths = self.measured()
+        labels, values, widths = labels[:SHOWN_MAX], values[:SHOWN_MAX], widths[:SHOWN_MAX]
+        ends = [abs(value) + width for value, width in zip(values, widths, strict=True)]
+        items, largest = [str(label.get("select")) for label in labels], dict[str, float]()  # items differ in scale
+        for item, end in zip(items, ends, strict=True):
+            largest[item] = max(largest.get(item, 0.0), end if math.isfinite(end) else 0.0)
+        named = zip(_texts(labels), values, widths, items, strict=True)
+        rows = "".join(_row(name, value, width, largest[item] or 1.0) for name, value, width, item in named)
+        count = len(self.averages) or self.dimension
+        rest = "" if count <= SHOWN_MAX else f"<caption>{SHOWN_MAX} of {count:,} numbers</caption>"
+        notes = "".join(f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings)
+        return f"{notes}<table>{rest}<tr><th>group</th><th>value</th><th>± 95 %</th><th></th></tr>{rows}</table>"
 
-    def _named(self) -> Sequence[Mapping[str, object]]:
-        if not self.labels:
-            raise ValueError(f"an answer with {self.dimension} numbers has no labels; use .axes and .to_numpy()")
-        return self.labels
+    def measured(
+        self, confidence: float | None = None
+    ) -> tuple[Sequence[Mapping[str, object]], Sequence[float], Sequence[float]]:
+        """The labels, numbers and half widths of what was asked for: of the averages, where there are any.
+
+        Without a confidence, half widths are at 95 %, as the service states them.
+        """
+        if not self.averages:
+            return self.labels, self.values, self.half_widths if confidence is None else self._half_widths(confidence)
+        widths = [each.half_width(confidence or 0.95) for each in self.averages]
+        return [each.label for each in self.averages], [each.value for each in self.averages], widths
 
     def _columns(self) -> dict[str, list[object]]:
-        names = dict.fromkeys(name for label in self.labels for name in label)
-        columns: dict[str, list[object]] = {name: [label.get(name) for label in self.labels] for name in names}
-        if not self.labels:
-            columns["coordinate"] = list(range(self.dimension))
-        return columns | {"value": list(self.values), "half_width_95": [self.half_width_95] * self.dimension}
+        labels, values, widths = self.measured()
+        if isinstance(labels, Labels):
+            columns = labels.columns()
+        else:
+            names = dict.fromkeys(name for label in labels for name in label)
+            columns = {name: [label.get(name) for label in labels] for name in names}
+        columns |= {"value": list(values), "half_width_95": list(widths)}
+        if self.averages:
+            around = [each.interval() for each in self.averages]
+            columns |= {"low_95": [each.low for each in around], "high_95": [each.high for each in around]}
+        return columns
 
 
-def _row(label: Mapping[str, object], value: float, width: float, largest: float) -> str:
+def _row(name: str, value: float, width: float, largest: float) -> str:
     """The bar is the value, and the lighter part behind it the interval."""
-    scale = _BAR_PX / largest
+    scale, (shown, around) = _BAR_PX / largest, (min(abs(each), largest) for each in (value, width))
     bar = (
         f'<div style="width:{_BAR_PX}px;background:#8882;position:relative;height:1em">'
-        f'<div style="position:absolute;left:{max(abs(value) - width, 0) * scale:.1f}px;'
-        f'width:{2 * width * scale:.1f}px;height:1em;background:#4a7ebb66"></div>'
-        f'<div style="width:{abs(value) * scale:.1f}px;height:1em;background:#4a7ebb"></div></div>'
+        f'<div style="position:absolute;left:{max(shown - around, 0) * scale:.1f}px;'
+        f'width:{2 * around * scale:.1f}px;height:1em;background:#4a7ebb66"></div>'
+        f'<div style="width:{shown * scale:.1f}px;height:1em;background:#4a7ebb"></div></div>'
     )
-    return f"<tr><td>{html.escape(_text(label))}</td><td>{value:,.6g}</td><td>{width:,.4g}</td><td>{bar}</td></tr>"
+    number, error = (rounded(each, width, mark=",") for each in (value, width))
+    return f"<tr><td>{html.escape(name)}</td><td>{number}</td><td>{error}</td><td>{bar}</td></tr>"
 
 
-def _text(label: Mapping[str, object]) -> str:
-    groups = [str(value) for name, value in label.items() if name != "select"]
-    return ", ".join([*groups, str(label["select"])] if "select" in label and not groups else groups)
+def _texts(labels: Sequence[Mapping[str, object]]) -> list[str]:
+    """The groups of each label, and its item where there are no groups or several items."""
+    has_items = len({label.get("select") for label in labels}) > 1
+    found = []
+    for label in labels:
+        groups = [str(value) for name, value in label.items() if name != "select"]
+        item = [str(label["select"])] if "select" in label and (has_items or not groups) else []
+        found.append(", ".join([*groups, *item]))
+    return found
+
+
+def _plain(text: str) -> str:
+    """The text as matplotlib draws it letter by letter: between two dollars it would read a formula."""
+    return text.replace("$", r"\$")
 
 
 def _library(name: str) -> Any:  # noqa: ANN401 - a module

@@ -20,7 +20,7 @@ from sparing._builder import AsyncDatasetQueries, bounded
 from sparing._connection import Connection
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
 from sparing._options import timeout_of
-from sparing._query import NoiseRequest
+from sparing._query import ByItem, NoiseRequest
 from sparing._retry import RetryPolicy
 
 
@@ -96,14 +96,14 @@ class AsyncClient:
 
     def dataset(self, name: str) -> AsyncDatasetQueries:
         """One dataset, for queries written step by step; nothing is sent yet."""
-        return AsyncDatasetQueries(name, self.queries, self.datasets)
+        return AsyncDatasetQueries(name, self._sender)
 
     async def sql(
         self,
         text: str,
         *,
         dataset: str,
-        l2_clip: float | None = None,
+        l2_clip: ByItem | None = None,
         rows: int | None = None,
         reuse: bool = True,
         idempotency_key: str | None = None,

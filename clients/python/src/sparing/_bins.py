@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 from sparing._combine import Released
@@ -71,14 +72,15 @@ def _edges(axis: Mapping[str, object], released: Released, name: str) -> tuple[f
         case {"edges": [*edges]}:
             return tuple(float(edge) for edge in _increasing(edges, name))
         case {"column": str(column), "width": int() | float() as width, "size": int(size)} if released.labels:
-            # The edges are multiples of the width, and the first label has the first twelve digits of the first edge.
+            # Edges are decimal multiples of the width; the first label has the first twelve digits of the first one.
             first = re.match(r"\[([^,]+), ", str(released.labels[0][column]))
             if first is not None:
                 number = round(float(first[1]) / width)
-                return tuple(float((number + place) * width) for place in range(size + 1))
+                return tuple(float((number + place) * Fraction(str(width))) for place in range(size + 1))
         case {"lower": int(lower), "upper": int(upper)}:
             return tuple(float(edge) for edge in range(lower, upper + 2))
-    raise ValueError(f"{name} must have bins or integers, not {dict(axis)}; bins of a width, up to 10,000")
+    hint = "bins of a width above 10,000 numbers need answer.named(dataset)"
+    raise ValueError(f"{name} must have bins or integers, not {dict(axis)}; {hint}")
 
 
 def _increasing(edges: Sequence[object], name: str) -> list[Number]:

@@ -2,28 +2,35 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from sparing._answers import Answer
-from sparing._async_resources.datasets import AsyncDatasets
-from sparing._async_resources.queries import AsyncQueries
+from sparing._async_sender import AsyncSender
+from sparing._averages import AverageItem, LinearQuery, linear_query, mean, quantile, stddev, variance
 from sparing._expressions import (
+    Column,
     Condition,
+    Exact,
+    Group,
     Item,
     Literal,
+    Number,
     Value,
     Weights,
+    active,
     count,
     count_individuals,
     histogram,
     linear,
     sum_,
 )
+from sparing._learning_items import AnyFeature, Loss, gradient, moments
 from sparing._models import Dataset, Preview
-from sparing._query import GroupKey, NoiseRequest, QueryRequest, question_json
-from sparing._resources.datasets import Datasets
-from sparing._resources.queries import Queries
+from sparing._precisions import ItemNoise, noise_of
+from sparing._query import ByItem, GroupKey, NoiseRequest, QueryRequest, question_json
+from sparing._sender import Sender
 from sparing._sql import question_of
+from sparing._verbs import datasets, queries
 
 Steps = TypeVar("Steps", bound="QuerySteps")
 
@@ -33,7 +40,7 @@ class QuerySteps:
     """The steps of a query so far. Each gives a new one, so that a part may be used again; nothing is sent."""
 
     _asked: QueryRequest
-    _items: tuple[Item, ...]
+    _items: tuple[tuple[Item | AverageItem, ItemNoise], ...]
 
     def where(self, condition: Condition) -> Self:
         """Count rows of which this holds too."""
@@ -47,28 +54,86 @@ class QuerySteps:
         before = self._asked.get("group_by", ())
         return self._with({"group_by": [*(before if isinstance(before, list) else []), *keys]})
 
-    def count(self) -> Self:
-        """Select the number of rows."""
-        return self._selecting(count())
+    def count(self, **noise: Unpack[ItemNoise]) -> Self:
+        """Select the number of rows. Every item may have a precision of its own, as `.count(sigma=5)`."""
+        return self._selecting(count(), noise)
 
-    def count_individuals(self) -> Self:
+    def count_individuals(self, **noise: Unpack[ItemNoise]) -> Self:
         """Select the number of individuals with at least one such row."""
-        return self._selecting(count_individuals())
+        return self._selecting(count_individuals(), noise)
 
-    def sum(self, value: str | Value) -> Self:
+    def active(self, share: Exact, **noise: Unpack[ItemNoise]) -> Self:
+        """Select the number of individuals that have at least this share of the dataset's budget left; it stands alone.
+
+        Each of them pays for the query: the share is no smaller than that of its worst case.
+        """
+        return self._selecting(active(share), noise)
+
+    def moments(self, features: Sequence[AnyFeature], *, intercept: bool = False, **noise: Unpack[ItemNoise]) -> Self:
+        """Select the products of each pair of features, summed; it stands alone, and `answer.matrix` has the square."""
+        return self._selecting(moments(features, intercept=intercept), noise)
+
+    def gradient(
+        self,
+        loss: Loss,
+        *,
+        target: str | Value | Group,
+        features: Sequence[AnyFeature],
+        parameters: Any,  # noqa: ANN401 - of `sparing.gradient`
+        intercept: bool = False,
+        residual_clip: Exact | None = None,
+        **noise: Unpack[ItemNoise],
+    ) -> Self:
+        """Select the gradient of a linear model's loss at parameters; it stands alone, and `answer.matrix` has it."""
+        item = gradient(
+            loss,
+            target=target,
+            features=features,
+            parameters=parameters,
+            intercept=intercept,
+            residual_clip=residual_clip,
+        )
+        return self._selecting(item, noise)
+
+    def sum(self, value: str | Value, **noise: Unpack[ItemNoise]) -> Self:
         """Select the sum of a column or of a calculated value."""
-        return self._selecting(sum_(value))
+        return self._selecting(sum_(value), noise)
 
-    def histogram(self, column: str, *, values: Iterable[Literal] | None = None) -> Self:
+    def histogram(self, column: str, *, values: Iterable[Literal] | None = None, **noise: Unpack[ItemNoise]) -> Self:
         """Select a count for each declared value of a column, or for each of `values`."""
-        return self._selecting(histogram(column, values=values))
+        return self._selecting(histogram(column, values=values), noise)
 
-    def linear(self, column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Self:
+    def linear(
+        self, column: str, weights: Weights, *, values: Sequence[Literal] | None = None, **noise: Unpack[ItemNoise]
+    ) -> Self:
         """Select sparse functionals of a column: a mapping from value to weight, several, or a sparse matrix."""
-        return self._selecting(linear(column, weights, values=values))
+        return self._selecting(linear(column, weights, values=values), noise)
 
-    def clip(self, l2_clip: float) -> Self:
-        """Bound the L2 norm of one individual's part."""
+    def mean(self, value: str | Value, *, weight: float = 1) -> Self:
+        """Select the mean of a column or of a calculated value, over the rows that have one.
+
+        Averages are worked out from linear items, which a share or rho is divided among; `answer.averages` has them.
+        """
+        return self._selecting(mean(value), {"weight": weight})
+
+    def variance(self, value: str | Value, *, weight: float = 1) -> Self:
+        """Select the population variance, over the rows that have a value."""
+        return self._selecting(variance(value), {"weight": weight})
+
+    def stddev(self, value: str | Value, *, weight: float = 1) -> Self:
+        """Select the population standard deviation, over the rows that have a value."""
+        return self._selecting(stddev(value), {"weight": weight})
+
+    def quantile(self, column: str | Column, probability: float, *, edges: Iterable[Number] | None = None) -> Self:
+        """Select the point below which this share of the rows lies: 0.5 for the median.
+
+        It follows from counts in bins between `edges`, by default 64 between the declared bounds; other quantiles of
+        the column may stand beside it and nothing else.
+        """
+        return self._selecting(quantile(column, probability, edges), {})
+
+    def clip(self, l2_clip: ByItem) -> Self:
+        """Bound the L2 norm of one individual's part; of several items, of the part in each."""
         return self._with({"l2_clip": l2_clip})
 
     def rows(self, count: int) -> Self:
@@ -76,30 +141,59 @@ class QuerySteps:
         return self._with({"rows": count})
 
     def noise(self, **noise: Unpack[NoiseRequest]) -> Self:
-        """State the noise: by exactly one of `sigma`, `rho`, `share`, and `half_width` with `confidence`."""
+        """State the noise: by exactly one of `sigma`, `rho`, `share`, and `half_width` with `confidence`.
+
+        With several items `sigma` and `half_width` may be lists with one number for each, and `weights` divide `rho`
+        or `share` otherwise than in equal parts.
+        """
         kept = {name: value for name, value in self._asked.items() if name not in NoiseRequest.__annotations__}
         return replace(self, _asked={**kept, **noise})  # type: ignore[typeddict-item]
+
+    def rule(self, rule: str) -> Self:
+        """`clip` shortens the vectors of those who cannot pay for the whole; `skip`, the default, leaves them out."""
+        return self._with({"rule": rule})
 
     def fresh(self) -> Self:
         """Do not take an answer that was released before."""
         return self._with({"reuse": False})
 
     @property
+    def dataset(self) -> str:
+        """The dataset that is asked."""
+        return self._asked["dataset"]
+
+    @property
     def json(self) -> dict[str, object]:
-        """The document that is sent. Raises ValueError without noise."""
+        """The document that is sent. Raises ValueError without noise, and with averages, which need declared bounds."""
+        if self.has_averages:
+            raise ValueError("the document of a query with averages follows from the declared bounds, when it is asked")
         return question_json(self._request)
 
     def __repr__(self) -> str:
-        steps = {name: value for name, value in self._request.items() if name != "dataset"}
+        items = {"select": [item for item, _ in self._items]} if self._items else {}
+        steps = {name: value for name, value in (self._asked | items).items() if name != "dataset"}
         told = ", ".join(f"{name}={value!r}" for name, value in steps.items())
         return f"{type(self).__name__}({self._asked['dataset']!r}{', ' if told else ''}{told})"
 
     @property
-    def _request(self) -> QueryRequest:
-        return {**self._asked, "select": self._items} if self._items else self._asked
+    def has_averages(self) -> bool:
+        """Whether an item is worked out from linear ones."""
+        return any(isinstance(item, AverageItem) for item, _ in self._items)
 
-    def _selecting(self, item: Item) -> Self:
-        return replace(self, _items=(*self._items, item))
+    @property
+    def _request(self) -> QueryRequest:
+        """The arguments of a query; with averages among the items, which `as_linear` replaces."""
+        stated = {name: value for name, value in self._asked.items() if name in NoiseRequest.__annotations__}
+        noise = noise_of([precision for _, precision in self._items], stated)  # type: ignore[arg-type]
+        select = {"select": [item for item, _ in self._items]} if self._items else {}
+        return {**self._asked, **noise, **select}  # type: ignore[typeddict-item]
+
+    def as_linear(self, dataset: Dataset) -> LinearQuery:
+        """The linear query behind one with averages. Raises ValueError for a column that has no declared bounds."""
+        return linear_query([item for item, _ in self._items], self._request, dataset.tables)
+
+    def _selecting(self, item: Item | AverageItem, noise: ItemNoise) -> Self:
+        return replace(self, _items=(*self._items, (item, noise)))
 
     def _with(self, more: dict[str, object]) -> Self:
         return replace(self, _asked={**self._asked, **more})  # type: ignore[typeddict-item]
@@ -109,30 +203,30 @@ class QuerySteps:
 class QueryBuilder(QuerySteps):
     """A query so far. Each step returns a new one, so that a part may be used again; nothing is sent before the end."""
 
-    _queries: Queries
+    _sender: Sender
 
     def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched."""
-        return self._queries.preview(**self._request)
+        """Everything public about the query, free: no record is touched. Of averages, about their linear query."""
+        return self._sender.run(queries.preview(self))
 
     def run(self, *, idempotency_key: str | None = None) -> Answer:
         """Ask the query and wait for its answer; raises as `client.queries.ask`."""
-        return self._queries.ask(idempotency_key=idempotency_key, **self._request)
+        return self._sender.run(queries.ask(self, idempotency_key))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AsyncQueryBuilder(QuerySteps):
     """A query so far, of an `AsyncClient`. Each step returns a new one; `preview` and `run` are awaited."""
 
-    _queries: AsyncQueries
+    _sender: AsyncSender
 
     async def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched."""
-        return await self._queries.preview(**self._request)
+        """Everything public about the query, free: no record is touched. Of averages, about their linear query."""
+        return await self._sender.run(queries.preview(self))
 
     async def run(self, *, idempotency_key: str | None = None) -> Answer:
         """Ask the query and wait for its answer; raises as `client.queries.ask`."""
-        return await self._queries.ask(idempotency_key=idempotency_key, **self._request)
+        return await self._sender.run(queries.ask(self, idempotency_key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +234,24 @@ class DatasetQueries:
     """One dataset of a client; made by `client.dataset(name)`."""
 
     name: str
-    _queries: Queries
-    _datasets: Datasets
+    _sender: Sender
 
     def query(self, from_: str | None = None) -> QueryBuilder:
         """An empty query of the individuals, or of the event table `from_`."""
-        return QueryBuilder(_empty(self.name, from_), (), self._queries)
+        return QueryBuilder(_empty(self.name, from_), (), self._sender)
 
     def sql(self, text: str) -> QueryBuilder:
         """The query of a SELECT, whose FROM names a table; noise and bounds are given as further steps.
 
         Raises SQLError where the text has what the dialect does not, and ImportError without sqlglot.
         """
-        items, found = question_of(text)
-        return QueryBuilder({**found, "dataset": self.name}, items, self._queries)
+        listed, found = question_of(text)
+        items: tuple[tuple[Item | AverageItem, ItemNoise], ...] = tuple((item, {}) for item in listed)
+        return QueryBuilder({**found, "dataset": self.name}, items, self._sender)
 
     def describe(self) -> Dataset:
         """The public facts of the dataset: guarantee, tables and domains."""
-        return self._datasets.get(dataset=self.name)
+        return self._sender.run(datasets.one(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,24 +259,24 @@ class AsyncDatasetQueries:
     """One dataset of an `AsyncClient`; made by `client.dataset(name)`."""
 
     name: str
-    _queries: AsyncQueries
-    _datasets: AsyncDatasets
+    _sender: AsyncSender
 
     def query(self, from_: str | None = None) -> AsyncQueryBuilder:
         """An empty query of the individuals, or of the event table `from_`."""
-        return AsyncQueryBuilder(_empty(self.name, from_), (), self._queries)
+        return AsyncQueryBuilder(_empty(self.name, from_), (), self._sender)
 
     def sql(self, text: str) -> AsyncQueryBuilder:
         """The query of a SELECT, whose FROM names a table; raises as `DatasetQueries.sql`."""
-        items, found = question_of(text)
-        return AsyncQueryBuilder({**found, "dataset": self.name}, items, self._queries)
+        listed, found = question_of(text)
+        items: tuple[tuple[Item | AverageItem, ItemNoise], ...] = tuple((item, {}) for item in listed)
+        return AsyncQueryBuilder({**found, "dataset": self.name}, items, self._sender)
 
     async def describe(self) -> Dataset:
         """The public facts of the dataset: guarantee, tables and domains."""
-        return await self._datasets.get(dataset=self.name)
+        return await self._sender.run(datasets.one(self.name))
 
 
-def bounded(query: Steps, *, l2_clip: float | None, rows: int | None, reuse: bool) -> Steps:
+def bounded(query: Steps, *, l2_clip: ByItem | None, rows: int | None, reuse: bool) -> Steps:
     """A query with the bounds that are given."""
     query = query if l2_clip is None else query.clip(l2_clip)
     query = query if rows is None else query.rows(rows)

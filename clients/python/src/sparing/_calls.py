@@ -48,14 +48,14 @@ def blocking(work: Callable[[], T]) -> Call[T]:
     return cast("T", (yield Blocking(work)))
 
 
-def listing(model: type[T], where: str, *, limit: int | None = None) -> Stream[T]:
-    """Every item of a listing as a `model`, fetched page by page as they are consumed."""
-    return listing_by(lambda item: read(model, item), where, limit=limit)
+def listing(model: type[T], where: str, **params: str | int | None) -> Stream[T]:
+    """Every item of a listing as a `model`, fetched page by page as they are consumed; None is not sent."""
+    return listing_by(lambda item: read(model, item), where, **params)
 
 
-def listing_by(read_item: Callable[[object], T], where: str, *, limit: int | None = None) -> Stream[T]:
+def listing_by(read_item: Callable[[object], T], where: str, **given: str | int | None) -> Stream[T]:
     """The same, of items that `read_item` makes of JSON."""
-    params: dict[str, str | int] = {} if limit is None else {"limit": limit}
+    params: dict[str, str | int] = {name: value for name, value in given.items() if value is not None}
     while True:
         page = yield get(where, **params)
         if isinstance(page, list):

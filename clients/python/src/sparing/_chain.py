@@ -21,20 +21,23 @@ _EXPONENT_LOW, _EXPONENT_HIGH = -7, 21
 class Chain:
     """The result of checking a ledger. It is whole as far as it is shown if `broken` is empty.
 
-    Keep `hash` and compare it with the row of `entries` the next time: a rewritten ledger has another one.
+    Keep `hash`, and give it as `kept` the next time: the ledger had it after row `kept_at` and has grown since. If
+    `kept_at` is None, the ledger was written anew, or the hash is of another one.
     """
 
     entries: int  # rows listed
     checked: int  # of these, rows whose hash was recomputed
     hash: str | None  # of the newest entry
     broken: tuple[int, ...]  # sequences of rows that are missing, do not give their hash, or do not follow
+    kept_at: int | None = None  # the sequence of the row with the kept hash
 
 
 class ChainCheck:
     """Rows as the service lists them, the newest first, checked as they come."""
 
-    def __init__(self) -> None:
-        """No row so far."""
+    def __init__(self, kept: str | None = None) -> None:
+        """No row so far; `kept` is the hash of an earlier check."""
+        self._kept, self._kept_at = None if kept is None else kept.strip().lower(), None
         self._entries = 0
         self._newest: str | None = None
         self._broken: set[int] = set()
@@ -52,6 +55,8 @@ class ChainCheck:
                 self._broken.add(self._sequence)
         self._sequence, self._wanted = told["sequence"], told["previous_hash"]
         self._entries += 1
+        if told["hash"] == self._kept:
+            self._kept_at = told["sequence"]
         if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
             self._broken.add(told["sequence"])
 
@@ -59,12 +64,14 @@ class ChainCheck:
         """The chain of the rows so far; entries older than the last one count as missing."""
         missing = () if self._sequence is None else range(1, self._sequence)
         broken = tuple(sorted(self._broken.union(missing)))
-        return Chain(entries=self._entries, checked=self._entries, hash=self._newest, broken=broken)
+        return Chain(
+            entries=self._entries, checked=self._entries, hash=self._newest, broken=broken, kept_at=self._kept_at
+        )
 
 
-def chain_of(rows: Iterable[object]) -> Chain:
+def chain_of(rows: Iterable[object], kept: str | None = None) -> Chain:
     """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are misshapen."""
-    check = ChainCheck()
+    check = ChainCheck(kept)
     for row in rows:
         check.add(row)
     return check.result()
@@ -82,7 +89,8 @@ def _row(row: object) -> Mapping[str, Any]:
 
 
 def _hash(row: Mapping[str, object]) -> str:
-    public = hashlib.sha256(_canonical({name: row[name] for name in _PUBLIC}).encode()).digest()
+    names = _PUBLIC if row.get("sigmas") is None else (*_PUBLIC, "sigmas")
+    public = hashlib.sha256(_canonical({name: row[name] for name in names}).encode()).digest()
     before, private = (bytes.fromhex(str(row[name])) for name in ("previous_hash", "private_digest"))
     return hashlib.sha256(b"sparing ledger 2\0" + before + public + private).hexdigest()
 

@@ -17,12 +17,14 @@ from itertools import islice
 from typing import Any, TextIO
 
 from sparing import (
+    Answer,
     APIStatusError,
     AuthenticationError,
     Client,
     InvalidRequestError,
     NotFoundError,
     PermissionDeniedError,
+    Preview,
     SparingError,
     UnavailableError,
 )
@@ -37,8 +39,11 @@ from sparing._cli_tables import (
     history_table,
     plain,
     preview_text,
+    steps_table,
+    warning_lines,
 )
 from sparing._constants import ENV_API_KEY, ENV_URL, PAGE_SIZE
+from sparing._labels import Labels
 
 REFUSED, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 _NOTHING_HAPPENED = (InvalidRequestError, AuthenticationError, PermissionDeniedError, NotFoundError)
@@ -59,10 +64,11 @@ class _Session:
         shown = _json(found) if self.arguments.json else text(found)
         self.out.write(f"{shown}\n")
 
-    def warn(self, warnings: Sequence[str]) -> None:
-        """Print the warnings of an answer or a preview."""
-        for warning in warnings:
-            self.err.write(f"warning: {plain(warning)}\n")
+    def show_priced(self, found: Answer | Preview, text: Callable[[Any], str]) -> None:
+        """The same, with warnings beside JSON too."""
+        self.show(found, text)
+        if self.arguments.json:
+            self.err.writelines(f"{line}\n" for line in warning_lines(found))
 
 
 def main(
@@ -126,21 +132,19 @@ def _query(session: _Session) -> None:
         if not isinstance(error, _NOTHING_HAPPENED):
             session.err.write(f"Repeat it with --idempotency-key {plain(key)}; it is charged only once.\n")
         raise
-    session.show(answer, answer_text)
-    session.warn(answer.warnings)
+    session.show_priced(answer, answer_text)
 
 
 def _preview(session: _Session) -> None:
-    preview = asked_of(session.arguments, session.client, session.stdin).preview()
-    session.show(preview, preview_text)
-    session.warn(preview.warnings)
+    session.show_priced(asked_of(session.arguments, session.client, session.stdin).preview(), preview_text)
 
 
 def _history(session: _Session) -> None:
     limit = session.arguments.limit
     if limit < 1:
         raise UsageError(f"--limit must be at least 1, got {limit}")
-    session.show(list(islice(session.client.queries.list(page_size=min(limit, PAGE_SIZE)), limit)), history_table)
+    shown = steps_table if session.arguments.steps else history_table
+    session.show(list(islice(session.client.queries.list(page_size=min(limit, PAGE_SIZE)), limit)), shown)
 
 
 def _allowances(session: _Session) -> None:
@@ -176,11 +180,27 @@ def _told(error: SparingError) -> str:
 
 
 def _json(found: Any) -> str:  # noqa: ANN401 - a model or several
-    models = [dataclasses.asdict(each) for each in found] if isinstance(found, list) else dataclasses.asdict(found)
-    return json.dumps(models, default=_text, ensure_ascii=False, indent=2)
+    models = [_document(each) for each in found] if isinstance(found, list) else _document(found)
+    return json.dumps(models, default=_plain, ensure_ascii=False, indent=2)
 
 
-def _text(value: object) -> str:
+def _document(model: Any) -> dict[str, Any]:  # noqa: ANN401 - a model
+    """Its members; of averages the numbers and the ends of their intervals."""
+    if not isinstance(model, Answer):
+        return dataclasses.asdict(model)
+    document = dataclasses.asdict(dataclasses.replace(model, averages=()))
+    del document["averages"]
+    around = [(each, each.interval()) for each in model.averages]
+    averages = [
+        {"label": dict(each.label), "value": each.value, "low_95": ends.low, "high_95": ends.high}
+        for each, ends in around
+    ]
+    return document | ({"averages": averages} if averages else {})
+
+
+def _plain(value: object) -> str | list[object]:
+    if isinstance(value, Labels):
+        return []  # as the service sends them; the axes say all
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Decimal):

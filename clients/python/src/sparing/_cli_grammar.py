@@ -1,7 +1,7 @@
 """The commands of `python -m sparing` and their options; the parser and the completion scripts are made from this."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sparing._constants import ENV_API_KEY, ENV_URL, TIMEOUT_S
@@ -30,7 +30,7 @@ class Option:
     name: str
     help: str
     value: str | None = None
-    type: type = str
+    type: Callable[[str], object] = str
     default: object = None
 
 
@@ -55,6 +55,12 @@ class Command:
     options: tuple[Option, ...] = ()
 
 
+def numbers(text: str) -> float | list[float]:
+    """One number, or several between commas. Raises ValueError."""
+    found = [float(each) for each in text.split(",")]
+    return found if len(found) > 1 else found[0]
+
+
 _JSON = Option(name="json", help="print JSON")
 _SERVICE = (
     Option(name="url", help=f"the service's address; default: {ENV_URL}", value="URL"),
@@ -63,12 +69,30 @@ _SERVICE = (
 _DATASET = Argument(name="dataset", help="the name of the dataset")
 _QUESTION = (
     Option(name="sql", help="the query in SQL, in place of a document", value="TEXT"),
-    Option(name="sigma", help="standard deviation of the noise in each number", value="NUMBER", type=float),
+    Option(
+        name="sigma",
+        help="standard deviation of the noise, of all items or of each: 5,2000",
+        value="NUMBERS",
+        type=numbers,
+    ),
     Option(name="rho", help="noise such that no individual is charged more", value="NUMBER", type=float),
     Option(name="share", help="the same, as a share of the dataset's budget", value="NUMBER", type=float),
-    Option(name="half-width", help="noise such that each number is within this", value="NUMBER", type=float),
+    Option(
+        name="half-width",
+        help="noise such that numbers are within this, or of each item",
+        value="NUMBERS",
+        type=numbers,
+    ),
+    Option(
+        name="weights", help="of --rho or --share, by item: 3,1; default: equal parts", value="NUMBERS", type=numbers
+    ),
     Option(name="confidence", help="of --half-width; default: 0.95", value="NUMBER", type=float),
-    Option(name="l2-clip", help="bound on the norm of one individual's part", value="NUMBER", type=float),
+    Option(
+        name="l2-clip",
+        help="bound on the norm of one individual's part, or of each item",
+        value="NUMBERS",
+        type=numbers,
+    ),
     Option(name="rows", help="count at most so many events of an individual", value="COUNT", type=int),
     Option(name="fresh", help="do not take an answer that was released before"),
 )
@@ -112,6 +136,7 @@ COMMANDS = (
                 type=int,
                 default=HISTORY_ROWS,
             ),
+            Option(name="steps", help="a line for each step of a fit, in place of one for all of them"),
             _JSON,
             *_SERVICE,
         ),

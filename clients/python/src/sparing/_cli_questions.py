@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
 
-_NOISE = ("sigma", "rho", "share", "half_width", "confidence")
+_NOISE = ("sigma", "rho", "share", "half_width", "confidence", "weights")
 _MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", "rule", "reuse"})
 
 

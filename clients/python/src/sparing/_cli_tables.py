@@ -1,14 +1,16 @@
 """Output for people: aligned tables, and numbers with as many digits as their error bar leaves."""
 
-import math
 import unicodedata
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
+from sparing._coordinates import PerItem
+from sparing._folded import folded
+from sparing._rounding import rounded
 
 NUMBERS_SHOWN_MAX = 10_000
-DECIMALS_MAX = 12
 Cell = tuple[str, bool]
 """A text, and whether it stands to the right."""
 
@@ -20,21 +22,16 @@ def plain(text: object) -> str:
 
 def answer_text(answer: Answer) -> str:
     """The numbers with their labels and half widths, and a line on what they cost."""
-    shown = min(answer.dimension, NUMBERS_SHOWN_MAX)
-    names = list(dict.fromkeys(name for label in answer.labels for name in label)) or ["coordinate"]
-    labels: Sequence[Mapping[str, object]] = answer.labels or [{"coordinate": place} for place in range(shown)]
-    decimals = _decimals(answer.half_width_95)
+    labels, values, widths = answer.measured()
+    shown, labels = min(len(values), NUMBERS_SHOWN_MAX), labels[:NUMBERS_SHOWN_MAX]
+    names = list(dict.fromkeys(name for label in labels for name in label))
     rows = [
-        [
-            *(_cell(label.get(name, "")) for name in names),
-            _number(value, decimals),
-            _number(answer.half_width_95, decimals),
-        ]
-        for label, value in zip(labels[:shown], answer.values, strict=False)
+        [*(_cell(label.get(name, "")) for name in names), (rounded(value, width), True), (rounded(width, width), True)]
+        for label, value, width in zip(labels, values, widths, strict=False)
     ]
-    lines = [_table([*names, "value", "± 95 %"], rows), ""]
-    if answer.dimension > shown:
-        lines.append(f"{shown} of {answer.dimension} numbers; --json prints all.")
+    lines = [*warning_lines(answer), _table([*names, "value", "± 95 %"], rows), ""]
+    if len(values) > shown:
+        lines.append(f"{shown} of {len(values)} numbers; --json prints all.")
     certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"
     lines.append(f"sigma {_short(answer.sigma)}, worst case rho {_short(answer.worst_case_rho)}{_share(answer)}.")
     lines.append(f"Coverage is {certified}.")
@@ -64,7 +61,13 @@ def preview_text(preview: Preview) -> str:
         facts["coverage"] = "certified" if preview.coverage_certified else "not certified"
     if preview.public_cost is not None:
         facts["delay"] = f"{_short(preview.public_cost.delay_ms)} ms"
-    return _table([], [[_cell(name), _cell(fact)] for name, fact in facts.items()])
+    rows = [[_cell(name), _cell(fact)] for name, fact in facts.items()]
+    return "\n".join([*warning_lines(preview), _table([], rows)])
+
+
+def warning_lines(priced: Answer | Preview) -> list[str]:
+    """The warnings of an answer or a preview, which stand before it."""
+    return [f"warning: {plain(warning)}" for warning in priced.warnings]
 
 
 def datasets_table(datasets: Sequence[Dataset]) -> str:
@@ -114,21 +117,32 @@ def dataset_text(dataset: Dataset) -> str:
 
 
 def history_table(releases: Sequence[ReleaseRow]) -> str:
+    """One release in a row, or all steps of a fit: the last of them, and what they cost together."""
+    return _history([_release_row(each) for each in folded(releases)])
+
+
+def steps_table(releases: Sequence[ReleaseRow]) -> str:
     """One release in a row."""
-    rows = [
-        [
-            _cell(f"{each.released_at:%Y-%m-%d %H:%M}"),
-            _cell(each.dataset),
-            (str(each.sequence), True),
-            (str(each.dimension), True),
-            (_short(each.sigma), True),
-            (_short(each.worst_case_rho), True),
-            _cell(each.words),
-            _cell(each.id),
-        ]
-        for each in releases
-    ]
+    return _history([_release_row([each]) for each in releases])
+
+
+def _history(rows: list[list[Cell]]) -> str:
     return _table(["released (UTC)", "dataset", "query", "numbers", "sigma", "worst rho", "asked", "id"], rows)
+
+
+def _release_row(steps: Sequence[ReleaseRow]) -> list[Cell]:
+    """Steps of one fit, the newest first, or one release; an answer that was repeated costs once."""
+    newest, cost = steps[0], {each.id: each.worst_case_rho for each in steps}
+    return [
+        _cell(f"{newest.released_at:%Y-%m-%d %H:%M}"),
+        _cell(newest.dataset),
+        (str(newest.sequence), True),
+        (str(newest.dimension), True),
+        (_short(newest.sigma), True),
+        (_short(sum(cost.values(), Decimal(0))), True),
+        _cell(f"{len(steps)} steps: {newest.words}" if len(steps) > 1 else newest.words),
+        _cell(newest.id),
+    ]
 
 
 def allowances_table(allowances: Sequence[Allowance]) -> str:
@@ -168,19 +182,8 @@ def _cell(value: object) -> Cell:
     return plain(str(value).lower() if isinstance(value, bool) else value), False
 
 
-def _number(value: float, decimals: int) -> Cell:
-    return f"{value:.{decimals}f}", True
-
-
-def _decimals(half_width: float) -> int:
-    """Such that a half width has two digits; whole numbers of a half width of ten or more have none."""
-    if half_width <= 0 or not math.isfinite(half_width):
-        return 0
-    return min(max(0, 1 - math.floor(math.log10(half_width))), DECIMALS_MAX)
-
-
-def _short(number: Any) -> str:  # noqa: ANN401 - float or Decimal
-    return f"{float(number):.6g}"
+def _short(number: PerItem | Decimal) -> str:
+    return ", ".join(f"{float(each):.6g}" for each in (number if isinstance(number, tuple) else (number,)))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:

@@ -15,7 +15,7 @@ from sparing._builder import DatasetQueries, bounded
 from sparing._connection import Connection
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
 from sparing._options import timeout_of
-from sparing._query import NoiseRequest
+from sparing._query import ByItem, NoiseRequest
 from sparing._resources.allowances import Allowances
 from sparing._resources.datasets import Datasets
 from sparing._resources.me import Me
@@ -110,14 +110,14 @@ class Client:
 
     def dataset(self, name: str) -> DatasetQueries:
         """One dataset, for queries written step by step; nothing is sent yet."""
-        return DatasetQueries(name, self.queries, self.datasets)
+        return DatasetQueries(name, self._sender)
 
     def sql(
         self,
         text: str,
         *,
         dataset: str,
-        l2_clip: float | None = None,
+        l2_clip: ByItem | None = None,
         rows: int | None = None,
         reuse: bool = True,
         idempotency_key: str | None = None,

@@ -7,9 +7,12 @@ least variance, 1 / sum(1 / sigma^2). Both functions work on released numbers al
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from sparing._answers import Answer, Interval
+from sparing._coordinates import PerItem, by_coordinate, by_item, common, items_of
 from sparing._normal import two_sided_quantile
+from sparing._rounding import with_half_widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -23,10 +26,10 @@ class Combined:
 
     answers: tuple[Answer, ...]  # in the order of the ledger
     values: tuple[float, ...]  # one for each coordinate, in the order of `labels`
-    sigma: float  # standard deviation of the noise in each coordinate, in the query's units, before its rounding
+    sigma: PerItem  # standard deviation of the noise in each coordinate, in the query's units, before its rounding
 
     @property
-    def labels(self) -> tuple[Mapping[str, object], ...]:
+    def labels(self) -> Sequence[Mapping[str, object]]:
         """The name of each number, as the answers have it."""
         return self.answers[0].labels
 
@@ -42,8 +45,13 @@ class Combined:
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The weight of each answer; they add up to 1."""
-        return _weights(self.answers)
+        """The weight of each answer; they add up to 1. Raises ValueError where it differs by item."""
+        return _weights([common(answer.sigma) for answer in self.answers])
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """The standard deviation of the noise in each coordinate, that of its item."""
+        return by_coordinate(self.sigma, self.axes, self.dimension)
 
     @property
     def coverage_certified(self) -> bool:
@@ -62,28 +70,41 @@ class Combined:
 
         Rounding to a grid moves the noise of an answer by at most half a step. So q sigma, for the normal quantile q,
         and half the weighted mean of the grids suffice at any sigma. With `simultaneous`, all numbers are within the
-        distance at once. Raises ValueError for a confidence not above 0 and below 1.
+        distance at once. Raises ValueError for a confidence not above 0 and below 1, and where it differs by item.
         """
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-        each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
-        grid = _mean(self.weights, [answer.grid for answer in self.answers])
-        return two_sided_quantile(each) * self.sigma + grid / 2
+        return common(self._half_width(confidence, simultaneous=simultaneous))
 
     def intervals(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Interval, ...]:
         """An interval around each number, as `half_width` says."""
-        width = self.half_width(confidence, simultaneous=simultaneous)
-        return tuple(Interval(low=value - width, high=value + width) for value in self.values)
+        widths = by_coordinate(self._half_width(confidence, simultaneous=simultaneous), self.axes, self.dimension)
+        return tuple(
+            Interval(low=value - width, high=value + width) for value, width in zip(self.values, widths, strict=True)
+        )
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The interval around the number, if there is one; ValueError otherwise."""
         width = self.half_width(confidence)
         return Interval(low=self.value - width, high=self.value + width)
 
+    def _half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> PerItem:
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+        quantile = two_sided_quantile(math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence)
+        places = _item_places(self.answers[0]) if isinstance(self.sigma, tuple) else [0]
+        widths = []
+        for place, sigma in zip(places, by_item(self.sigma), strict=True):
+            weights = _weights([answer.sigmas[place] for answer in self.answers])
+            grid = _mean(weights, [answer.grids[place] for answer in self.answers])
+            widths.append(quantile * sigma + grid / 2)
+        return tuple(widths) if isinstance(self.sigma, tuple) else widths[0]
+
     def __repr__(self) -> str:
         """One line, whatever the dimension."""
-        shown = ", ".join(f"{value:.10g}" for value in self.values[:3]) + (", ..." if self.dimension > 3 else "")
-        return f"Combined({shown} ± {self.half_width():.10g}, dimension={self.dimension}, answers={len(self.answers)})"
+        widths = by_coordinate(self._half_width(), self.axes, self.dimension)[:3]
+        shown = with_half_widths(self.values[:3], widths, rest=", ..." if self.dimension > 3 else "")
+        warnings = list(dict.fromkeys(warning for answer in self.answers for warning in answer.warnings))
+        warned = f", warnings={warnings}" if warnings else ""
+        return f"Combined({shown}{warned}, dimension={self.dimension}, answers={len(self.answers)})"
 
 
 Released = Answer | Combined
@@ -96,7 +117,8 @@ def combine(answers: Iterable[Answer]) -> Combined:
 
     Raises:
         ValueError: there is no answer, or two differ in their coordinates or their epoch, or one is given twice, if
-            only as a reused answer: it has the same noise, and would be taken for a second measurement.
+            only as a reused answer: it has the same noise, and would be taken for a second measurement. Or they are
+            numbers of active individuals, which change with every charge.
     """
     given = list(answers)
     if not given:
@@ -104,13 +126,19 @@ def combine(answers: Iterable[Answer]) -> Combined:
     for place, answer in enumerate(given[1:], start=1):
         _check_coordinates(answer, given[0], f"answers[{place}]", "answers[0]")
     check_independent(given, "answers")
+    if len(given) > 1 and is_of_accounts(given[0]):
+        raise ValueError("answers are of active individuals at different times, and their mean is of none of these")
     given.sort(key=lambda answer: (answer.sequence, answer.id))
-    weights = _weights(given)
-    least = min(answer.sigma for answer in given)
+    by_place = list(zip(*(answer.sigmas for answer in given), strict=True))
+    weights = {sigmas: _weights(sigmas) for sigmas in set(by_place)}
+    numbers = zip(by_place, zip(*(each.values for each in given), strict=True), strict=True)
+    has_items = any(isinstance(answer.sigma, tuple) for answer in given)
+    places = _item_places(given[0]) if has_items else [0]
+    sigmas = tuple(_joint_sigma(by_place[place]) for place in places)
     return Combined(
         answers=tuple(given),
-        values=tuple(_mean(weights, numbers) for numbers in zip(*(each.values for each in given), strict=True)),
-        sigma=least / math.sqrt(math.fsum((least / answer.sigma) ** 2 for answer in given)),
+        values=tuple(_mean(weights[sigmas], several) for sigmas, several in numbers),
+        sigma=sigmas if has_items else sigmas[0],
     )
 
 
@@ -129,9 +157,10 @@ def missing_sigma(have: Released, wanted_sigma: float) -> float | None:
     """
     if not (wanted_sigma > 0 and math.isfinite(wanted_sigma)):
         raise ValueError(f"wanted_sigma must be positive and finite, got {wanted_sigma}")
-    if have.sigma <= wanted_sigma:
+    sigma = common(have.sigma)
+    if sigma <= wanted_sigma:
         return None
-    share = wanted_sigma / have.sigma
+    share = wanted_sigma / sigma
     return wanted_sigma / math.sqrt((1 - share) * (1 + share))
 
 
@@ -140,16 +169,16 @@ def answers_of(released: Released) -> tuple[Answer, ...]:
     return released.answers if isinstance(released, Combined) else (released,)
 
 
-def noise_variance(released: Released) -> float:
-    """The variance of the noise in each number, in squared units of the query.
+def noise_variance(released: Released, place: int = 0) -> float:
+    """The variance of the noise in the number at a place, in squared units of the query.
 
     The noise of an answer is a Gaussian rounded to the grid, whose variance is sigma^2 + grid^2 / 12, to a part in a
     million from sigma = grid up, and less below.
     """
     if isinstance(released, Combined):
-        weighted = zip(released.weights, released.answers, strict=True)
-        return math.fsum(weight**2 * noise_variance(answer) for weight, answer in weighted)
-    return released.sigma**2 + released.grid**2 / 12
+        weighted = zip(_weights([each.sigmas[place] for each in released.answers]), released.answers, strict=True)
+        return math.fsum(weight**2 * noise_variance(answer, place) for weight, answer in weighted)
+    return released.sigmas[place] ** 2 + released.grids[place] ** 2 / 12
 
 
 def check_independent(together: Sequence[Released], name: str) -> None:
@@ -173,19 +202,36 @@ def _check_coordinates(answer: Answer, other: Answer, name: str, other_name: str
         raise ValueError(f"{name} has {answer.dimension} numbers, and {other_name} has {other.dimension}")
     if len(answer.labels) != len(other.labels):
         raise ValueError(f"{name} has {len(answer.labels)} labels, and {other_name} has {len(other.labels)}")
+    if answer.axes == other.axes and answer.labels == other.labels:
+        return
     for place, (label, expected) in enumerate(zip(answer.labels, other.labels, strict=True)):
         if label != expected:
             raise ValueError(f"number {place} is {dict(label)} in {name}, and {dict(expected)} in {other_name}")
-    if answer.axes != other.axes:
-        raise ValueError(f"{name} has the axes {list(answer.axes)}, and {other_name} {list(other.axes)}")
+    raise ValueError(f"{name} has the axes {list(answer.axes)}, and {other_name} {list(other.axes)}")
 
 
-def _weights(answers: Sequence[Answer]) -> tuple[float, ...]:
+def is_of_accounts(answer: Answer) -> bool:
+    """Whether an answer counts active individuals, as they were when it was asked."""
+    return any(title.startswith("active(") for title, _ in items_of(answer.axes))
+
+
+def _item_places(answer: Answer) -> list[int]:
+    """The first coordinate of each item."""
+    return [0, *accumulate(size for _, size in items_of(answer.axes))][:-1]
+
+
+def _weights(sigmas: Sequence[float]) -> tuple[float, ...]:
     """1 / sigma^2 of each answer, over their sum."""
-    least = min(answer.sigma for answer in answers)
-    shares = [(least / answer.sigma) ** 2 for answer in answers]
+    least = min(sigmas)
+    shares = [(least / sigma) ** 2 for sigma in sigmas]
     whole = math.fsum(shares)
     return tuple(share / whole for share in shares)
+
+
+def _joint_sigma(sigmas: Sequence[float]) -> float:
+    """Of the weighted mean."""
+    least = min(sigmas)
+    return least / math.sqrt(math.fsum((least / sigma) ** 2 for sigma in sigmas))
 
 
 def _mean(weights: Sequence[float], numbers: Sequence[float]) -> float:

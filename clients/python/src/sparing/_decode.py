@@ -56,14 +56,26 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
         return _LEAVES[kind]
     if dataclasses.is_dataclass(kind):
         return lambda value, _: _instance(typing.cast("type", kind), value)
+    if origin is types.UnionType:
+        return _union(args)
     item = _reader(args[1] if origin is Mapping else args[0])
-    if origin is types.UnionType:  # only ever `X | None`
-        return lambda value, name: None if value is None else item(value, name)
     if origin is Mapping:
         return lambda value, name: {key: item(each, name) for key, each in _checked(dict, value, name).items()}
     if item is _float:
         return _floats
     return lambda value, name: tuple([item(each, name) for each in _checked(list, value, name)])
+
+
+def _union(kinds: tuple[Any, ...]) -> Reader:
+    """Of `X | None`, and of one or several, such as `float | tuple[float, ...]`."""
+    readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
+
+    def chosen(value: object, name: str) -> object:
+        if value is None and types.NoneType in kinds:
+            return None
+        return readers[-1 if isinstance(value, list) else 0](value, name)
+
+    return chosen
 
 
 def _checked(kind: type[Kind], value: object, name: str) -> Kind:

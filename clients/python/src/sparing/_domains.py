@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 CATEGORIES_MAX = 1000
@@ -20,7 +21,7 @@ class Seen:
     """A column's values, counted; of CSV they are text, and the text is read as the service would read it."""
 
     def __init__(self, values: Iterable[object], *, is_text: bool) -> None:
-        """Count `values`; NaN, NaT and an empty field of CSV are missing values."""
+        """Count `values`, decimals as doubles; NaN, NaT and an empty field of CSV are missing values."""
         self._is_text = is_text
         self.counts: Counter[Any] = Counter()
         for value in values:
@@ -28,6 +29,7 @@ class Seen:
 
     def add(self, value: object) -> None:
         """Count one more value."""
+        value = float(value) if isinstance(value, Decimal) else value
         try:
             missing = value is None or value != value or (self._is_text and value == "")  # noqa: PLR0124 - NaN
             if not missing:

@@ -99,6 +99,9 @@ def _maker(column: Any, draw: Draw, place: str) -> Callable[[], object]:  # noqa
             case "real":
                 lower, upper = float(column["lower"]), float(column["upper"])
                 return lambda: _real(draw, lower, upper)
+            case "vector":
+                length, least, most = column["length"], column["lower"], column["upper"]
+                return lambda: [_integer(draw, least, most) for _ in range(length)]
             case "integer":
                 low, high = column["lower"], column["upper"]
                 return lambda: _integer(draw, low, high)

@@ -68,11 +68,46 @@ class Ratio(Estimate):
         return Interval(low=(middle - width) / leading, high=(middle + width) / leading)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variance(Estimate):
+    """Noisy squares over a noisy count, less the square of a noisy mean. Its standard error is by the delta method."""
+
+    squares: float
+    sum: float
+    count: float
+    noise_variances: tuple[float, float, float]  # of squares, sum and count
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """As Fieller's interval of a ratio, with the squares Q, the sum S and the count N.
+
+        Q N - S^2 - v N^2 is 0 but for the noise where v is the variance. The interval has all v for which its
+        distance from what noise alone makes it on average is at most as many standard deviations, of the first order
+        in the noise, as a normal number needs. Where N is so near to 0 that they go on without end, it is all numbers.
+        Raises ValueError for a confidence not above 0 and below 1.
+        """
+        squared = two_sided_quantile(confidence) ** 2
+        of_squares, of_sum, of_count = self.noise_variances
+        product = self.squares * self.count - self.sum * self.sum + of_sum
+        square = self.count * self.count - of_count
+        leading = square * square - 4 * squared * self.count * self.count * of_count
+        if square <= 0 or leading <= 0:
+            return _EVERYTHING
+        middle = product * square - 2 * squared * self.squares * self.count * of_count
+        first_order = (
+            self.count * self.count * of_squares
+            + self.squares * self.squares * of_count
+            + 4 * self.sum * self.sum * of_sum
+        )
+        width = math.sqrt(max(middle * middle - leading * (product * product - squared * first_order), 0.0))
+        return Interval(low=(middle - width) / leading, high=(middle + width) / leading)
+
+
 def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
     """Each number of one item over that of another: a mean, a rate or a share, for each group.
 
-    `ratios((answer, "sum(spend)"), (answer, "count"))` are means. The two may come from different answers with
-    different sigmas, and the denominators may have fewer columns: a number is divided by that of the group it is in.
+    A mean is the sum over the count of the rows `where=~col("spend").is_null()`: NULL adds nothing to a sum. The two
+    may come from different answers with different sigmas, and the denominators may have fewer columns: a number is
+    divided by that of the group it is in.
 
     Args:
         numerators: an answer with one item, or an answer and an item as its labels have it.
@@ -90,7 +125,7 @@ def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
     return tuple(_ratio(group, above, below) for group in _groups(above))
 
 
-def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[Estimate, ...]:
+def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[Variance, ...]:
     """The population variance of a column in each group, squares / counts - (sums / counts)^2, by the delta method.
 
     Ask for the squares as `sum_(col("spend") * col("spend"))`. The noise may make a small variance negative; it is not
@@ -137,7 +172,7 @@ def _ratio(group: dict[str, object], above: Selected, below: Selected) -> Ratio:
     )
 
 
-def _variance(group: dict[str, object], squares: Selected, sums: Selected, counts: Selected) -> Estimate:
+def _variance(group: dict[str, object], squares: Selected, sums: Selected, counts: Selected) -> Variance:
     count = counts.number(group)
     value, error = math.nan, math.inf
     if count != 0:
@@ -146,11 +181,15 @@ def _variance(group: dict[str, object], squares: Selected, sums: Selected, count
         slopes = 1.0, -2 * mean, 2 * mean * mean - mean_square  # by the three numbers, times the count
         parts = zip(slopes, (squares, sums, counts), strict=True)
         error = math.hypot(*(slope * math.sqrt(part.variance) for slope, part in parts)) / abs(count)
-    return Estimate(
+    return Variance(
         label=group | {"select": f"{squares.item} / {counts.item} - ({sums.item} / {counts.item})^2"},
         value=value,
         standard_error=error,
         is_reliable=_is_reliable(count, counts),
+        squares=squares.number(group),
+        sum=sums.number(group),
+        count=count,
+        noise_variances=(squares.variance, sums.variance, counts.variance),
     )
 
 

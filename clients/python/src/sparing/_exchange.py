@@ -9,6 +9,7 @@ import httpx
 
 from sparing._calls import Blocking
 from sparing._errors import APIReplyError, SparingError, error_of, failure_of
+from sparing._files import CSV, PARQUET
 from sparing._npz import NPZ, answer_of_npz
 from sparing._requests import Keyed, Request
 from sparing._retry import RetryPolicy, retry_after_s
@@ -50,20 +51,30 @@ def steps_of(
 ) -> Generator[Announce | Try | Wait | Other, object, T]:
     """The steps of a call or a stream: each of its requests with its retries, and all else as it is.
 
+    A failure is raised where the call waits for its reply, which may ask otherwise.
+
     Raises:
         SparingError: a member of the tree in `sparing._errors`, carrying the request's idempotency key.
     """
     reply: object = None
+    failure: SparingError | None = None
     while True:
         try:
-            step = call.send(reply)
+            step = call.send(reply) if failure is None else call.throw(failure)
         except StopIteration as end:
             return cast("T", end.value)
-        reply = (yield from _exchanged(step, retry)) if isinstance(step, Request) else (yield step)
+        reply = failure = None
+        if not isinstance(step, Request):
+            reply = yield step
+            continue
+        try:
+            reply = yield from _exchanged(step, retry)
+        except SparingError as refused:
+            failure = refused
 
 
 def _exchanged(request: Request, retry: RetryPolicy) -> Generator[Announce | Try | Wait, object, object]:
-    """The JSON document of the reply to a request, None when it has no body; sent again where `Repeat` allows."""
+    """The JSON document or the file of a reply, None when it has no body; asked for again where `Repeat` allows."""
     for keyed in request.keyed:
         yield Announce(keyed)
     retries = 0
@@ -95,7 +106,10 @@ def _judged(request: Request, outcome: Outcome) -> tuple[object, SparingError | 
 def _document_of(response: httpx.Response) -> tuple[object, SparingError | None]:
     if not response.content:
         return None, None
-    is_binary = response.headers.get("Content-Type", "") == NPZ
+    kind = response.headers.get("Content-Type", "").partition(";")[0]
+    if kind in {CSV, PARQUET}:
+        return response.content, None
+    is_binary = kind == NPZ
     try:
         return answer_of_npz(response.content) if is_binary else response.json(), None
     except ValueError as error:

@@ -7,12 +7,15 @@ that is wrong.
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any, Final, Protocol, TypeAlias
 
 Number = int | float
+Exact = Number | Decimal
+"""A number as it is written: 0.1 is one tenth either way."""
 
-Literal = str | int | float | bool | dt.date
+Literal = str | Exact | bool | dt.date
 """A date or a `datetime` stands for its ISO text; a `datetime` without a zone is in UTC."""
 
 
@@ -92,28 +95,28 @@ class Value:
     def __ge__(self, other: "Literal | Value") -> Condition:
         return self._compared("ge", other)
 
-    def __add__(self, other: "Number | Value") -> "Value":
+    def __add__(self, other: "Exact | Value") -> "Value":
         return Value({"add": [self.json, _operand(other)]})
 
-    def __radd__(self, other: "Number") -> "Value":
+    def __radd__(self, other: "Exact") -> "Value":
         return Value({"add": [_operand(other), self.json]})
 
-    def __sub__(self, other: "Number | Value") -> "Value":
+    def __sub__(self, other: "Exact | Value") -> "Value":
         return Value({"sub": [self.json, _operand(other)]})
 
-    def __rsub__(self, other: "Number") -> "Value":
+    def __rsub__(self, other: "Exact") -> "Value":
         return Value({"sub": [_operand(other), self.json]})
 
-    def __mul__(self, other: "Number | Value") -> "Value":
+    def __mul__(self, other: "Exact | Value") -> "Value":
         return Value({"mul": [self.json, _operand(other)]})
 
-    def __rmul__(self, other: "Number") -> "Value":
+    def __rmul__(self, other: "Exact") -> "Value":
         return Value({"mul": [_operand(other), self.json]})
 
     def __abs__(self) -> "Value":
         return Value({"abs": self.json})
 
-    def clip(self, low: "Number", high: "Number") -> "Value":
+    def clip(self, low: "Exact", high: "Exact") -> "Value":
         """The value, moved to the nearer bound if it is outside."""
         return Value({"clip": [self.json, _operand(low), _operand(high)]})
 
@@ -128,6 +131,17 @@ class Value:
     def is_null(self) -> Condition:
         """Whether there is no value, or a category that is not declared."""
         return Condition({"is_null": self.json})
+
+    def bins(self, edges: "Iterable[Exact | dt.date | str] | None" = None, *, width: "Exact | None" = None) -> "Group":
+        """Groups by intervals of a column or a calculated value: between `edges`, or at the multiples of `width`."""
+        if (edges is None) == (width is None):
+            raise ValueError("give either edges or width")
+        cut = {"width": plain(width)} if edges is None else {"edges": [_literal(edge) for edge in edges]}
+        return Group({"bin": {**self._binned, **cut}})
+
+    @property
+    def _binned(self) -> "Mapping[str, object]":
+        return {"of": self.json}
 
     def _compared(self, word: str, other: object) -> Condition:
         return Condition({word: [self.json, other.json if isinstance(other, Value) else _literal(other)]})
@@ -147,14 +161,9 @@ class Column(Value):
     def __repr__(self) -> str:
         return f"col({self.name!r})"
 
-    def bins(
-        self, edges: "Iterable[Number | dt.date | str] | None" = None, *, width: "Number | None" = None
-    ) -> "Group":
-        """Groups by intervals: between `edges`, or at the multiples of `width`."""
-        if (edges is None) == (width is None):
-            raise ValueError("give either edges or width")
-        cut = {"width": width} if edges is None else {"edges": [_literal(edge) for edge in edges]}
-        return Group({"bin": {"column": self.name, **cut}})
+    @property
+    def _binned(self) -> "Mapping[str, object]":
+        return {"column": self.name}
 
     def by(self, unit: str) -> "Group":
         """Groups of a date or time: day, week, month, quarter, year or weekday, and of a time hour."""
@@ -163,14 +172,14 @@ class Column(Value):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts of a column to group by; made by `Column.bins` and `Column.by`."""
+    """Parts of a column or value to group by; made by `bins` and `Column.by`."""
 
     json: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to select; made by `count`, `sum_` and `histogram`."""
+    """One thing to select; made by `count`, `sum_`, `histogram` and the like."""
 
     json: Mapping[str, object]
 
@@ -190,6 +199,15 @@ def count_individuals() -> Item:
     return Item({"count_individuals": {}})
 
 
+def active(share: Exact) -> Item:
+    """The number of individuals that have at least this share of the dataset's budget left, each of whom pays for it.
+
+    It is selected alone, of the table of individuals. The number changes with every charge, so that no earlier answer
+    is returned for it.
+    """
+    return Item({"active": {"share": _operand(share)}})
+
+
 def sum_(column: str | Value) -> Item:
     """The sum of a numeric column, or of a calculated value."""
     if isinstance(column, Column):
@@ -204,9 +222,15 @@ def histogram(column: str, *, values: Iterable[Literal] | None = None) -> Item:
 
 
 def plain(value: object) -> object:
-    """A scalar of numpy or pandas as Python's own; any other value as it is."""
+    """A scalar of numpy or pandas, and a decimal, as Python's own; any other value as it is."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
     item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+    if not callable(item) or getattr(value, "ndim", None) != 0:
+        return value
+    if getattr(value, "dtype", None) == "datetime64[ns]":  # of which Python's own is a number of nanoseconds
+        return plain(value.astype("datetime64[us]"))  # type: ignore[attr-defined]
+    return item()
 
 
 def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Item:

@@ -1,11 +1,11 @@
-"""Data frames as Parquet: pandas, polars, pyarrow, and everything that hands out an Arrow stream.
+"""Data frames as Parquet: pandas, polars, pyarrow, everything that hands out an Arrow stream, and columns by name.
 
 No library is imported that the frame does not need: polars writes Parquet by itself, all others need pyarrow.
 """
 
 import importlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparing._columns import Columns, chosen_columns
@@ -31,6 +31,10 @@ def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
             return _of_polars(frame, columns, declared)
         case "pandas":
             return _of_pandas(frame, columns, declared)
+        case _ if isinstance(frame, Mapping):
+            arrow = pyarrow("a mapping of columns")
+            table = arrow.table({name: _column(arrow, values) for name, values in frame.items()})
+            return parquet_of_arrow(table, columns, declared)
         case _:
             return parquet_of_arrow(pyarrow("an Arrow table").table(frame), columns, declared)
 
@@ -67,6 +71,15 @@ def _of_pandas(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
     names = chosen_columns([str(name) for name in frame.columns], columns, declared)
     chosen = frame.set_axis([str(name) for name in frame.columns], axis=1)[list(names)]
     return parquet_of_arrow(arrow.Table.from_pandas(chosen, preserve_index=False), names, declared)
+
+
+def _column(arrow: Any, values: Any) -> Any:  # noqa: ANN401 - a list or an array of any library
+    """The array of a column; one of two dimensions has a vector in each row."""
+    if getattr(values, "ndim", 1) == 1:
+        return arrow.array(values)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(f"a column has one dimension, or two for vectors; it has the shape {values.shape}")
+    return arrow.FixedSizeListArray.from_arrays(arrow.array(values.reshape(-1)), values.shape[1])
 
 
 def _library(data: object) -> str:

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from sparing._answers import Interval
 from sparing._bins import bins_of
-from sparing._combine import Released, check_independent, noise_variance
+from sparing._combine import Released, check_independent
 from sparing._estimates import Estimate
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
 from sparing._normal import two_sided_quantile
@@ -141,10 +141,11 @@ class _Level:
     column: str
     edges: tuple[float, ...]
     counts: tuple[float, ...]
+    variance: float
 
     def noisy(self, cells: Mapping[float, int]) -> NoisyLevel:
         bounds = tuple(cells[edge] for edge in self.edges)
-        return NoisyLevel(bounds=bounds, counts=self.counts, variance=noise_variance(self.released))
+        return NoisyLevel(bounds=bounds, counts=self.counts, variance=self.variance)
 
 
 def _level(selection: Selection, within: Mapping[str, object], name: str) -> _Level:
@@ -153,7 +154,15 @@ def _level(selection: Selection, within: Mapping[str, object], name: str) -> _Le
     counts = found.within(within)
     if len(counts) != len(edges) - 1:
         raise ValueError(f"{name} has {len(counts)} numbers for {len(edges) - 1} bins within {dict(within)}")
-    return _Level(name=name, released=found.released, measure=found.measure, column=column, edges=edges, counts=counts)
+    return _Level(
+        name=name,
+        released=found.released,
+        measure=found.measure,
+        column=column,
+        edges=edges,
+        counts=counts,
+        variance=found.variance,
+    )
 
 
 def _check_nested(finer: _Level, coarser: _Level) -> None:

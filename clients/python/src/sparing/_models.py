@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+from sparing._coordinates import PerItem
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
@@ -36,6 +38,7 @@ class Dataset:
     sequence: int | None = None  # queries in the ledger
     individuals: int | None = None
     rows: Mapping[str, int] | None = None  # per table
+    warnings: tuple[str, ...] = ()  # probable mistakes in the registration, for curators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,10 @@ class UploadReport:
     clipped: Mapping[str, int] = field(default_factory=dict)
     out_of_domain: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
-    rows_dropped: int = 0
+    rows_dropped: int = 0  # beyond rows_per_individual
+    rows_unknown: int = 0  # dropped: of no individual
+    rows_repeated: int = 0  # with the key and the stored values of an earlier row
+    warnings: tuple[str, ...] = ()
     stored: bool = True
 
 
@@ -80,9 +86,10 @@ class ShareBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastQuery:
-    """The last query, and how many individuals have less left than the most that it may charge."""
+class TypicalQuery:
+    """The middle one of recent queries by worst case, and how many have less left than the most that it may charge."""
 
+    of: int  # recent queries
     sequence: int
     words: str
     worst_case_rho: Decimal
@@ -99,8 +106,97 @@ class BudgetSummary:
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: Mapping[str, float]  # of the remaining share, by probability: {"0.05": 0.4, ...}
     paused: int = 0  # individuals that pause, whatever they have left
-    last_query: LastQuery | None = None
+    left_out_for_good: int = 0  # individuals that no query counts any more, by the rule `drop`
+    erasures_asked: int = 0  # individuals that ask to be erased and are not yet
+    typical_query: TypicalQuery | None = None
     worst_case_ended_after: int | None = None  # queries after which accounting by worst cases would have had to end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryPoint:
+    """Every individual's budgets at an earlier ledger sequence; `quantiles` at those that the history states."""
+
+    seq: int
+    at: datetime
+    individuals: int
+    exhausted: int
+    paused: int
+    cannot_afford: int | None  # another typical query; None where there was none
+    quantiles: tuple[float, ...]  # of the remaining share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryHistory:
+    """The budgets over time, oldest first."""
+
+    quantiles: tuple[float, ...]
+    points: tuple[SummaryPoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """The share of individuals at which the alarm rings, None where none is set, and the sequence at which it rang."""
+
+    share: float | None
+    rang_at_sequence: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveShare:
+    """After so many more queries of a kind, the share of the touched individuals that can pay for the next."""
+
+    queries: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedAfter:
+    """After how many more queries a share of the touched individuals has dropped out; None beyond 1,000."""
+
+    share: float
+    queries: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The future of one kind of query, if no other is asked."""
+
+    sequence: int
+    words: str
+    sigma: PerItem
+    worst_case_rho: Decimal
+    touched: int  # individuals whose vectors are not zero
+    active: int  # of these, individuals that can pay for one such query now
+    curve: tuple[ActiveShare, ...]
+    dropped_after: tuple[DroppedAfter, ...]  # of 1, 10 and 50 %
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The last verification of the ledger: "never" begun, "running", "clean", "damaged", or "failed" before its end."""
+
+    state: str
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
+    entries: int = 0
+    answers: int = 0
+    accounts: int = 0
+    finding_count: int = 0
+    findings: tuple[str, ...] = ()  # the first twenty: table, row and fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalystRow:
+    """An analyst of one dataset: the bound on the sum of its worst cases there, and that sum so far."""
+
+    id: str
+    name: str
+    worst_case_spent_rho: Decimal
+    organisation: str | None = None
+    purpose: str | None = None
+    allowance_rho: Decimal | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +207,8 @@ class LedgerRow:
     query_id: str
     analyst: str
     query: Mapping[str, object]  # canonical form
-    sigma: float
-    grid: float
+    sigma: PerItem
+    grid: PerItem
     dimension: int
     worst_case_rho: Decimal  # the most that one individual could have been charged
     asked_at: datetime
@@ -200,15 +296,15 @@ class Preview:
     """Everything public about a query, found without touching a record or charging anybody."""
 
     dimension: int
-    grid: float
-    sigma: float
-    half_width_95: float  # of each value of the answer, from what will be counted; grid included
-    worst_case_rho: Decimal
-    l2_clip: float | None = None
-    worst_case_share: float | None = None  # of the dataset's budget
-    worst_case_epsilon: float | None = None  # at the dataset's delta, if this were the only query
-    largest_countable_norm: float | None = None  # a longer vector is beyond the smallest limit
+    grid: PerItem
+    sigma: PerItem
+    half_width_95: PerItem  # of each value of the answer, from what will be counted; grid included
     warnings: tuple[str, ...] = ()  # likely mistakes, in words
+    worst_case_rho: Decimal
+    worst_case_share: float | None = None  # of the dataset's budget
+    l2_clip: PerItem | None = None
+    worst_case_epsilon: float | None = None  # at the dataset's delta, if this were the only query
+    largest_countable_norm: PerItem | None = None  # a longer vector is beyond the smallest limit
     allowance_left_rho: Decimal | None = None  # None: no allowance was set
     coverage_certified: bool | None = None
     query_hash: str | None = None
@@ -223,7 +319,7 @@ class ReleaseRow:
     dataset: str
     sequence: int
     query: Mapping[str, object]
-    sigma: float
+    sigma: PerItem
     dimension: int
     worst_case_rho: Decimal
     released_at: datetime
@@ -261,6 +357,7 @@ class IndividualBudget:
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
     paused: bool = False  # takes part in no query until `resume`; the limit stays
+    left_out_for_good: bool = False  # takes part in no query any more: the rule is `drop`, and one has left it out
     queries_charged: int | None = None  # None from older servers; burns are in neither number
     queries_left_out: int | None = None
 
@@ -273,7 +370,8 @@ class Receipt:
     asked: Mapping[str, object]
     at: datetime
     charged_rho: Decimal | None  # None where it is no longer kept
-    outcome: str  # "charged", "left_out" (could not pay, or paused), "untouched" (nothing to add) or "no_longer_kept"
+    outcome: str  # "charged", "shortened", "left_out" (could not pay, or paused), "untouched" or "no_longer_kept"
+    asked_rho: Decimal | None = None  # the charge of the whole vector; None from older servers too
     dataset: str | None = None
     sequence: int | None = None
     words: str = ""  # the query in words

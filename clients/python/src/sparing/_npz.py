@@ -1,4 +1,4 @@
-"""Answers in binary: the arrays of an npz file, read without numpy and without unpickling anything."""
+"""Answers and queries in binary: the arrays of an npz file, read without numpy and without unpickling anything."""
 
 import ast
 import io
@@ -7,7 +7,7 @@ import sys
 import zipfile
 import zlib
 from array import array
-from typing import Final
+from typing import Any, Final
 
 NPZ: Final = "application/x-npz"
 _NOT_NPZ: Final = (
@@ -29,6 +29,23 @@ def answer_of_npz(content: bytes) -> dict[str, object]:
         return {**document, "values": _doubles(numbers), "labels": []}
     except _NOT_NPZ as error:
         raise ValueError(f"is not an answer in npz: {error}") from error
+
+
+def query_of_npz(content: bytes) -> tuple[dict[str, Any], dict[str, tuple[tuple[int, ...], bytes]]]:
+    """The document of a query that `sparing._parameters` wrote, and the shape and the doubles of each array by name.
+
+    Raises ValueError for a content that is no such file.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {each.removesuffix(".npy"): archive.read(each) for each in archive.namelist()}
+        document = json.loads(_text(members.pop("query")))
+        arrays = {name: _array(numbers) for name, numbers in members.items()}
+        if wrong := [kind for kind, _, _ in arrays.values() if kind != "<f8"]:
+            raise ValueError(f"parameters are an array of kind {wrong[0]}")
+        return document, {name: (shape, data) for name, (_, shape, data) in arrays.items()}
+    except _NOT_NPZ as error:
+        raise ValueError(f"is not a query in npz: {error}") from error
 
 
 def _doubles(content: bytes) -> list[float]:

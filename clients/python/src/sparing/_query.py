@@ -9,14 +9,19 @@ GroupKey = str | Column | Group
 _NOISE = ("sigma", "rho", "share", "half_width")
 
 
+ByItem = float | Sequence[float]
+"""One number; or, of a query with several items, a list with one for each."""
+
+
 class NoiseRequest(TypedDict, total=False):
     """The keyword arguments that state the noise."""
 
-    sigma: float  # standard deviation per coordinate, in the query's units
+    sigma: ByItem  # standard deviation per coordinate, in the item's units
     rho: float  # such that one individual is charged this at most
     share: float  # such that one individual is charged at most this share of the dataset's budget
-    half_width: float  # at most such that an answer is within this of what was counted at `confidence`
+    half_width: ByItem  # at most such that an answer is within this of what was counted at `confidence`
     confidence: float  # default 0.95; goes with half_width
+    weights: Sequence[float]  # by item, the parts of rho or share; default: equal parts
 
 
 class QueryRequest(NoiseRequest, total=False):
@@ -27,10 +32,10 @@ class QueryRequest(NoiseRequest, total=False):
     where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
     group_by: GroupKey | Sequence[GroupKey]  # one group per declared value, empty ones included
-    l2_clip: float | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
+    l2_clip: ByItem | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
     rows: int | None  # of one individual's selected rows of events, the first so many count; default: all
-    rule: str  # for those who cannot pay; default "skip"
-    reuse: bool  # default True: an identical query of this epoch gets its released answer, at no charge
+    rule: str  # "clip" shortens the vectors of those who cannot pay; default "skip": the dataset's rule
+    reuse: bool  # default True: an identical query of this epoch gets its released answer, at no charge; active() never
 
 
 def question_json(question: QueryRequest) -> dict[str, object]:
@@ -55,7 +60,7 @@ def question_json(question: QueryRequest) -> dict[str, object]:
         body["from"] = table
     if "group_by" in question:
         body["group_by"] = _keys(question["group_by"])
-    bounds = {"l2_clip": plain(clip), "rows": plain(question.get("rows"))}
+    bounds = {"l2_clip": _numbers(clip), "rows": plain(question.get("rows"))}
     if any(bound is not None for bound in bounds.values()):
         body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
     body["noise"] = _noise(question)
@@ -73,15 +78,30 @@ def _select(items: Item | Sequence[Item]) -> list[Mapping[str, object]]:
 
 def _keys(keys: GroupKey | Sequence[GroupKey]) -> list[object]:
     listed = [keys] if isinstance(keys, str | Column | Group) else list(keys)
-    return [key.name if isinstance(key, Column) else key.json if isinstance(key, Group) else key for key in listed]
+    return [key_json(key) for key in listed]
+
+
+def key_json(key: GroupKey) -> object:
+    """A column or parts of one in the query language."""
+    return key.name if isinstance(key, Column) else key.json if isinstance(key, Group) else key
+
+
+def _numbers(given: object) -> object:
+    """One number, or a list of them from any sequence or array."""
+    listed = given.tolist() if hasattr(given, "tolist") else given
+    return [plain(each) for each in listed] if isinstance(listed, Sequence) else listed
 
 
 def _noise(question: QueryRequest) -> dict[str, object]:
-    given = {name: plain(value) for name, value in question.items() if name in _NOISE}
+    given = {name: _numbers(value) for name, value in question.items() if name in _NOISE}
     if len(given) != 1:
         raise ValueError("give exactly one of sigma, rho, share and half_width")
+    if "weights" in question and not given.keys() & {"rho", "share"}:
+        raise ValueError("weights go with share and rho")
     if "half_width" in given:
         return {**given, "confidence": plain(question.get("confidence", 0.95))}
     if "confidence" in question:
         raise ValueError("confidence goes with half_width")
+    if "weights" in question:
+        return {**given, "weights": _numbers(question["weights"])}
     return given

@@ -1,13 +1,15 @@
 """Requests as values. Nothing here sends: a sender does, or its asynchronous twin."""
 
-import json
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Final
 from urllib.parse import quote
 
 from sparing._retry import Repeat
+from sparing._wire import json_of
 
+JSON: Final = "application/json"
 Content = bytes | IO[bytes] | Iterable[bytes]
 Progress = Callable[[int, int | None], None]
 """Takes the number of bytes sent so far, and of all, None where that is not known."""
@@ -60,21 +62,15 @@ def get(where: str, **params: str | int) -> Request:
 
 def post(where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE) -> Request:
     """Post the JSON document `body`, or nothing."""
-    content, kind = (None, None) if body is None else (_json(body), "application/json")
+    content, kind = (None, None) if body is None else (json_of(body), JSON)
     return Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind)
 
 
-def patch(where: str, body: object) -> Request:
+def patch(where: str, body: object, *, method: str = "PATCH") -> Request:
     """Change what is at `where`; a repeated change changes nothing more."""
-    content = _json(body)
-    return Request(method="PATCH", path=where, repeat=Repeat.READ, content=content, content_type="application/json")
+    return dataclasses.replace(post(where, body, repeat=Repeat.READ), method=method)
 
 
 def delete(where: str, *, repeat: Repeat = Repeat.READ) -> Request:
     """Delete what is at `where`."""
     return Request(method="DELETE", path=where, repeat=repeat)
-
-
-def _json(body: object) -> bytes:
-    """The bytes of a JSON document, made once, so that every try sends the same. NaN and infinity are ValueErrors."""
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -48,26 +48,16 @@ class Selected:
 def selected(selection: Selection, name: str) -> Selected:
     """The numbers of an item of an answer. Raises ValueError, which names the argument and lists the items."""
     released, item = selection if isinstance(selection, tuple) else (selection, None)
-    labels = released.labels or _labels_of_one_column(released, name)
+    labels = released.labels
     items = list(dict.fromkeys(str(label["select"]) for label in labels))
     if item is None and len(items) > 1:
         raise ValueError(f"{name} has several items; give the answer and one of {', '.join(items)}, as a pair")
     item = items[0] if item is None else item
     if item not in items:
         raise ValueError(f"{name} has no item {item}; it has {', '.join(items)}")
-    numbered = [(label, value) for label, value in zip(labels, released.values, strict=True) if label["select"] == item]
+    places = [place for place, label in enumerate(labels) if label["select"] == item]
+    numbered = [(labels[place], released.values[place]) for place in places]
     columns = tuple(column for column in numbered[0][0] if column != "select")
     numbers = {tuple(label[column] for column in columns): value for label, value in numbered}
-    return Selected(
-        name=name, released=released, item=item, columns=columns, numbers=numbers, variance=noise_variance(released)
-    )
-
-
-def _labels_of_one_column(released: Released, name: str) -> tuple[Mapping[str, object], ...]:
-    """Labels by number, of an answer that is too long to have any: those of one column and one item."""
-    match [dict(axis) for axis in released.axes]:
-        case [{"column": str(column)}, {"select": [{"select": str(item), "size": 1}]}] | [
-            {"select": [{"select": str(item), "values": {"column": str(column)}}]}
-        ]:
-            return tuple({column: place, "select": item} for place in range(released.dimension))
-    raise ValueError(f"{name} has {released.dimension} numbers, of several columns or items, and no labels")
+    variance = noise_variance(released, places[0])
+    return Selected(name=name, released=released, item=item, columns=columns, numbers=numbers, variance=variance)

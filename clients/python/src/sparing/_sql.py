@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from sparing._expressions import Condition, Group, Item
+from sparing._averages import AverageItem, quantile
+from sparing._expressions import Column, Condition, Group, Item
 from sparing._query import QueryRequest
 
 if TYPE_CHECKING:
@@ -18,15 +19,38 @@ if TYPE_CHECKING:
 TEXT_MAX: Final = 20_000
 DEPTH_MAX: Final = 14
 SUPPORTED: Final = (
-    "SELECT of grouping columns, COUNT(*), COUNT_INDIVIDUALS(), SUM(value) and HISTOGRAM(column); FROM one table; WHERE"
-    " with AND, OR, NOT, =, <>, <, <=, >, >=, IN, BETWEEN and IS NULL; values of columns, literals, +, -, *, ABS and"
-    " CLIP(value, low, high); GROUP BY columns, BINS(column, width or edges), DATE_TRUNC('month', column) and"
-    " EXTRACT(HOUR or ISODOW FROM column)"
+    "SELECT of grouping columns, COUNT(*), COUNT_INDIVIDUALS(), SUM(value), AVG(value), VARIANCE(value), STDDEV(value),"
+    " MEDIAN(column), APPROX_QUANTILE(column, p) and HISTOGRAM(column); FROM one table; WHERE with AND, OR, NOT, =, <>,"
+    " <, <=, >, >=, IN, BETWEEN and IS NULL; values of columns, literals, +, -, *, ABS and CLIP(value, low, high);"
+    " GROUP BY columns, BINS(column, width or edges), DATE_TRUNC('month', column) and EXTRACT(YEAR, HOUR or ISODOW"
+    " FROM column); in WHERE also EXTRACT(YEAR FROM column) beside years"
 )
 _UNITS: Final = ("day", "week", "month", "quarter", "year")
-_PARTS: Final = {"HOUR": "hour", "ISODOW": "weekday"}
+_PARTS: Final = {"YEAR": "year", "HOUR": "hour", "ISODOW": "weekday"}
+_OTHER_PARTS: Final = {
+    **{
+        part: f"of all years together; write DATE_TRUNC('{part.lower()}', column)"
+        for part in ("QUARTER", "MONTH", "WEEK", "DAY")
+    },
+    "DOW": "from Sunday as 0; write ISODOW, which counts from Monday as 1",
+}
+_PART_NAMES: Final = {name.title(): name for name in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")} | {
+    "DayOfWeek": "DOW"
+}
+"""Functions such as YEAR(column), as sqlglot names them, by the part that EXTRACT takes."""
+_YEAR_MAX: Final = 9998  # a condition names the first day of the year after
 _COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
 _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_AVERAGES: Final = {
+    "Avg": "mean",
+    "Variance": "variance",
+    "VariancePop": "variance",
+    "Stddev": "stddev",
+    "StddevPop": "stddev",
+    "StddevSamp": "stddev",
+}
+"""A sample's and a population's variance differ by a part in n, which is below the noise."""
+_WORDS: Final = frozenset({"GROUP", "HAVING", "ORDER", "SELECT", "WHERE"})  # read as names where no clause can begin
 _ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
 _BEFORE_ITEMS: Final = frozenset({"", "COMMA", "L_PAREN", "SELECT", "GROUP_BY"})
 _AFTER_ITEMS: Final = frozenset({"", "COMMA", "R_PAREN", "FROM", "WHERE", "GROUP_BY"})
@@ -37,8 +61,14 @@ class SQLError(ValueError):
     """The text is not SQL, or has a part that this dialect does not; nothing was sent."""
 
 
-def question_of(text: str) -> tuple[tuple[Item, ...], QueryRequest]:
+def question_of(
+    text: str, edited: "Callable[[Expression], Expression]" = lambda tree: tree
+) -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
     """The items and the `from_`, `where` and `group_by` of a query in SQL, without its dataset and noise.
+
+    Args:
+        text: the query.
+        edited: takes parts off the tree that are no part of the query; what it leaves is translated.
 
     Raises:
         SQLError: the text cannot be read, is too long or too deep, or holds what the dialect does not have.
@@ -48,14 +78,14 @@ def question_of(text: str) -> tuple[tuple[Item, ...], QueryRequest]:
         import sqlglot  # noqa: PLC0415 - an extra of this library
         from sqlglot.errors import SqlglotError  # noqa: PLC0415
     except ImportError:
-        raise ImportError("SQL needs sqlglot: pip install 'sparing-client[sql]'") from None
+        raise ImportError("SQL needs sqlglot: pip install 'sqlglot>=28.10,<31'") from None
     _check_size(text)
     try:
         _check_commas([token.token_type.name for token in sqlglot.tokenize(text, read="postgres")])
         trees = sqlglot.parse(text, read="postgres")
         if len(trees) != 1 or trees[0] is None:
             raise SQLError("give one SELECT, and nothing after it")
-        return _Translation().question(trees[0])
+        return _Translation().question(edited(trees[0]))
     except SqlglotError as error:
         raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
     except RecursionError:
@@ -88,7 +118,7 @@ class _Translation:
         self._used: set[int] = set()
         self._table = ""
 
-    def question(self, tree: "Expression") -> tuple[tuple[Item, ...], QueryRequest]:
+    def question(self, tree: "Expression") -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
         if _kind(tree) != "Select":
             raise _refused(tree)
         parts = self._parts(tree, "expressions", "from_", "where", "group")
@@ -104,7 +134,7 @@ class _Translation:
             question["group_by"] = [key for _, key in keys]
         items = self._items(parts["expressions"], [text for text, _ in keys])
         if not items:
-            raise SQLError("select at least one of COUNT(*), COUNT_INDIVIDUALS(), SUM(value) and HISTOGRAM(column)")
+            raise SQLError("select something beside the columns of GROUP BY, such as COUNT(*) or AVG(value)")
         left = [node for node in tree.walk() if id(node) not in self._used]
         if left:
             raise _refused(left[0])
@@ -129,9 +159,13 @@ class _Translation:
     def _name(self, node: "Expression") -> str:
         if _kind(node) != "Identifier":
             raise _refused(node)
-        return str(self._parts(node, "this", "quoted")["this"])
+        parts = self._parts(node, "this", "quoted")
+        name = str(parts["this"])
+        if name.upper() in _WORDS and not parts["quoted"]:
+            raise SQLError(f'{name} is a word of SQL: write a column of this name as "{name}"')
+        return name
 
-    def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item]:
+    def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item | AverageItem]:
         items = []
         for node in nodes:
             if _text(node) in grouped:
@@ -140,7 +174,7 @@ class _Translation:
             items.append(self._item(node))
         return items
 
-    def _item(self, node: "Expression") -> Item:
+    def _item(self, node: "Expression") -> Item | AverageItem:
         kind = _kind(node)
         if kind == "Count":
             star = self._parts(node, "this", "big_int")["this"]
@@ -151,6 +185,10 @@ class _Translation:
         if kind == "Sum":
             value = self._value(self._parts(node, "this")["this"])
             return Item({"sum": {"column": value["col"]} if "col" in value else {"of": value}})
+        if kind in _AVERAGES:
+            return AverageItem(_AVERAGES[kind], self._value(self._parts(node, "this")["this"]))
+        if kind in {"ApproxQuantile", "Median"}:
+            return self._quantile(node)
         name, arguments = self._called(node)
         if name == "COUNT_INDIVIDUALS" and not arguments:
             return Item({"count_individuals": {}})
@@ -159,6 +197,14 @@ class _Translation:
         if kind == "Column":
             raise SQLError(f"{_text(node)} is neither counted nor in GROUP BY")
         raise _refused(node)
+
+    def _quantile(self, node: "Expression") -> AverageItem:
+        parts = self._parts(node, "this", "quantile")
+        probability: Any = 0.5 if parts["quantile"] is None else self._literal(parts["quantile"])
+        try:
+            return quantile(Column(self._column(parts["this"])), probability)
+        except ValueError as error:
+            raise SQLError(str(error)) from None
 
     def _called(self, node: "Expression") -> tuple[str, list["Expression"]]:
         """The name in capitals and the arguments of a function that SQL does not know."""
@@ -177,17 +223,29 @@ class _Translation:
             if unit not in _UNITS:
                 raise SQLError(f"DATE_TRUNC takes {', '.join(_UNITS)}, not {unit}")
             return Group({"bucket": {"column": self._column(parts["this"]), "by": unit}})
-        if kind == "Extract":
-            parts = self._parts(node, "this", "expression")
-            part = str(self._parts(parts["this"], "this")["this"]).upper()
-            if part not in _PARTS:
-                raise SQLError(f"EXTRACT takes HOUR and ISODOW, not {part}")
-            return Group({"bucket": {"column": self._column(parts["expression"]), "by": _PARTS[part]}})
+        if (calendar := self._calendar(node)) is not None:
+            return Group({"bucket": {"column": calendar[1], "by": calendar[0]}})
         name, arguments = self._called(node)
         if name == "BINS" and len(arguments) > 1:
             column, cuts = self._column(arguments[0]), [self._literal(each) for each in arguments[1:]]
             return Group({"bin": {"column": column, **({"width": cuts[0]} if len(cuts) == 1 else {"edges": cuts})}})
         raise _refused(node)
+
+    def _calendar(self, node: "Expression") -> tuple[str, str] | None:
+        """The unit and the column of `EXTRACT(YEAR FROM at)` or `YEAR(at)`; None for anything else."""
+        kind = _kind(node)
+        if kind == "Extract":
+            parts = self._parts(node, "this", "expression")
+            part, column = str(self._parts(parts["this"], "this", "is_string")["this"]).upper(), parts["expression"]
+        elif kind in _PART_NAMES:
+            part, column = _PART_NAMES[kind], self._parts(node, "this")["this"]
+        else:
+            return None
+        if part in _OTHER_PARTS:
+            raise SQLError(f"{part} in SQL is {_OTHER_PARTS[part]}")
+        if part not in _PARTS:
+            raise SQLError(f"EXTRACT takes {', '.join(_PARTS)}, not {part}")
+        return _PARTS[part], self._column(column)
 
     def _condition(self, node: "Expression") -> dict[str, Any]:
         kind = _kind(node)
@@ -199,20 +257,33 @@ class _Translation:
             return {"not": self._condition(self._parts(node, "this")["this"])}
         if kind in _COMPARISONS:
             return self._comparison(node, _COMPARISONS[kind])
-        if kind == "In":
-            parts = self._parts(node, "this", "expressions")
-            return {"in": [self._value(parts["this"]), [self._literal(each) for each in parts["expressions"] or []]]}
-        if kind == "Between":
-            parts = self._parts(node, "this", "low", "high")
-            return {"between": [self._value(parts["this"]), *(self._literal(parts[end]) for end in ("low", "high"))]}
+        if kind in {"In", "Between"}:
+            return self._several(node, kind)
         if kind == "Is":
             parts = self._parts(node, "this", "expression", "negate")
             if _kind(parts["expression"]) != "Null":
                 raise SQLError("write IS NULL or IS NOT NULL; a boolean is compared with = TRUE")
             self._parts(parts["expression"])
-            is_null = {"is_null": self._value(parts["this"])}
+            is_null = {"is_null": self._year_of(parts["this"]) or self._value(parts["this"])}
             return {"not": is_null} if parts["negate"] else is_null
         raise _refused(node)
+
+    def _several(self, node: "Expression", kind: str) -> dict[str, Any]:
+        """IN a list, or BETWEEN two literals."""
+        if kind == "In":
+            parts = self._parts(node, "this", "expressions")
+            nodes = parts["expressions"] or []
+            words = ["eq"] * len(nodes)
+        else:
+            parts = self._parts(node, "this", "low", "high")
+            words, nodes = ["ge", "le"], [parts["low"], parts["high"]]
+        literals = [self._literal(each) for each in nodes]
+        column = self._year_of(parts["this"])
+        if column is not None:
+            years = [_in_years(column, word, year) for word, year in zip(words, literals, strict=True)]
+            return {"or" if kind == "In" else "and": years}
+        value = self._value(parts["this"])
+        return {"in": [value, literals]} if kind == "In" else {"between": [value, *literals]}
 
     def _flat(self, node: "Expression", kind: str) -> list["Expression"]:
         """The parts of a chain of one operator, as one list."""
@@ -229,8 +300,19 @@ class _Translation:
     def _comparison(self, node: "Expression", word: str) -> dict[str, Any]:
         left, right = self._parts(node, "this", "expression").values()
         if _is_literal(left) and not _is_literal(right):
-            return {_FLIPPED[word]: [self._value(right), self._literal(left)]}
+            word, left, right = _FLIPPED[word], right, left
+        if (column := self._year_of(left)) is not None:
+            return _in_years(column, word, self._literal(right))
         return {word: [self._value(left), self._operand(right)]}
+
+    def _year_of(self, node: "Expression") -> dict[str, str] | None:
+        """The column of whose values a condition compares the year; None for any other value."""
+        while _kind(node) == "Paren":
+            node = self._parts(node, "this")["this"]
+        calendar = self._calendar(node)
+        if calendar is not None and calendar[0] != "year":
+            raise SQLError(f"{_text(node)} is for GROUP BY; of the calendar WHERE takes EXTRACT(YEAR FROM column)")
+        return None if calendar is None else {"col": calendar[1]}
 
     def _operand(self, node: "Expression") -> object:
         return self._literal(node) if _is_literal(node) else self._value(node)
@@ -289,6 +371,17 @@ class _Translation:
         if kind not in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"} or not parts["this"].args.get("is_string"):
             raise _refused(node)
         return self._literal(parts["this"])
+
+
+def _in_years(column: dict[str, str], word: str, year: object) -> dict[str, Any]:
+    """A condition on the year of a date or time: on its place beside the first days of years."""
+    if isinstance(year, bool) or not isinstance(year, int) or not 1 <= year <= _YEAR_MAX:
+        raise SQLError(f"a year is a whole number from 1 to {_YEAR_MAX}, not {year!r}")
+    first, next_first = ([column, f"{each:04}-01-01"] for each in (year, year + 1))
+    if word in {"eq", "ne"}:
+        within = {"and": [{"ge": first}, {"lt": next_first}]}
+        return within if word == "eq" else {"not": within}
+    return {"lt": {"lt": first}, "ge": {"ge": first}, "le": {"lt": next_first}, "gt": {"ge": next_first}}[word]
 
 
 def _kind(node: object) -> str:

@@ -25,16 +25,20 @@ from sparing._rooms import (
     QueryProblem,
     Schema,
     Sigma,
+    StatedNoise,
     answer,
     budget_units,
+    by_item,
     compile_query,
     contributions,
     mu_of_units,
+    refuse_uneven,
     rho_of_units,
     rounded_gaussian,
     units_down,
 )
 from sparing._testing_rows import CodedRows, coded
+from sparing._wire import json_of
 
 UNCLIPPED_ROWS_MAX = 64
 
@@ -104,6 +108,9 @@ class FakeDataset:
             raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self.schema.tables)}")
         declared = self.schema.tables[table]
         found = coded(table, declared, rows)
+        padded = next((place for place, key in enumerate(found.keys, start=1) if key != key.strip()), None)
+        if padded is not None:
+            raise ValueError(f"{table}, row {padded}: the key begins or ends with a blank")
         if isinstance(declared, EventsTable):
             self._add_events(table, declared, found)
         else:
@@ -111,7 +118,10 @@ class FakeDataset:
 
     def plan(self, query: Query) -> Plan:
         """A query compiled for this dataset. Raises QueryProblem."""
+        query = by_item(query)
         plan = compile_query(query, self.schema, capacity=self.capacity, budget_units=self.budget_units)
+        if plan.bounds:
+            refuse_uneven(query, plan.bounds)
         self._refuse_unclipped(plan, query)
         return plan
 
@@ -121,12 +131,7 @@ class FakeDataset:
         The noise is drawn from `entropy`; without it, it is drawn from words that are known, and taken off again.
         """
         released = answer(
-            contributions(plan, self._memory),
-            self._memory.accounts,
-            dimension=plan.dimension,
-            sigma_steps=plan.sigma_steps,
-            norm_squared_max=plan.clip_squared_steps,
-            entropy=entropy or _known_words,
+            contributions(plan, self._memory), self._memory.accounts, plan.terms, entropy=entropy or _known_words
         )
         values = released.values
         if entropy is None:
@@ -142,16 +147,32 @@ class FakeDataset:
         """The longest vector that the smallest limit can pay for, in units of `sigma`."""
         return sigma * math.sqrt(2 * self.limit_floor_units / UNITS_PER_RHO)
 
-    def warnings(self, l2_clip: float, sigma: float) -> list[str]:
-        """As the service warns of a clip beyond that norm."""
-        norm = self.largest_countable_norm(sigma)
-        if l2_clip <= norm:
+    def countable_norms(self, noise: StatedNoise) -> float | list[float]:
+        """That norm, or where each select item has a sigma of its own, that of each."""
+        if isinstance(noise.sigma, tuple):
+            return [self.largest_countable_norm(sigma) for sigma in noise.sigma]
+        return self.largest_countable_norm(noise.sigma)
+
+    def warnings(self, plan: Plan) -> list[str]:
+        """As the service warns of a clip beyond that norm, both in steps where sigmas are by item."""
+        norm = self.largest_countable_norm(plan.sigma)
+        if plan.l2_clip <= norm:
             return []
-        warning = (
-            f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the clip"
-            f" is {l2_clip:.6g}: individuals with longer vectors are left out. A larger sigma or a smaller l2_clip"
-            " keeps them."
-        )
+        if plan.item_sigmas:
+            times = f"{(plan.l2_clip / norm) ** 2:.3g} times" if norm else "more than"
+            fate = "vectors that cost more than is left are shortened"
+            if not plan.shortens:
+                fate = "individuals whose vectors cost more than their limits are left out"
+            warning = (
+                f"The longest vectors of this query cost {times} the smallest limit of this dataset: {fate}."
+                " Larger sigmas or smaller l2_clips keep them."
+            )
+        else:
+            fate = "longer vectors are shortened" if plan.shortens else "individuals with longer vectors are left out"
+            warning = (
+                f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the"
+                f" clip is {plan.l2_clip:.6g}: {fate}. A larger sigma or a smaller l2_clip keeps them."
+            )
         return [warning]
 
     def _add_individuals(self, table: str, rows: CodedRows) -> None:
@@ -165,6 +186,8 @@ class FakeDataset:
         self._join(rows)
 
     def _add_events(self, table: str, declared: EventsTable, rows: CodedRows) -> None:
+        if declared.unknown_individuals == "drop":
+            rows = rows.of(self._slots)
         held = self._held[table].copy()
         new: dict[str, None] = {}
         for number, key in enumerate(rows.keys, start=1):
@@ -202,7 +225,7 @@ class FakeDataset:
             return
         needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
         suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-        if isinstance(query.noise, Sigma):
+        if isinstance(query.noise, Sigma) and not plan.item_sigmas:
             norm = self.largest_countable_norm(plan.sigma)
             suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
         raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
@@ -259,7 +282,7 @@ def units_of(rho: Number) -> int:
 def _schema_of(tables: Mapping[str, object]) -> Schema:
     """The schema of a registration's `tables`. Raises ValueError naming the table and column."""
     try:
-        return Schema.model_validate(json.loads(json.dumps(tables, default=dict)))
+        return Schema.model_validate(json.loads(json_of(tables)))
     except ValidationError as error:
         [first, *_] = error.errors()
         raise ValueError(f"{'.'.join(map(str, ('tables', *first['loc'])))}: {first['msg']}") from None

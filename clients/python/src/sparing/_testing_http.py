@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import httpx
 
-from sparing._rooms import QueryProblem
+from sparing._rooms import QueryProblem, no_dataset
 
 ENTRIES_MAX = 256
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1000
@@ -67,6 +67,11 @@ def not_found() -> Refused:
     return Refused("not-found")
 
 
+def unknown_dataset(name: str, names: Collection[str]) -> Refused:
+    """No dataset of that name among those that the analyst may ask."""
+    return Refused("not-found", no_dataset(name, names))
+
+
 def role_required(roles: str) -> Refused:
     """A route that is not for analysts; `roles` as the detail says them."""
     return Refused("role-required", f"This request needs a key with the role {roles}.")
@@ -108,6 +113,7 @@ OTHERS: Mapping[str, str] = {
         (
             "POST /datasets",
             "DELETE /datasets/{dataset}",
+            "POST /files/preview",
             "GET /principals",
             "POST /principals",
             "PATCH /principals/{principal}",
@@ -133,7 +139,7 @@ OTHERS: Mapping[str, str] = {
                 f"GET /datasets/{{dataset}}/{part}"
                 for part in (
                     *("budgets", "budgets/summary", "budgets/history", "budgets/export", "alarm", "verification"),
-                    *("events", "receipts", "erasure-requests", "acts", "analysts"),
+                    *("backup", "events", "receipts", "erasure-requests", "acts", "analysts"),
                 )
             ),
         ),

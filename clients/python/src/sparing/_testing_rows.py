@@ -1,7 +1,7 @@
 """Rows of a fake dataset as a test gives them, read into the codes in which the service holds them."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,10 +20,13 @@ from sparing._rooms import (
     DatetimeColumn,
     IntegerColumn,
     Table,
-    coding_of,
+    VectorCoding,
+    VectorColumn,
+    codings_of,
     days_of,
     seconds_of,
     units_down,
+    vectors_of,
 )
 
 _KINDS: Mapping[str, str] = {
@@ -34,6 +37,7 @@ _KINDS: Mapping[str, str] = {
     "date": "a date",
     "datetime": "a date or a time",
     "category": "a category",
+    "vector": "a list of whole numbers, as long as declared",
 }
 
 
@@ -45,6 +49,12 @@ class CodedRows:
     codes: Mapping[str, NDArray[np.unsignedinteger[Any]]]
     limits: NDArray[np.int64]
 
+    def of(self, individuals: Container[str]) -> "CodedRows":
+        """The rows whose key is that of an individual."""
+        kept = np.array([key in individuals for key in self.keys], dtype=np.bool_)
+        keys = [key for key in self.keys if key in individuals]
+        return CodedRows(keys=keys, codes={n: codes[kept] for n, codes in self.codes.items()}, limits=self.limits[kept])
+
 
 def coded(name: str, table: Table, rows: object) -> CodedRows:
     """Rows as an upload would store them: mappings from column to value, or a data frame.
@@ -54,7 +64,8 @@ def coded(name: str, table: Table, rows: object) -> CodedRows:
     """
     keys: list[str] = []
     read: dict[str, list[int]] = {each: [] for each in table.columns}
-    codings = {each: coding_of(column) for each, column in table.columns.items() if column.type != "budget"}
+    codings, vectors = codings_of(table.columns), vectors_of(table.columns)
+    listed: dict[str, list[NDArray[np.unsignedinteger[Any]]]] = {each: [] for each in vectors}
     for number, row in enumerate(_records(rows), start=1):
         place = f"{name}, row {number}"
         for each in row.keys() - {table.key, *table.columns}:
@@ -65,13 +76,17 @@ def coded(name: str, table: Table, rows: object) -> CodedRows:
         keys.append(str(key))
         for each, column in table.columns.items():
             try:
-                read[each].append(_number(column, codings.get(each), plain(row.get(each))))
+                if isinstance(column, VectorColumn):
+                    listed[each].append(_vector(vectors[each], row.get(each)))
+                else:
+                    read[each].append(_number(column, codings.get(each), plain(row.get(each))))
             except (ArithmeticError, TypeError, ValueError):
                 raise ValueError(f"{place}: {each} must be {_KINDS[column.type]}, not {row[each]!r}") from None
     limits = next((read[each] for each, column in table.columns.items() if column.type == "budget"), [-1] * len(keys))
     return CodedRows(
         keys=keys,
-        codes={each: np.array(read[each], dtype=coding.dtype) for each, coding in codings.items()},
+        codes={each: np.array(read[each], dtype=coding.dtype) for each, coding in codings.items()}
+        | {each: np.concatenate([coding.missing(0), *listed[each]]) for each, coding in vectors.items()},
         limits=np.array(limits, dtype=np.int64),
     )
 
@@ -103,6 +118,19 @@ def _number(column: Column, coding: Coding | None, value: Any) -> int:  # noqa: 
                 raise ValueError
             value = int(value) if isinstance(column, IntegerColumn) else float(value)
     return min(max(coding.code_of(value), 0), coding.span)
+
+
+def _vector(coding: VectorCoding, value: Any) -> NDArray[np.unsignedinteger[Any]]:  # noqa: ANN401 - any value of a row
+    """The row of codes (1, width) of a list or an array of numbers. Raises ValueError for any other value."""
+    row = coding.missing(1)
+    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124 - NaN
+        return row
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf" or numbers.shape != (coding.length,) or not np.all(numbers == np.rint(numbers)):
+        raise ValueError
+    row[0, 0] = 1
+    row[0, 1:] = np.clip(numbers.astype(np.float64), coding.offset, coding.offset + coding.span) - coding.offset
+    return row
 
 
 def _category(column: CategoryColumn, value: object) -> int | None:

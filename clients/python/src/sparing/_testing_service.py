@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing._rooms import Plan, QueryProblem, epsilon_of_units, in_words, parse_query, rho_of_units, worst_case_units
+from sparing._coordinates import by_coordinate
+from sparing._rooms import (
+    Plan,
+    Query,
+    QueryProblem,
+    epsilon_of_units,
+    in_query_units,
+    in_words,
+    rho_of_units,
+    with_noise,
+    worst_case_units,
+)
 from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
     Refused,
@@ -26,7 +37,9 @@ from sparing._testing_http import (
     limit_of,
     not_found,
     not_in_fake,
+    unknown_dataset,
 )
+from sparing._testing_parameters import KeptParameters
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,6 +74,7 @@ class Analyst:
     allowance_units: int | None = None
     spent_units: dict[str, int] = field(default_factory=dict)
     replies: dict[str, _Stored] = field(default_factory=dict)
+    parameters: KeptParameters = field(default_factory=KeptParameters)
 
     def left_rho(self, dataset: str) -> str | None:
         """The rest of the allowance on a dataset; None where there is none."""
@@ -87,8 +101,9 @@ class Service:
 
     def dataset(self, analyst: Analyst, name: str) -> FakeDataset:
         """A dataset that the analyst may ask. Raises Refused."""
-        if name not in self.datasets or analyst.dataset not in (None, name):
-            raise not_found()
+        names = sorted(self.datasets) if analyst.dataset is None else [analyst.dataset]
+        if name not in self.datasets or name not in names:
+            raise unknown_dataset(name, names)
         return self.datasets[name]
 
     def ask(self, analyst: Analyst, name: str, key: str | None, content: bytes) -> dict[str, Any]:
@@ -104,7 +119,7 @@ class Service:
 
     def preview(self, analyst: Analyst, name: str, content: bytes) -> dict[str, Any]:
         """`POST /datasets/{dataset}/queries/preview`."""
-        dataset, plan = self._planned(analyst, name, content)
+        dataset, plan, _ = self._planned(analyst, name, content)
         return _preview_of(plan, dataset, analyst.left_rho(name))
 
     def ask_many(self, analyst: Analyst, name: str, content: bytes, request_id: str) -> dict[str, Any]:
@@ -150,17 +165,17 @@ class Service:
             if analyst.dataset in (None, name)
         ]
 
-    def _planned(self, analyst: Analyst, name: str, content: bytes) -> tuple[FakeDataset, Plan]:
-        """The dataset that is asked, and the plan of the query in a body. Raises Refused."""
+    def _planned(self, analyst: Analyst, name: str, content: bytes) -> tuple[FakeDataset, Plan, Query]:
+        """The dataset that is asked, and the plan of the query in a body, and the query. Raises Refused."""
         try:
-            query = parse_query(content)
+            query = analyst.parameters.query_in(name, content)
             dataset = self.dataset(analyst, name)
-            return dataset, dataset.plan(query)
+            return dataset, dataset.plan(query), query
         except QueryProblem as problem:
             raise invalid_query(problem) from None
 
     def _answer(self, analyst: Analyst, name: str, key: str, content: bytes) -> dict[str, Any]:
-        dataset, plan = self._planned(analyst, name, content)
+        dataset, plan, query = self._planned(analyst, name, content)
         request, at = (plan.query_hash, plan.reuse), START + timedelta(seconds=self._answered)
         known = analyst.replies.get(key)
         if known is not None and known.request != request:
@@ -172,6 +187,7 @@ class Service:
             body = _answer_of(release, dataset, reused=reusable is not None)
             known = _Stored(request=request, body=body, release=release, dataset=name, at=at)
             analyst.replies[key] = known
+            analyst.parameters.keep(name, query)
             self._answered += 1
         return known.body
 
@@ -215,7 +231,9 @@ class Service:
 
 
 def _with_sigma(plan: Plan, sigma: float) -> Plan:
-    """The plan as if the query had asked for this sigma, in query units."""
+    """The plan as if the query had asked for this sigma, in query units. Raises ValueError where it has several."""
+    if plan.item_sigmas:
+        raise ValueError("the query has a sigma for each item; register its answer without one")
     steps = math.ldexp(sigma, -plan.grid_log2)
     return replace(
         plan, sigma=sigma, sigma_steps=steps, worst_case_units=worst_case_units(plan.clip_squared_steps, steps)
@@ -236,49 +254,52 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
     listed = [values] if isinstance(values, int | float) else list(values)
     if len(listed) != plan.dimension:
         raise ValueError(f"the registered answer has {len(listed)} values, and the query {plan.dimension}")
-    steps = [round(value / 2.0**plan.grid_log2) for value in listed]
-    if plan.grid_log2 == 0 and steps != listed:
+    grids = by_coordinate(plan.noise.grid, plan.axes, plan.dimension)
+    steps = [round(value / grid) for value, grid in zip(listed, grids, strict=True)]
+    if plan.noise.grid == 1 and steps != listed:
         raise ValueError(f"the query's grid is 1, so that its answer holds whole numbers, not {listed}")
     return steps
 
 
 def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
-    plan = release.plan
+    plan, noise, axes = release.plan, release.plan.noise, release.plan.axes
+    steps = np.array(release.steps, dtype=np.int64)
     return {
         "id": release.id,
         "sequence": release.sequence,
-        "values": [steps if plan.grid_log2 == 0 else math.ldexp(steps, plan.grid_log2) for steps in release.steps],
+        "values": in_query_units(steps, grid_log2=plan.grid_log2, noise=noise, axes=axes).tolist(),
         "labels": plan.labels,
-        "axes": plan.axes,
-        "sigma": plan.sigma,
-        "grid": 2.0**plan.grid_log2,
+        "axes": with_noise(axes, noise),
+        "sigma": noise.sigma,
+        "grid": noise.grid,
         "dimension": plan.dimension,
-        "half_width_95": plan.half_width_95,
+        "half_width_95": noise.half_width_95,
         "worst_case_rho": _rho_text(plan.worst_case_units),
         "coverage_certified": release.worst_case_total_units <= dataset.limit_floor_units,
         "reused": reused,
         "epoch": release.epoch,
         "released_at": release.at.isoformat(),
         "worst_case_share": dataset.share_of(plan.worst_case_units),
-        "largest_countable_norm": dataset.largest_countable_norm(plan.sigma),
-        "warnings": dataset.warnings(plan.l2_clip, plan.sigma),
+        "largest_countable_norm": dataset.countable_norms(noise),
+        "warnings": dataset.warnings(plan),
     }
 
 
 def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
     """Everything public about a query. The public cost is made up: it is that of no machine."""
+    noise = plan.noise
     units, delta, canonical = plan.worst_case_units, dataset.guarantee["delta"], json.loads(plan.canonical)
     return {
         "dimension": plan.dimension,
-        "grid": 2.0**plan.grid_log2,
-        "sigma": plan.sigma,
-        "half_width_95": plan.half_width_95,
-        "l2_clip": plan.l2_clip,
+        "grid": noise.grid,
+        "sigma": noise.sigma,
+        "half_width_95": noise.half_width_95,
+        "l2_clip": plan.bounds if plan.item_sigmas else plan.l2_clip,
         "worst_case_rho": _rho_text(units),
         "worst_case_share": dataset.share_of(units),
         "worst_case_epsilon": None if delta is None else epsilon_of_units(units, Decimal(delta)),
-        "largest_countable_norm": dataset.largest_countable_norm(plan.sigma),
-        "warnings": dataset.warnings(plan.l2_clip, plan.sigma),
+        "largest_countable_norm": dataset.countable_norms(noise),
+        "warnings": dataset.warnings(plan),
         "allowance_left_rho": allowance_left_rho,
         "coverage_certified": dataset.worst_case_units + units <= dataset.limit_floor_units,
         "canonical": canonical,
@@ -297,7 +318,7 @@ def _release_row_of(release: Release, dataset: str, at: datetime) -> dict[str, A
         "sequence": release.sequence,
         "query": canonical,
         "words": in_words(canonical),
-        "sigma": plan.sigma,
+        "sigma": plan.noise.sigma,
         "dimension": plan.dimension,
         "worst_case_rho": _rho_text(plan.worst_case_units),
         "released_at": at.isoformat().replace("+00:00", "Z"),

@@ -7,9 +7,9 @@ def test_the_report_counts_people():
         fake.add_dataset("shop", tables, rows={"people": [{"person_id": "a", "age": 41}]})
         assert report(fake.client()) == "1 person"
 
-It runs the service's own query language, engine and accounts, and needs `pip install "sparing-client[testing]"`. Each
-individual has a limit, and is left out of a query that it cannot afford. Only the HTTP is the fake's own: limits on
-rates, time slots, and the calls of curators, individuals and auditors are not there.
+It runs the service's own query language, engine and accounts, and needs `pip install "./clients/python[testing]"` in a
+clone. Each individual has a limit, and is left out of a query that it cannot afford. Only the HTTP is the fake's own:
+limits on rates, time slots, and the calls of curators, individuals and auditors are not there.
 """
 
 import json
@@ -26,7 +26,8 @@ import httpx
 
 from sparing import AsyncClient, Client, Dataset
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, units_of
-from sparing._testing_http import OTHERS, Refused, Route, document_of, role_required, route_of
+from sparing._testing_http import OTHERS, Refused, Route, document_of, role_required, route_of, unknown_dataset
+from sparing._testing_parameters import json_in
 from sparing._testing_service import Analyst, Answering, Registered, Service, Values
 
 __all__ = ["FakeService", "ReceivedRequest"]
@@ -226,7 +227,7 @@ class FakeService:
             raise Refused("unauthorized", headers={"WWW-Authenticate": "Bearer"})
         name = route.parts.get("dataset")
         if name is not None and analyst.dataset not in (None, name):
-            raise Refused("not-found")
+            raise unknown_dataset(name, [analyst.dataset or ""])
         if route.name in OTHERS:
             raise role_required(OTHERS[route.name])
         return self._of_analyst(route, analyst, request, request_id)
@@ -255,15 +256,10 @@ class FakeService:
 
 
 def _received(request: httpx.Request) -> ReceivedRequest:
-    content = request.read()
-    try:
-        body = json.loads(content) if content else None
-    except ValueError:
-        body = None
     return ReceivedRequest(
         method=request.method,
         path=request.url.path,
         params=dict(request.url.params),
-        json=body,
+        json=json_in(request.read()),
         idempotency_key=request.headers.get("Idempotency-Key"),
     )

@@ -12,7 +12,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, kept
+from service.arrays import Integers, kept
 from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -83,18 +83,32 @@ def _spent(accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
-    """The slots that an entry touched (k,), which of them it charged (`active`, (k,)), and the units of each (k,)."""
+    """The slots that an entry touched (k,), which of them it charged (`active`, (k,)), and the units of each (k,).
+
+    `asked` (k,) are the units of the whole vectors; `is_shortened` (k,) tells whose the clip rule has shortened, and
+    `is_longer` (k,) whose counted vectors are longer than the whole ones.
+    """
 
     touched: Integers
     active: NDArray[np.bool_]
     prices: Integers
+    asked: Integers
+    is_shortened: NDArray[np.bool_]
+    is_longer: NDArray[np.bool_]
 
     @classmethod
     def of(cls, entry: LedgerEntry) -> Self:
         """Compute the charges again from an entry's pieces. Raises ValueError or IndexError if they cannot be read."""
         quantities = entry.quantities()
-        prices = quantities.prices(entry.sigma_steps)
-        return cls(touched=quantities.touched, active=quantities.active, prices=prices)
+        whole = quantities.amounts if quantities.asked is None else quantities.asked
+        return cls(
+            touched=quantities.touched,
+            active=quantities.active,
+            prices=quantities.prices(entry.sigma_steps),
+            asked=quantities.asked_prices(entry.sigma_steps),
+            is_shortened=quantities.active & (quantities.amounts < whole),
+            is_longer=quantities.amounts > whole,
+        )
 
     @property
     def charged(self) -> Integers:
@@ -113,8 +127,13 @@ class Priced:
 
     @property
     def of_left_out(self) -> Integers:
-        """The charge that each slot left out would have had."""
-        return kept(~self.active, self.prices)
+        """The charge that the whole vector of each slot left out would have had."""
+        return kept(~self.active, self.asked)
+
+
+def _of(slots: Integers, which: NDArray[np.bool_], said: str) -> Iterator[str]:
+    """A finding for each of the first NAMED_MAX slots (k,) of those marked in `which` (k,)."""
+    yield from (said.format(slot) for slot in slots[which][:NAMED_MAX].tolist())
 
 
 class Participation:
@@ -123,33 +142,39 @@ class Participation:
     def __init__(self, record: DatasetRecord, acts: Sequence[JournalAct]) -> None:
         self._then = JournalState.of(record)
         self._acts = deque(acts)
+        self._drops = record.rule == "drop"
 
     def wrong_with(
-        self, entry: LedgerEntry, priced: Priced, spent: Integers, *, is_known: NDArray[np.bool_]
+        self,
+        entry: LedgerEntry,
+        priced: Priced,
+        spent: Integers,
+        left_out: NDArray[np.uint32],
+        *,
+        is_known: NDArray[np.bool_],
     ) -> Iterator[str]:
-        """Findings against the entry from the limits and pauses before it, and the `spent` totals.
+        """Findings against the entry from limits and pauses before it, `spent` totals, and how often each was left out.
 
-        Unknown totals are lower bounds.
+        Unknown totals are lower bounds. Under the drop rule those left out before are to be left out again, and those
+        that have paused are not to be touched.
         """
-        self._follow(before=entry.seq)
         then = self._then
+        for _ in then.follow(self._acts, before=entry.seq):
+            pass
         is_told = priced.touched < then.slots
-        slots, active = priced.touched[is_told], priced.active[is_told]
-        can_pay = spent[slots] + priced.prices[is_told] <= then.limits[slots]
-        for slot in slots[active & ~can_pay][:NAMED_MAX].tolist():
-            yield f"charges slot {slot} beyond its limit"
+        slots, active, shortened = priced.touched[is_told], priced.active[is_told], priced.is_shortened[is_told]
+        can_pay = spent[slots] + priced.asked[is_told] <= then.limits[slots]
+        fits = spent[slots] + priced.prices[is_told] <= then.limits[slots]
+        yield from _of(slots, active & ~fits, "charges slot {} beyond its limit")
+        yield from _of(priced.touched, priced.is_longer, "counts more of slot {} than there is")
         if entry.kind != "query":
             return
-        have_paused = then.have_paused[slots]
-        for slot in slots[active & have_paused][:NAMED_MAX].tolist():
-            yield f"charges slot {slot}, which has paused"
-        is_certain = then.are_exact[slots] & is_known[slots]
-        for slot in slots[~active & ~have_paused & can_pay & is_certain][:NAMED_MAX].tolist():
-            yield f"leaves out slot {slot}, which could pay"
-
-    def _follow(self, *, before: int) -> None:
-        while self._acts and self._acts[0].at_seq < before:
-            try:
-                self._then.apply(self._acts.popleft())
-            except (KeyError, ValueError, TypeError, IndexError):  # reported by the verification of the journal
-                continue
+        have_paused, is_certain = then.have_paused[slots], then.are_exact[slots] & is_known[slots]
+        yield from _of(slots, active & have_paused, "charges slot {}, which has paused")
+        is_out = have_paused
+        if self._drops:
+            is_out = left_out[slots] > 0
+            yield from _of(slots, active & is_out, "charges slot {}, which was left out before")
+            yield from _of(slots, ~active & have_paused, "leaves out slot {}, which has paused")
+        yield from _of(slots, ~active & ~is_out & can_pay & is_certain, "leaves out slot {}, which could pay")
+        yield from _of(slots, shortened & can_pay & is_certain, "shortens the vector of slot {}, which could pay")

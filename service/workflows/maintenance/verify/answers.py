@@ -4,11 +4,12 @@ An entry is made together with the answer to its analyst, so that one fresh answ
 answers are made again too; the ledger cannot tell if one of them is missing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import inf
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 
@@ -17,10 +18,15 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
+from service.workflows.model.parameters import KeptParameters, hashes_in, with_numbers
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
 from service.workflows.writer.batch import Stated, document
 
 _PLANS_KEPT: Final = 64
+_HASHED: Final = b'"parameters":{'
+
+KeptOf = Callable[[UUID, str], KeptParameters | None]
+"""The parameters that are kept of an analyst, by their hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +36,16 @@ class _Said:
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
     l2_clip: float
+    shortens: bool
 
 
 class AnswersCheck:
     """Checks the answers, in the order of the sequences that they show, entry by entry."""
 
-    def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord]) -> None:
+    def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord], kept: KeptOf) -> None:
         self.findings: list[str] = []
         self.count = self.uncompiled = 0
-        self._history, self._answers = history, answers
+        self._history, self._answers, self._kept = history, answers, kept
         self._next = next(answers, None)
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
@@ -72,8 +79,8 @@ class AnswersCheck:
         said = _read(answer.body)
         is_fresh = said.get("reused") is False
         wrong = list(self._wrong_with_body(answer, entry, said))
-        hashes = [request_hash(entry.canonical, reuse=reuse) for reuse in ((True, False) if is_fresh else (True,))]
-        if answer.request_hash not in hashes:
+        self.findings += self._wrong_with_parameters(answer, entry)
+        if answer.request_hash not in self._request_hashes(entry, is_fresh=is_fresh):
             wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
         if answer.query_id != entry.query_id:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
@@ -85,6 +92,24 @@ class AnswersCheck:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
         self.findings += [f"{place_of(answer)}: {each}" for each in wrong]
         return is_fresh
+
+    def _wrong_with_parameters(self, answer: AnswerRecord, entry: LedgerEntry) -> Iterator[str]:
+        """Findings if the numbers that an entry names by their hash are not kept for the analyst of an answer."""
+        for digest in _digests_in(entry.canonical):
+            kept, place = self._kept(answer.principal_id, digest), f"parameters row {digest} of {answer.principal_id}"
+            if kept is None:
+                yield f"{place}: is missing, and ledger row {entry.seq} names it"
+            elif not kept.are_themselves:
+                yield f"{place}: its numbers do not give its hash"
+
+    def _request_hashes(self, entry: LedgerEntry, *, is_fresh: bool) -> list[bytes]:
+        """The hashes of the requests that may have an answer that shows an entry.
+
+        A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
+        """
+        plan = self._planned(entry)
+        values = [*([True] if plan is None or plan.reuse else []), *([False] if is_fresh else [])]
+        return [request_hash(entry.canonical, reuse=reuse) for reuse in values]
 
     def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
         given = self._body(entry, said) if entry.kind == "query" else b""
@@ -99,25 +124,48 @@ class AnswersCheck:
 
     def _body(self, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
         """The body that the answer must have."""
-        shown: Stated | None = self._plan_of(entry.canonical, self._history.at(entry.seq).version)
+        shown: Stated | None = self._planned(entry)
         if shown is None:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0
-            shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []), l2_clip=clip)
+            labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
+            shown = _Said(labels=labels, axes=axes, l2_clip=clip, shortens=shortens)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
-    def _compiled(self, canonical: bytes, version: int) -> Plan | None:
+    def _planned(self, entry: LedgerEntry) -> Plan | None:
+        version = self._history.at(entry.seq).version
+        return self._plan_of(entry.canonical, entry.analyst_id, entry.dimension, version)
+
+    def _compiled(self, canonical: bytes, analyst_id: UUID, dimension: int, version: int) -> Plan | None:
         record = next(each for each in self._history.versions() if each.version == version)
         try:
-            return plan_of(canonical, record)
+            plan = plan_of(canonical, record, analyst_id=analyst_id, dimension=dimension, kept=self._kept)
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
+        # Many plans are held, and the numbers of models may be megabytes.
+        return replace(plan, product=None, parameters=(), columns={})
 
 
-def plan_of(canonical: bytes, record: DatasetRecord) -> Plan:
-    """The plan of an entry's query under the registration of its time. Raises QueryProblem."""
-    query = parse_query(canonical)
-    return compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimension: int, kept: KeptOf) -> Plan:
+    """The plan of an entry's query under the registration of its time.
+
+    Raises QueryProblem if this version cannot read the query, or reads another number of groups out of it.
+    """
+    query = with_numbers(parse_query(canonical), partial(kept, analyst_id))
+    plan = compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+    if plan.dimension != dimension:
+        raise QueryProblem.of("group_by", f"makes {plan.dimension} coordinates, and made {dimension} when it was asked")
+    return plan
+
+
+def _digests_in(canonical: bytes) -> tuple[str, ...]:
+    """The hashes that an entry's query has in the place of parameters."""
+    if _HASHED not in canonical:  # for most it need not be read again
+        return ()
+    try:
+        return hashes_in(parse_query(canonical))
+    except QueryProblem:
+        return ()
 
 
 def place_of(answer: AnswerRecord) -> str:

@@ -4,14 +4,15 @@ An upload tells the individuals that joined by their slots; one with a long list
 nothing but bounds is known of accounts where individuals may have come back (`JournalState.is_told`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
+from service.arrays import Integers
 from service.workflows.model.journal import JournalAct, joined_slots
 from service.workflows.model.rows import DatasetRecord, Head
 
@@ -67,6 +68,19 @@ class JournalState:
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_plain[int(detail["slot"])] = False
                 self.have_paused[int(detail["slot"])] = act.act == "pause"
+
+    def follow(self, acts: deque[JournalAct], *, before: int) -> Iterator[JournalAct]:
+        """Take the acts that stand before the entry `before` off `acts`, apply them, and yield each.
+
+        An act whose detail is invalid is passed over: the verification of the journal reports it.
+        """
+        while acts and acts[0].at_seq < before:
+            act = acts.popleft()
+            try:
+                self.apply(act)
+            except (KeyError, ValueError, TypeError, IndexError):
+                continue
+            yield act
 
     def _join(self, detail: Mapping[str, Any]) -> None:
         joined = None if "of" in detail["joined"] else joined_slots(detail)

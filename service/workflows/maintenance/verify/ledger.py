@@ -15,9 +15,8 @@ from uuid import UUID
 
 import numpy as np
 
-from service.core.arrays import Integers
+from service.arrays import Integers, exact_sum
 from service.core.charge import CHARGE_UNITS_MAX
-from service.core.release import exact_sum
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
 from service.workflows.maintenance.verify.journal import JournalState
@@ -143,10 +142,12 @@ class LedgerReplay:
         if touched_last >= self.totals.spent.size:
             yield f"touches slot {touched_last}, which no individual has"
             return
-        spent, is_known = self.totals.spent, self.totals.is_known
-        yield from self._participation.wrong_with(entry, priced, spent, is_known=is_known)
+        spent, is_known, before = self.totals.spent, self.totals.is_known, self.totals.left_out
+        yield from self._participation.wrong_with(entry, priced, spent, before, is_known=is_known)
         left_out = priced.left_out
         can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
+        if self._record.rule == "drop":
+            can_pay &= before[left_out] == 0
         for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
         self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)

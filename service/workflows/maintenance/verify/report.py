@@ -6,7 +6,7 @@ answer (`verify.answers`); all together give the accounts (`verify.accounts`). W
 A finding names table and row; docs/known-limits.md lists the data that nothing binds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from service.workflows.maintenance.verify.accounts import check_accounts
@@ -19,6 +19,9 @@ from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.rollback.guard import judge, unaccounted, witness_name
+
+Watch = Callable[[str, int, int], None]
+"""Is told the dataset, the sequence that was verified, and the last one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,17 +47,19 @@ class Report:
         return f"{self.dataset}: {looked} verified{unread}, {len(self.findings)} findings"
 
 
-def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]:
-    """Replay every dataset, each in one snapshot, and compare it with its witness."""
+def verify_all(store: Store, witness: Witness | None = None, *, watch: Watch | None = None) -> Iterator[Report]:
+    """Replay every dataset, each in one snapshot, and compare it with its witness; `watch` is told of each entry."""
     for record in store.datasets():
-        yield verify_dataset(store, record, witness)
+        yield verify_dataset(store, record, witness, watch=watch)
 
 
-def verify_dataset(store: Store, record: DatasetRecord, witness: Witness | None = None) -> Report:
+def verify_dataset(
+    store: Store, record: DatasetRecord, witness: Witness | None = None, *, watch: Watch | None = None
+) -> Report:
     """Replay one dataset in one snapshot, and compare it with its witness."""
     history = None if witness is None else _history(witness, record)  # before the snapshot, which contains it
     with store.transaction(record.id, lock=False) as transaction:
-        report, _ = verified(record, transaction)
+        report, _ = verified(record, transaction, watch=watch)
         if witness is not None:
             report.findings.extend(_behind(record, transaction, history))
     return report
@@ -81,7 +86,7 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
 
 
 def verified(
-    record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None
+    record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None, watch: Watch | None = None
 ) -> tuple[Report, LedgerReplay]:
     """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
     head = transaction.head
@@ -89,10 +94,12 @@ def verified(
     journal = transaction.acts(after=0)
     acts, journal_state, findings = check_journal(record, head, journal)
     replay = LedgerReplay(record, transaction, journal_state=journal_state, acts=journal, totals_at=totals_at)
-    answers = AnswersCheck(history, transaction.answers())
+    answers = AnswersCheck(history, transaction.answers(), transaction.parameters)
     for entry in transaction.entries(after=0):
         replay.apply(entry)
         answers.apply(entry)
+        if watch is not None:
+            watch(record.name, entry.seq, head.seq)
     replay.end(transaction.worst_cases())
     answers.end()
     report = Report(

@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers
-from service.core.release import exact_sum
+from service.arrays import Integers, exact_sum
 from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
 from service.workflows.maintenance.verify.accounts import NAMED_MAX, Priced
 from service.workflows.model.rows import StoredPage

@@ -1,6 +1,6 @@
 """`ledger verify` names every damage by table and row, on a real Postgres and with its owner's rights."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from io import BytesIO
@@ -10,8 +10,9 @@ import orjson
 import psycopg
 import pytest
 
-from service.core.arrays import Touched
-from service.core.renyi_filter import Accounts
+from service.core.release import answer
+from service.core.renyi_filter import Accounts, Touched
+from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
 from service.workflows.individual import lowering, pausing
@@ -100,31 +101,39 @@ def test_charges_under_a_doubled_limit_are_found_after_it_is_set_back(
 
 
 @pytest.mark.parametrize(
-    ("wrongly", "found"),
+    ("rule", "wrongly", "found"),
     [
-        ({"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
-        ({"bob": True}, "ledger row 2: charges slot 1, which has paused"),
-        ({"eve": True}, "ledger row 2: charges slot 2 beyond its limit"),
-        ({"bob": False}, None),
+        ("skip", {"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
+        ("skip", {"bob": True}, "ledger row 2: charges slot 1, which has paused"),
+        ("skip", {"eve": True}, "ledger row 2: charges slot 2 beyond its limit"),
+        ("skip", {"bob": False}, None),
+        ("drop", {"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
+        ("drop", {"eve": True}, "ledger row 2: charges slot 2, which was left out before"),
+        ("drop", {}, None),
+        ("clip", {"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
+        ("clip", {}, None),
     ],
 )
 def test_participation_is_derived_again(
-    monkeypatch: pytest.MonkeyPatch, wrongly: dict[str, bool], found: str | None
+    monkeypatch: pytest.MonkeyPatch, rule: str, wrongly: dict[str, bool], found: str | None
 ) -> None:
-    """A filter whose decision contradicts limits, pauses and charges is found in the entry concerned."""
+    """A filter whose decision contradicts limits, pauses, charges and the rule is found in the entry concerned.
+
+    Eve, whose limit is 2^-10 rho, cannot pay for the first query and can for the second.
+    """
     store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
     with open_replica(store) as replica:
-        register(replica)
+        register(replica, rule="drop" if rule == "drop" else "skip")
         upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
         writer = replica.registry.writer(replica.registry.record("survey"))
         writer.act(lowering("eve", limit_units=2**30))
         who = analyst(replica)
-        ask(replica, who, "a", reuse=False, noise={"sigma": 100.0})
+        ask(replica, who, "a", reuse=False, noise={"sigma": 2.0 if rule == "drop" else 100.0})
         writer.act(pausing("bob", paused=True))
         real = Accounts.active
 
-        def faulty(self: Accounts, touched: Touched, charges: Any) -> Any:
-            active = real(self, touched, charges)
+        def faulty(self: Accounts, touched: Touched, charges: Any, dropped: Any = None) -> Any:
+            active = real(self, touched, charges, dropped)
             for name, takes_part in wrongly.items():
                 active[slots[name] - touched.begin] = takes_part
             return active
@@ -135,23 +144,55 @@ def test_participation_is_derived_again(
 
         monkeypatch.setattr(Accounts, "active", faulty)
         monkeypatch.setattr(Accounts, "debit", unchecked)
-        ask(replica, who, "b", reuse=False, noise={"sigma": 2.0})
+        shortened = {"rule": "clip"} if rule == "clip" else {}
+        ask(replica, who, "b", reuse=False, noise={"sigma": 100.0 if rule == "drop" else 2.0}, **shortened)
     (report,) = verify_all(store)
     assert (found in report.findings) if found else (report.findings == []), report.findings
 
 
+@pytest.mark.parametrize(
+    ("amount", "found"),
+    [
+        (lambda whole: whole // 2, "ledger row 1: shortens the vector of slot 0, which could pay"),
+        (lambda whole: whole + 1, "ledger row 1: counts more of slot 0 than there is"),
+        (lambda whole: whole, None),
+    ],
+)
+def test_a_vector_that_was_shortened_for_nothing_is_found(
+    monkeypatch: pytest.MonkeyPatch, amount: Callable[[int], int], found: str | None
+) -> None:
+    """Of somebody that could pay for all of it; one that is longer than the whole vector is found too."""
+    store = MemoryStore()
+
+    def faulty(*arguments: Any, **named: Any) -> Any:
+        release = answer(*arguments, **named)
+        (block,) = release.blocks
+        norms = block.norms_squared.copy()
+        norms[0] = amount(int(norms[0]))
+        return replace(release, blocks=(replace(block, norms_squared=norms),))
+
+    monkeypatch.setattr("service.workflows.writer.batch.answer", faulty)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        ask(replica, analyst(replica), "a", noise={"sigma": 9.0}, rule="clip")
+    (report,) = verify_all(store)
+    findings = report.findings
+    assert (found in findings) if found else (findings == []), findings
+
+
 def test_limits_count_from_when_they_were_lowered() -> None:
     """An individual that could pay before may be unable to later, and pauses end."""
-    store = MemoryStore()
+    store, two = MemoryStore(), 2 * -(-(2**40) // 162)  # units that two counts at sigma 9 cost
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
         writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
         for key, act in [
             ("a", pausing("bob", paused=True)),
-            ("b", lowering("ann", limit_units=0)),
+            ("b", lowering("ann", limit_units=two)),
             ("c", pausing("bob", paused=False)),
-            ("d", lowering("bob", limit_units=1)),
+            ("d", lowering("bob", limit_units=two)),
             ("e", None),
         ]:
             ask(replica, who, key, reuse=False, noise={"sigma": 9.0})
@@ -178,17 +219,29 @@ def test_a_slot_left_out_wrongly_is_found(database_url: str, store: PostgresStor
     assert report_of(store, witness).findings == [said]
 
 
+def refused(*_: object, **__: object) -> Plan:
+    """A version that does not read a query any more."""
+    raise QueryProblem.of("version", "is not read any more")
+
+
+def with_another_group(*query: Any, **public: Any) -> Plan:
+    """A version that reads one group more out of every query."""
+    plan = compile_query(*query, **public)
+    return replace(plan, dimension=plan.dimension + 1)
+
+
+@pytest.mark.parametrize("compiled", [refused, with_another_group])
 def test_a_query_of_an_unreadable_version_keeps_its_labels(
-    database_url: str, store: PostgresStore, witness: MemoryWitness, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    store: PostgresStore,
+    witness: MemoryWitness,
+    monkeypatch: pytest.MonkeyPatch,
+    compiled: Callable[..., Plan],
 ) -> None:
     """Its values are compared all the same, and the report counts such answers."""
     with open_replica(store, witness=witness) as replica:
         who = history(replica)
-
-    def refused(*_: object, **__: object) -> None:
-        raise QueryProblem.of("version", "is not read any more")
-
-    monkeypatch.setattr(answers_module, "compile_query", refused)
+    monkeypatch.setattr(answers_module, "compile_query", compiled)
     report = report_of(store, witness)
     assert (report.findings, report.uncompiled) == ([], 4)
     assert "(4 without their labels)" in str(report)

@@ -7,9 +7,24 @@ from sparing._async_sender import AsyncSender
 from sparing._chain import Chain
 from sparing._columns import Columns
 from sparing._constants import PAGE_SIZE
+from sparing._documents import WrittenQuery
 from sparing._files import Source
 from sparing._frames import Frame
-from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
+from sparing._models import (
+    ActRow,
+    Alarm,
+    AnalystRow,
+    BudgetRow,
+    BudgetSummary,
+    Dataset,
+    Forecast,
+    LedgerRow,
+    Receipt,
+    SummaryHistory,
+    UploadReport,
+    Verification,
+)
+from sparing._query import QueryRequest
 from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
 from sparing._verbs.uploads import SendOptions, upload
@@ -70,15 +85,60 @@ class AsyncDatasets:
         """Every individual's budgets in a histogram and a few quantiles."""
         return await self._sender.run(datasets.budget_summary(dataset))
 
-    def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[LedgerRow]:
-        """Every answered query, newest first; curators also see the numbers of individuals charged and left out."""
-        return self._sender.each(datasets.ledger(dataset, page_size))
+    async def budget_history(self, *, dataset: str) -> SummaryHistory:
+        """The summary over time, thinned out as it grows: who had how much left at which sequence."""
+        return await self._sender.run(datasets.budget_history(dataset))
 
-    async def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
-        """Read the whole ledger and check its chain of hashes without trusting the service."""
-        return await self._sender.run(datasets.audit(dataset, page_size))
+    async def export_budgets(self, *, dataset: str, form: Literal["csv", "parquet"] = "csv") -> bytes:
+        """Every individual's account as the bytes of one file."""
+        return await self._sender.run(datasets.export_budgets(dataset, form))
 
-    async def account(self, *, dataset: str, individual: str) -> BudgetRow:
+    async def forecast(self, question: QueryRequest | WrittenQuery) -> Forecast:
+        """How many more queries like this one the individuals that it touches can pay for; charges nothing."""
+        return await self._sender.run(datasets.forecast(question))
+
+    async def alarm(self, *, dataset: str) -> Alarm:
+        """The alarm that is set, and whether it has rung."""
+        return await self._sender.run(datasets.alarm(dataset))
+
+    async def set_alarm(self, *, dataset: str, share: float | None) -> Alarm:
+        """Ring when so large a share cannot pay for another typical query; None removes the alarm."""
+        return await self._sender.run(datasets.set_alarm(dataset, share))
+
+    async def verify(self, *, dataset: str) -> Verification:
+        """Begin to verify the ledger, unless that is under way; `verification` tells how it went."""
+        return await self._sender.run(datasets.verify(dataset))
+
+    async def verification(self, *, dataset: str) -> Verification:
+        """The last verification of the ledger in the process that answers, or the one under way."""
+        return await self._sender.run(datasets.verification(dataset))
+
+    async def erasure_requests(self, *, dataset: str) -> tuple[str, ...]:
+        """The keys of the individuals that ask to be erased, those who asked first first."""
+        return await self._sender.run(datasets.erasure_requests(dataset))
+
+    async def analysts(self, *, dataset: str) -> tuple[AnalystRow, ...]:
+        """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
+        return await self._sender.run(datasets.analysts(dataset))
+
+    def receipts(self, *, dataset: str, individual: str | int, page_size: int = PAGE_SIZE) -> AsyncIterator[Receipt]:
+        """The charge of each query to one individual, newest first, fetched page by page as they are consumed."""
+        return self._sender.each(datasets.receipts(dataset, individual, page_size))
+
+    def ledger(
+        self, *, dataset: str, analyst: str | None = None, search: str | None = None, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[LedgerRow]:
+        """Every answered query, newest first; curators also see the numbers of individuals charged and left out.
+
+        With `analyst`, an id, those of one analyst; with `search`, those whose canonical query has all of its words.
+        """
+        return self._sender.each(datasets.ledger(dataset, analyst, search, page_size))
+
+    async def audit(self, *, dataset: str, kept: str | None = None, page_size: int = PAGE_SIZE) -> Chain:
+        """Read the whole ledger and check its chain of hashes without trusting the service; and where it had `kept`."""
+        return await self._sender.run(datasets.audit(dataset, kept, page_size))
+
+    async def account(self, *, dataset: str, individual: str | int) -> BudgetRow:
         """One individual's account, by its key."""
         return await self._sender.run(datasets.account(dataset, individual))
 
@@ -96,7 +156,7 @@ class AsyncDatasets:
         """Add categories, columns or tables, or raise a capacity; a public act, which opens a new epoch."""
         return await self._sender.run(datasets.extend(dataset, tables, capacity))
 
-    async def correct(self, *, dataset: str, individual: str, values: Mapping[str, object]) -> UploadReport:
+    async def correct(self, *, dataset: str, individual: str | int, values: Mapping[str, object]) -> UploadReport:
         """Put other values, by column, into an individual's record; its events and its account stay as they are."""
         return await self._sender.run(datasets.correct(dataset, individual, values))
 
@@ -108,6 +168,6 @@ class AsyncDatasets:
         """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone."""
         await self._sender.run(datasets.remove(dataset))
 
-    async def erase(self, *, dataset: str, individual: str) -> None:
+    async def erase(self, *, dataset: str, individual: str | int) -> None:
         """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
         await self._sender.run(datasets.erase(dataset, individual))

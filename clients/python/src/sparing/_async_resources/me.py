@@ -30,6 +30,10 @@ class AsyncMe:
         """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`."""
         return await self._sender.run(me.lower(dataset, limit_rho, pause=pause))
 
+    async def pause(self, *, dataset: str) -> IndividualBudget:
+        """Take part in no query until `resume`."""
+        return await self._sender.run(me.lower(dataset, None, pause=True))
+
     async def resume(self, *, dataset: str) -> IndividualBudget:
         """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
         return await self._sender.run(me.resume(dataset))
@@ -37,6 +41,10 @@ class AsyncMe:
     async def record(self, *, dataset: str) -> Mapping[str, object]:
         """One's own record as the service holds it: by table, the number of rows and the rows."""
         return await self._sender.run(me.record(dataset))
+
+    async def erasure_requested(self, *, dataset: str) -> bool:
+        """Whether the curator is asked for an erasure."""
+        return await self._sender.run(me.erasure_requested(dataset))
 
     async def request_erasure(self, *, dataset: str) -> None:
         """Ask the curator for an erasure; repeating this changes nothing."""

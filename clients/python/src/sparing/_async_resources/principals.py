@@ -24,21 +24,31 @@ class AsyncPrincipals:
         role: Role,
         name: str,
         dataset: str | None = None,
-        individual: str | None = None,
+        individual: str | int | None = None,
         **details: Unpack[Details],
     ) -> PrincipalKey:
         """Make a principal. The response holds its key, which is never shown again."""
         return await self._sender.run(principals.create(role, name, dataset, individual, details))
 
     async def create_for(
-        self, *, dataset: str, individuals: Iterable[str], expires_at: datetime | None = None
+        self, *, dataset: str, individuals: Iterable[str | int], expires_at: datetime | None = None
     ) -> tuple[IndividualKey, ...]:
         """Make a key for each of many individuals, all or none, at most 100,000; each is shown this once."""
         return await self._sender.run(principals.create_for(dataset, individuals, expires_at))
 
-    def list(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[PrincipalRow]:
-        """Every principal, active or revoked, fetched page by page as they are consumed."""
-        return self._sender.each(principals.every(page_size))
+    def list(
+        self,
+        *,
+        role: Role | None = None,
+        dataset: str | None = None,
+        search: str | None = None,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[PrincipalRow]:
+        """Every principal, active or revoked, fetched page by page as they are consumed.
+
+        Or those of a role, those whose keys are good for a dataset, and those with all words of `search`.
+        """
+        return self._sender.each(principals.every(role, dataset, search, page_size))
 
     async def change(self, *, principal: str, **changes: Unpack[Changes]) -> PrincipalRow:
         """Change what is given of a principal, from its next request on; None removes a bound or a description."""

@@ -6,6 +6,7 @@ from typing import Unpack
 from sparing._answers import Answer
 from sparing._async_sender import AsyncSender
 from sparing._constants import BATCH_SIZE, PAGE_SIZE
+from sparing._documents import WrittenQuery
 from sparing._errors import APIStatusError
 from sparing._models import Preview, ReleaseRow
 from sparing._progress import BatchProgress
@@ -34,7 +35,7 @@ class AsyncQueries:
 
     def batch(
         self,
-        questions: Iterable[QueryRequest],
+        questions: Iterable[QueryRequest | WrittenQuery],
         *,
         idempotency_keys: Sequence[str] | None = None,
         batch_size: int = BATCH_SIZE,

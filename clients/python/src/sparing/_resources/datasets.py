@@ -6,9 +6,24 @@ from typing import Literal, Unpack
 from sparing._chain import Chain
 from sparing._columns import Columns
 from sparing._constants import PAGE_SIZE
+from sparing._documents import WrittenQuery
 from sparing._files import Source
 from sparing._frames import Frame
-from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
+from sparing._models import (
+    ActRow,
+    Alarm,
+    AnalystRow,
+    BudgetRow,
+    BudgetSummary,
+    Dataset,
+    Forecast,
+    LedgerRow,
+    Receipt,
+    SummaryHistory,
+    UploadReport,
+    Verification,
+)
+from sparing._query import QueryRequest
 from sparing._sender import Sender
 from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
@@ -89,6 +104,8 @@ class Datasets:
             options: `content_type`, by default inferred from the path's suffix or the first bytes; `delimiter` of CSV
                 (`,`, `;`, `|` or a tab); `dry_run=True` to check everything and store nothing;
                 `rows_over_limit="truncate"` to have each individual keep as many rows as the schema allows;
+                `unknown_individuals="drop"` to leave out rows of events whose key is no individual's;
+                `duplicates="drop"` or `"reject"` for rows with the key and the stored values of an earlier row;
                 `idempotency_key`, 1 to 128 printable ASCII characters naming this upload for ever; `progress`, a
                 function of the bytes sent and of all bytes (None if unknown).
 
@@ -108,19 +125,69 @@ class Datasets:
         """Every individual's budgets in a histogram and a few quantiles."""
         return self._sender.run(datasets.budget_summary(dataset))
 
-    def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[LedgerRow]:
-        """Every answered query, newest first; curators also see the numbers of individuals charged and left out."""
-        return self._sender.each(datasets.ledger(dataset, page_size))
+    def budget_history(self, *, dataset: str) -> SummaryHistory:
+        """The summary over time, thinned out as it grows: who had how much left at which sequence."""
+        return self._sender.run(datasets.budget_history(dataset))
 
-    def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
+    def export_budgets(self, *, dataset: str, form: Literal["csv", "parquet"] = "csv") -> bytes:
+        """Every individual's account as the bytes of one file."""
+        return self._sender.run(datasets.export_budgets(dataset, form))
+
+    def forecast(self, question: QueryRequest | WrittenQuery) -> Forecast:
+        """How many more queries like this one the individuals that it touches can pay for; charges nothing."""
+        return self._sender.run(datasets.forecast(question))
+
+    def alarm(self, *, dataset: str) -> Alarm:
+        """The alarm that is set, and whether it has rung."""
+        return self._sender.run(datasets.alarm(dataset))
+
+    def set_alarm(self, *, dataset: str, share: float | None) -> Alarm:
+        """Ring when so large a share cannot pay for another typical query; None removes the alarm."""
+        return self._sender.run(datasets.set_alarm(dataset, share))
+
+    def verify(self, *, dataset: str) -> Verification:
+        """Begin to verify the ledger, unless that is under way; `verification` tells how it went."""
+        return self._sender.run(datasets.verify(dataset))
+
+    def verification(self, *, dataset: str) -> Verification:
+        """The last verification of the ledger in the process that answers, or the one under way."""
+        return self._sender.run(datasets.verification(dataset))
+
+    def erasure_requests(self, *, dataset: str) -> tuple[str, ...]:
+        """The keys of the individuals that ask to be erased, those who asked first first."""
+        return self._sender.run(datasets.erasure_requests(dataset))
+
+    def analysts(self, *, dataset: str) -> tuple[AnalystRow, ...]:
+        """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
+        return self._sender.run(datasets.analysts(dataset))
+
+    def receipts(self, *, dataset: str, individual: str | int, page_size: int = PAGE_SIZE) -> Iterator[Receipt]:
+        """The charge of each query to one individual, newest first, fetched page by page as they are consumed."""
+        return self._sender.each(datasets.receipts(dataset, individual, page_size))
+
+    def ledger(
+        self, *, dataset: str, analyst: str | None = None, search: str | None = None, page_size: int = PAGE_SIZE
+    ) -> Iterator[LedgerRow]:
+        """Every answered query, newest first; curators also see the numbers of individuals charged and left out.
+
+        With `analyst`, an id, those of one analyst; with `search`, those whose canonical query has all of its words.
+        """
+        return self._sender.each(datasets.ledger(dataset, analyst, search, page_size))
+
+    def audit(self, *, dataset: str, kept: str | None = None, page_size: int = PAGE_SIZE) -> Chain:
         """Read the whole ledger and check its chain of hashes without trusting the service, for auditors and curators.
+
+        Args:
+            dataset: the dataset's name.
+            kept: the `hash` of an earlier check; `kept_at` of the result says where the ledger had it.
+            page_size: how many rows are read at a time.
 
         Raises:
             APIReplyError: the service's version does not list the parts of its hashes.
         """
-        return self._sender.run(datasets.audit(dataset, page_size))
+        return self._sender.run(datasets.audit(dataset, kept, page_size))
 
-    def account(self, *, dataset: str, individual: str) -> BudgetRow:
+    def account(self, *, dataset: str, individual: str | int) -> BudgetRow:
         """One individual's account, by its key."""
         return self._sender.run(datasets.account(dataset, individual))
 
@@ -147,7 +214,7 @@ class Datasets:
         """
         return self._sender.run(datasets.extend(dataset, tables, capacity))
 
-    def correct(self, *, dataset: str, individual: str, values: Mapping[str, object]) -> UploadReport:
+    def correct(self, *, dataset: str, individual: str | int, values: Mapping[str, object]) -> UploadReport:
         """Put other values, by column, into an individual's record; its events and its account stay as they are."""
         return self._sender.run(datasets.correct(dataset, individual, values))
 
@@ -163,6 +230,6 @@ class Datasets:
         """
         self._sender.run(datasets.remove(dataset))
 
-    def erase(self, *, dataset: str, individual: str) -> None:
+    def erase(self, *, dataset: str, individual: str | int) -> None:
         """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
         self._sender.run(datasets.erase(dataset, individual))

@@ -36,6 +36,10 @@ class Me:
         """
         return self._sender.run(me.lower(dataset, limit_rho, pause=pause))
 
+    def pause(self, *, dataset: str) -> IndividualBudget:
+        """Take part in no query until `resume`."""
+        return self._sender.run(me.lower(dataset, None, pause=True))
+
     def resume(self, *, dataset: str) -> IndividualBudget:
         """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
         return self._sender.run(me.resume(dataset))
@@ -43,6 +47,10 @@ class Me:
     def record(self, *, dataset: str) -> Mapping[str, object]:
         """One's own record as the service holds it: by table, the number of rows and the rows."""
         return self._sender.run(me.record(dataset))
+
+    def erasure_requested(self, *, dataset: str) -> bool:
+        """Whether the curator is asked for an erasure."""
+        return self._sender.run(me.erasure_requested(dataset))
 
     def request_erasure(self, *, dataset: str) -> None:
         """Ask the curator for an erasure; repeating this changes nothing."""

@@ -5,6 +5,7 @@ from typing import Unpack
 
 from sparing._answers import Answer
 from sparing._constants import BATCH_SIZE, PAGE_SIZE
+from sparing._documents import WrittenQuery
 from sparing._errors import APIStatusError
 from sparing._models import Preview, ReleaseRow
 from sparing._progress import BatchProgress
@@ -31,7 +32,8 @@ class Queries:
             idempotency_key: 1 to 128 printable ASCII characters naming this query for ever; by default a fresh one.
             query: `dataset`; `select` (`count()`, `sum_("spend")`, `histogram("item")`, or a list of them); `where`
                 (`col("age") >= 40`); `from_` (an event table); `group_by`; `l2_clip` (a bound on one individual's
-                part); exactly one of `sigma`, `rho` and `half_width` with `confidence`; `rule`; `reuse`.
+                part); exactly one of `sigma`, `rho`, `share` and `half_width` with `confidence`, where lists have a
+                number for each item, and `weights` divide `rho` or `share` among them; `rule`; `reuse`.
 
         Raises:
             InvalidRequestError: the service does not accept the query; `errors` name the fields.
@@ -46,7 +48,7 @@ class Queries:
 
     def batch(
         self,
-        questions: Iterable[QueryRequest],
+        questions: Iterable[QueryRequest | WrittenQuery],
         *,
         idempotency_keys: Sequence[str] | None = None,
         batch_size: int = BATCH_SIZE,
@@ -57,7 +59,8 @@ class Queries:
         The queries of one request share their time slots and a commit. A request is sent again where that is safe.
 
         Args:
-            questions: dictionaries of the arguments of `ask`, all with the same `dataset`.
+            questions: dictionaries of the arguments of `ask`, and queries written step by step or in SQL, such as
+                `client.dataset("shop").sql(text).noise(sigma=20)`; all of one dataset.
             idempotency_keys: one for each query, for callers that keep them before anything is sent; asking again
                 with them charges nothing twice. By default fresh ones, which answers and refusals carry.
             batch_size: the number of queries in one request, at most 256.

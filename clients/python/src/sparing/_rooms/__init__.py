@@ -4,16 +4,19 @@ In a clone they lie beside the client, as `service`. A built wheel has a copy of
 renamed to `sparing._rooms` (hatch_build.py). Only `sparing.testing` imports them, and all of it by way of this module.
 """
 
-from service.core.budget import budget_units, epsilon_of_units, mu_of_units
+from service.accounting.statements import epsilon_of_units, mu_of_units
+from service.core.budget import budget_units
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.calendar import days_of, seconds_of
-from service.query.columns import Coding, coding_of
+from service.query.columns import Coding, coding_of, codings_of
+from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query, Sigma
-from service.query.parse import parse_query
+from service.query.parameters_ast import HashedParameters, with_kept
+from service.query.parse import document_of, parse_query, query_of
 from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import (
@@ -27,7 +30,11 @@ from service.query.schema import (
     IntegerColumn,
     Schema,
     Table,
+    VectorColumn,
 )
+from service.query.stated_noise import StatedNoise, in_query_units, with_noise
+from service.query.suggestions import no_dataset
+from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
 __all__ = [
@@ -43,26 +50,40 @@ __all__ = [
     "DatetimeColumn",
     "Entropy",
     "EventsTable",
+    "HashedParameters",
     "IntegerColumn",
     "Plan",
     "Query",
     "QueryProblem",
     "Schema",
     "Sigma",
+    "StatedNoise",
     "Table",
+    "VectorCoding",
+    "VectorColumn",
     "answer",
     "budget_units",
+    "by_item",
     "coding_of",
+    "codings_of",
     "compile_query",
     "contributions",
     "days_of",
+    "document_of",
     "epsilon_of_units",
+    "in_query_units",
     "in_words",
     "mu_of_units",
+    "no_dataset",
     "parse_query",
+    "query_of",
+    "refuse_uneven",
     "rho_of_units",
     "rounded_gaussian",
     "seconds_of",
     "units_down",
+    "vectors_of",
+    "with_kept",
+    "with_noise",
     "worst_case_units",
 ]

@@ -1,14 +1,36 @@
 """Register and change datasets, and read their accounts, ledgers and acts."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
-from sparing._calls import Call, Stream, acknowledged, for_each, listing, listing_by, reply_of
+from sparing._calls import Call, Stream, acknowledged, all_of, for_each, listing, listing_by, reply_of
 from sparing._chain import Chain, ChainCheck
-from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
+from sparing._documents import WrittenQuery, checked, documents_of
+from sparing._errors import APIReplyError
+from sparing._files import CSV, PARQUET
+from sparing._models import (
+    ActRow,
+    Alarm,
+    AnalystRow,
+    BudgetRow,
+    BudgetSummary,
+    Dataset,
+    Forecast,
+    LedgerRow,
+    Receipt,
+    SummaryHistory,
+    UploadReport,
+    Verification,
+)
+from sparing._query import QueryRequest
 from sparing._requests import delete, get, patch, path, post
 from sparing._retry import Repeat
+from sparing._wire import key_text, record_of
+
+_FORMS: Final = {"csv": CSV, "parquet": PARQUET}
 
 Number = int | float | Decimal | str
 
@@ -50,19 +72,78 @@ def budget_summary(dataset: str) -> Call[BudgetSummary]:
     return reply_of(BudgetSummary, get(path("datasets", dataset, "budgets", "summary")))
 
 
-def ledger(dataset: str, page_size: int) -> Stream[LedgerRow]:
-    """Every answered query."""
-    return listing(LedgerRow, path("datasets", dataset, "ledger"), limit=page_size)
+def budget_history(dataset: str) -> Call[SummaryHistory]:
+    """The summary at earlier sequences."""
+    return reply_of(SummaryHistory, get(path("datasets", dataset, "budgets", "history")))
 
 
-def audit(dataset: str, page_size: int) -> Call[Chain]:
+def export_budgets(dataset: str, form: str) -> Call[bytes]:
+    """Every individual's account as a file."""
+    if form not in _FORMS:
+        raise ValueError(f"form must be {' or '.join(_FORMS)}, got {form!r}")
+    asked = get(path("datasets", dataset, "budgets", "export"))
+    reply = yield dataclasses.replace(asked, accept=_FORMS[form])
+    if not isinstance(reply, bytes):
+        raise APIReplyError("the reply is not a file of accounts")
+    return reply
+
+
+def forecast(question: QueryRequest | WrittenQuery) -> Call[Forecast]:
+    """The future of more queries of one kind."""
+    (document,) = yield from documents_of([checked(question)])
+    where = path("datasets", document.dataset, "forecast")
+    return (yield from reply_of(Forecast, post(where, document.json, repeat=Repeat.READ)))
+
+
+def alarm(dataset: str) -> Call[Alarm]:
+    """The alarm that is set."""
+    return reply_of(Alarm, get(path("datasets", dataset, "alarm")))
+
+
+def set_alarm(dataset: str, share: float | None) -> Call[Alarm]:
+    """Set or remove the alarm."""
+    return reply_of(Alarm, patch(path("datasets", dataset, "alarm"), {"share": share}, method="PUT"))
+
+
+def verify(dataset: str) -> Call[Verification]:
+    """Begin a verification, unless one is under way."""
+    return reply_of(Verification, post(path("datasets", dataset, "verification"), repeat=Repeat.READ))
+
+
+def verification(dataset: str) -> Call[Verification]:
+    """The last verification."""
+    return reply_of(Verification, get(path("datasets", dataset, "verification")))
+
+
+def receipts(dataset: str, individual: str | int, page_size: int) -> Stream[Receipt]:
+    """The charge of each query to one individual."""
+    where = path("datasets", dataset, "receipts")
+    return listing(Receipt, where, individual=key_text(individual), limit=page_size)
+
+
+def erasure_requests(dataset: str) -> Call[tuple[str, ...]]:
+    """The keys of those who ask to be erased."""
+    return all_of(listing_by(str, path("datasets", dataset, "erasure-requests")))
+
+
+def analysts(dataset: str) -> Call[tuple[AnalystRow, ...]]:
+    """The analysts that may ask the dataset."""
+    return all_of(listing(AnalystRow, path("datasets", dataset, "analysts")))
+
+
+def ledger(dataset: str, analyst: str | None, search: str | None, page_size: int) -> Stream[LedgerRow]:
+    """Every answered query, or those of one analyst and with all words of the search."""
+    return listing(LedgerRow, path("datasets", dataset, "ledger"), analyst=analyst, search=search, limit=page_size)
+
+
+def audit(dataset: str, kept: str | None, page_size: int) -> Call[Chain]:
     """The chain of the ledger, checked row by row as the pages come."""
-    check = ChainCheck()
+    check = ChainCheck(kept)
     yield from for_each(listing_by(lambda row: row, path("datasets", dataset, "ledger"), limit=page_size), check.add)
     return check.result()
 
 
-def account(dataset: str, individual: str) -> Call[BudgetRow]:
+def account(dataset: str, individual: str | int) -> Call[BudgetRow]:
     """One individual's account."""
     return reply_of(BudgetRow, get(_individual(dataset, individual)))
 
@@ -85,9 +166,9 @@ def extend(dataset: str, tables: Mapping[str, object] | None, capacity: int | No
     return reply_of(Dataset, patch(path("datasets", dataset), body))
 
 
-def correct(dataset: str, individual: str, values: Mapping[str, object]) -> Call[UploadReport]:
+def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -> Call[UploadReport]:
     """Put other values into an individual's record."""
-    return reply_of(UploadReport, patch(_individual(dataset, individual), dict(values)))
+    return reply_of(UploadReport, patch(_individual(dataset, individual), record_of(values)))
 
 
 def archive(dataset: str, rows: str) -> Call[Dataset]:
@@ -100,13 +181,13 @@ def remove(dataset: str) -> Call[None]:
     return acknowledged(delete(path("datasets", dataset), repeat=Repeat.ONCE))
 
 
-def erase(dataset: str, individual: str) -> Call[None]:
+def erase(dataset: str, individual: str | int) -> Call[None]:
     """Erase an individual's record."""
     return acknowledged(delete(_individual(dataset, individual)))
 
 
-def _individual(dataset: str, individual: str) -> str:
-    return path("datasets", dataset, "individuals", individual)
+def _individual(dataset: str, individual: str | int) -> str:
+    return path("datasets", dataset, "individuals", key_text(individual))
 
 
 def _guarantee(given: Mapping[str, Number | None]) -> dict[str, str]:

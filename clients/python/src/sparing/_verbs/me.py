@@ -38,6 +38,12 @@ def record(dataset: str) -> Call[Mapping[str, object]]:
     return reply if isinstance(reply, Mapping) else {}
 
 
+def erasure_requested(dataset: str) -> Call[bool]:
+    """Whether an erasure is asked for."""
+    reply = yield get(path("me", "erasure", dataset))
+    return isinstance(reply, Mapping) and reply.get("requested") is True
+
+
 def request_erasure(dataset: str) -> Call[None]:
     """Ask for an erasure."""
     return acknowledged(post(path("me", "erasure", dataset), repeat=Repeat.READ))

@@ -10,6 +10,7 @@ from sparing._calls import Call, Stream, acknowledged, listing, reply_of
 from sparing._decode import read
 from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
 from sparing._requests import delete, patch, path, post
+from sparing._wire import key_text
 
 
 class Details(TypedDict, total=False):
@@ -30,25 +31,30 @@ class Changes(Details, total=False):
 Role = Literal["curator", "analyst", "individual", "auditor"]
 
 
-def create(role: Role, name: str, dataset: str | None, individual: str | None, details: Details) -> Call[PrincipalKey]:
+def create(
+    role: Role, name: str, dataset: str | None, individual: str | int | None, details: Details
+) -> Call[PrincipalKey]:
     """Make a principal; what is not given is not sent."""
-    given = {"role": role, "name": name, "dataset": dataset, "individual": individual, **_wire(details)}
+    key = None if individual is None else key_text(individual)
+    given = {"role": role, "name": name, "dataset": dataset, "individual": key, **_wire(details)}
     body = {field: value for field, value in given.items() if value is not None}
     return reply_of(PrincipalKey, post(path("principals"), body))
 
 
 def create_for(
-    dataset: str, individuals: Iterable[str], expires_at: datetime | None
+    dataset: str, individuals: Iterable[str | int], expires_at: datetime | None
 ) -> Call[tuple[IndividualKey, ...]]:
     """Make a key for each of many individuals."""
     query = "" if expires_at is None else f"?{urlencode({'expires_at': expires_at.isoformat()})}"
-    reply = yield post(path("datasets", dataset, "individuals", "keys") + query, list(individuals))
+    reply = yield post(
+        path("datasets", dataset, "individuals", "keys") + query, [key_text(each) for each in individuals]
+    )
     return tuple(read(IndividualKey, each) for each in reply) if isinstance(reply, list) else ()
 
 
-def every(page_size: int) -> Stream[PrincipalRow]:
-    """Every principal."""
-    return listing(PrincipalRow, path("principals"), limit=page_size)
+def every(role: Role | None, dataset: str | None, search: str | None, page_size: int) -> Stream[PrincipalRow]:
+    """Every principal, or those of a role, of a dataset and with all words of the search."""
+    return listing(PrincipalRow, path("principals"), role=role, dataset=dataset, search=search, limit=page_size)
 
 
 def change(principal: str, changes: Changes) -> Call[PrincipalRow]:
@@ -71,6 +77,4 @@ def _wire(details: Mapping[str, object]) -> dict[str, object]:
     stated = dict(details)
     if stated.get("allowance_rho") is not None:
         stated["allowance_rho"] = str(stated["allowance_rho"])
-    if isinstance(expires_at := stated.get("expires_at"), datetime):
-        stated["expires_at"] = expires_at.isoformat()
     return stated

@@ -9,68 +9,100 @@ from sparing._answers import Answer
 from sparing._calls import Call, Items, Stream, acknowledged, listing, only, reply_of
 from sparing._constants import BATCH_SIZE
 from sparing._decode import read
-from sparing._errors import APIReplyError, APIStatusError, refusal_of
+from sparing._documents import Document, WrittenQuery, checked, documents_of
+from sparing._errors import APIReplyError, APIStatusError, InvalidRequestError, refusal_of
 from sparing._models import Preview, ReleaseRow
 from sparing._npz import NPZ
+from sparing._parameters import KNOWN, is_unknown, many_in
 from sparing._progress import BatchProgress, told_of
-from sparing._query import QueryRequest, question_json
-from sparing._requests import Keyed, delete, get, path, post
+from sparing._query import QueryRequest
+from sparing._requests import JSON, Keyed, Request, delete, get, path, post
 from sparing._retry import Repeat
+from sparing._wire import json_of
 
 _FORMS: Final = f"application/json, {NPZ}"
 """Of the two the service chooses npz where an answer has more numbers than labels."""
 
 
-def ask(question: QueryRequest, idempotency_key: str | None) -> Call[Answer]:
+def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> Call[Answer]:
     """One query under its key."""
-    document = question_json(question)
-    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-    keyed = Keyed(dataset=question["dataset"], idempotency_key=key, document=document)
-    asked = post(path("datasets", keyed.dataset, "queries"), document, repeat=Repeat.KEYED)
-    reply = yield dataclasses.replace(asked, idempotency_key=key, keyed=(keyed,), accept=_FORMS)
-    return dataclasses.replace(read(Answer, reply), idempotency_key=key)
+    (document,) = yield from documents_of([checked(question)])
+    keyed = _keyed(document, str(uuid.uuid4()) if idempotency_key is None else idempotency_key)
+    asked = post(path("datasets", keyed.dataset, "queries"), repeat=Repeat.KEYED)
+    asked = dataclasses.replace(asked, idempotency_key=keyed.idempotency_key, keyed=(keyed,), accept=_FORMS)
+    reply = yield from _sent(document, asked)
+    return document.answered(dataclasses.replace(read(Answer, reply), idempotency_key=keyed.idempotency_key))
 
 
-def preview(question: QueryRequest) -> Call[Preview]:
-    """Everything public about a query."""
-    document = question_json(question)
-    where = path("datasets", question["dataset"], "queries", "preview")
-    return reply_of(Preview, post(where, document, repeat=Repeat.READ))
+def preview(question: QueryRequest | WrittenQuery) -> Call[Preview]:
+    """Everything public about a query; of averages, about their linear query."""
+    (document,) = yield from documents_of([checked(question)])
+    previewed = post(path("datasets", document.dataset, "queries", "preview"), repeat=Repeat.READ)
+    return read(Preview, (yield from _sent(document, previewed)))
+
+
+def _sent(document: Document, request: Request) -> Call[object]:
+    """The reply to a request with a query as its body: JSON, or where models have many parameters hashes or arrays.
+
+    Hashes are sent where this process has had answers by all of them, and the numbers where the service lacks any.
+    """
+    many = many_in(document.json)
+    if many is None:
+        return (yield dataclasses.replace(request, content=json_of(document.json), content_type=JSON))
+    places = [(document.dataset, sha256) for sha256 in many.hashes]
+    if all(place in KNOWN for place in places):
+        try:
+            return (yield dataclasses.replace(request, content=json_of(many.by_hash), content_type=JSON))
+        except InvalidRequestError as refusal:
+            if not is_unknown(refusal):
+                raise
+        for place in places:
+            KNOWN.drop(place)
+        request = dataclasses.replace(request, keyed=())  # it was announced
+    reply = yield dataclasses.replace(request, content=many.npz, content_type=NPZ)
+    if request.idempotency_key is not None:  # of a preview nothing is kept
+        for place in places:
+            KNOWN.add(place)
+    return reply
 
 
 def batch(
-    questions: Iterable[QueryRequest],
+    questions: Iterable[QueryRequest | WrittenQuery],
     idempotency_keys: Sequence[str] | None,
     batch_size: int,
     progress: BatchProgress | None,
 ) -> Stream[Answer | APIStatusError]:
     """Many queries of one dataset, checked at once and asked as the outcomes are consumed."""
-    asked = list(questions)
-    documents = [question_json(question) for question in asked]
+    asked = [checked(question) for question in questions]
     keys = [str(uuid.uuid4()) for _ in asked] if idempotency_keys is None else list(idempotency_keys)
     if len(keys) != len(asked):
         raise ValueError(f"{len(asked)} queries need as many idempotency keys, not {len(keys)}")
-    datasets = sorted({question["dataset"] for question in asked})
+    datasets = sorted({each.dataset for each in asked})
     if len(datasets) > 1:
         raise ValueError(f"a batch is of one dataset, not of {', '.join(datasets)}")
-    keyed = [
-        Keyed(dataset=question["dataset"], idempotency_key=key, document=document)
-        for question, key, document in zip(asked, keys, documents, strict=True)
-    ]
-    return _in_batches(keyed, min(max(batch_size, 1), BATCH_SIZE), told_of(progress))
+    return _in_batches(asked, keys, min(max(batch_size, 1), BATCH_SIZE), told_of(progress))
 
 
 def _in_batches(
-    keyed: Sequence[Keyed], size: int, progress: Callable[[int, int], object] | None
+    asked: Sequence[Document | WrittenQuery],
+    keys: Sequence[str],
+    size: int,
+    progress: Callable[[int, int], object] | None,
 ) -> Stream[Answer | APIStatusError]:
-    for start in range(0, len(keyed), size):
-        part = tuple(keyed[start : start + size])
-        queries = [{"idempotency_key": each.idempotency_key, "query": each.document} for each in part]
-        asked = post(path("datasets", part[0].dataset, "queries", "batch"), {"queries": queries}, repeat=Repeat.KEYED)
-        outcomes = _outcomes_of((yield dataclasses.replace(asked, keyed=part)), len(part))
-        yield Items(_outcome(each, outcome) for each, outcome in zip(part, outcomes, strict=True))
+    documents = yield from documents_of(asked)
+    for start in range(0, len(documents), size):
+        part = documents[start : start + size]
+        keyed = tuple(map(_keyed, part, keys[start : start + size]))
+        queries = [{"idempotency_key": each.idempotency_key, "query": each.document} for each in keyed]
+        request = post(path("datasets", part[0].dataset, "queries", "batch"), {"queries": queries}, repeat=Repeat.KEYED)
+        outcomes = _outcomes_of((yield dataclasses.replace(request, keyed=keyed)), len(part))
+        yield Items(map(_outcome, part, keyed, outcomes))
         if progress is not None:
-            progress(start + len(part), len(keyed))
+            progress(start + len(part), len(documents))
+
+
+def _keyed(document: Document, key: str) -> Keyed:
+    return Keyed(dataset=document.dataset, idempotency_key=key, document=document.json)
 
 
 def _outcomes_of(reply: object, count: int) -> Sequence[object]:
@@ -81,11 +113,11 @@ def _outcomes_of(reply: object, count: int) -> Sequence[object]:
     return outcomes
 
 
-def _outcome(keyed: Keyed, outcome: object) -> Answer | APIStatusError:
+def _outcome(document: Document, keyed: Keyed, outcome: object) -> Answer | APIStatusError:
     """The answer or the refusal, with its key."""
     refusal = refusal_of(outcome)
     if refusal is None:
-        return dataclasses.replace(read(Answer, outcome), idempotency_key=keyed.idempotency_key)
+        return document.answered(dataclasses.replace(read(Answer, outcome), idempotency_key=keyed.idempotency_key))
     refusal.idempotency_key = keyed.idempotency_key
     return refusal
 

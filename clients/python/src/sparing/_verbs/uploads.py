@@ -1,7 +1,7 @@
 """Uploads: rows of a file or a data frame, under their declared names."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypedDict
 
@@ -14,6 +14,8 @@ from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
 
+_DEFAULTS = {"delimiter": ",", "rows_over_limit": "refuse", "unknown_individuals": "as_declared", "duplicates": "keep"}
+
 
 class SendOptions(TypedDict, total=False):
     """The options of an upload."""
@@ -22,6 +24,8 @@ class SendOptions(TypedDict, total=False):
     delimiter: str
     dry_run: bool
     rows_over_limit: Literal["refuse", "truncate"]
+    unknown_individuals: Literal["as_declared", "drop"]
+    duplicates: Literal["keep", "drop", "reject"]
     idempotency_key: str | None
     progress: Progress | None
 
@@ -63,7 +67,7 @@ def _content(
     dataset: str, table: str, source: Frame | Source, columns: Columns | None, options: SendOptions
 ) -> Call[tuple[Callable[[], Content], str]]:
     """How to read the rows under their declared names, and their content type."""
-    if is_frame(source):
+    if is_frame(source) or isinstance(source, Mapping):
         declared = yield from _declared(dataset, table)
         content = yield from blocking(partial(parquet_of, source, columns or {}, declared))
         return lambda: content, PARQUET
@@ -82,11 +86,9 @@ def _declared(dataset: str, table: str) -> Call[Sequence[str]]:
 
 def _params(options: SendOptions) -> dict[str, str | int]:
     """The options that the address states, those with the service's default left out."""
-    stated: dict[str, str | int] = {}
-    if options.get("delimiter", ",") != ",":
-        stated["delimiter"] = options["delimiter"]
-    if options.get("dry_run"):
-        stated["dry_run"] = "true"
-    if options.get("rows_over_limit", "refuse") != "refuse":
-        stated["rows_over_limit"] = options["rows_over_limit"]
+    stated: dict[str, str | int] = {"dry_run": "true"} if options.get("dry_run") else {}
+    for name, default in _DEFAULTS.items():
+        value = str(options.get(name, default))
+        if value != default:
+            stated[name] = value
     return stated

@@ -1,0 +1,87 @@
+"""The audit's own privacy curves: delta as a function of epsilon, and the budgets that they allow.
+
+Written from the papers, beside the service's and not from them, so that the two agree only if both are right.
+"""
+
+import math
+from collections.abc import Callable
+
+import mpmath
+
+__all__ = [
+    "concentrated_delta",
+    "concentrated_rho",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "renyi_budget",
+]
+
+DIGITS = 50
+HALVINGS = 120
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """The delta of mu-GDP at epsilon: Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Dong, Roth and Su, Cor. 1)."""
+    if mu == 0:
+        return max(0.0, -math.expm1(epsilon))
+    with mpmath.workdps(DIGITS):
+        slope, half = mpmath.mpf(epsilon) / mpmath.mpf(mu), mpmath.mpf(mu) / 2
+        return float(mpmath.ncdf(half - slope) - mpmath.exp(epsilon) * mpmath.ncdf(-half - slope))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest mu whose GDP curve is within delta at epsilon, rounded down."""
+    return _largest(lambda mu: gaussian_delta(epsilon, mu) <= delta)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The epsilon at which the curve of mu-GDP reaches delta; 0 where it is below delta from the start."""
+    return _largest(lambda epsilon: gaussian_delta(epsilon, mu) > delta)
+
+
+def concentrated_delta(epsilon: float, rho: float) -> float:
+    """The delta that rho-zCDP implies at epsilon: the infimum over orders of Canonne, Kamath and Steinke (2020).
+
+    Each order gives a bound, so that an order found in floating point loses nothing but tightness.
+    """
+    if rho == 0:
+        return max(0.0, -math.expm1(epsilon))
+    low, high = 1.0, 2.0
+    while _slope(high, rho) < epsilon:
+        high *= 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _slope(middle, rho) < epsilon else (low, middle)
+    return min(1.0, math.exp((high - 1) * (high * rho - epsilon) + _log_factor(high)))
+
+
+def concentrated_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose zCDP implies (epsilon, delta), rounded down."""
+    return _largest(lambda rho: concentrated_delta(epsilon, rho) <= delta)
+
+
+def renyi_budget(epsilon: float, delta: float, order: float) -> float:
+    """The largest Rényi divergence of one order that implies (epsilon, delta), by the same inequality."""
+    return epsilon + (math.log(delta) - _log_factor(order)) / (order - 1)
+
+
+def _slope(order: float, rho: float) -> float:
+    """The epsilon at which the order is the best one; it grows with the order."""
+    return (2 * order - 1) * rho + math.log1p(-1 / order) if order > 1 else -math.inf
+
+
+def _log_factor(order: float) -> float:
+    """The logarithm of (1 - 1/order)^order / (order - 1)."""
+    return order * math.log1p(-1 / order) - math.log(order - 1)
+
+
+def _largest(fits: Callable[[float], bool]) -> float:
+    """The largest number that fits, of a condition that holds up to some number; rounded down."""
+    low, high = 0.0, 1.0
+    while fits(high):
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

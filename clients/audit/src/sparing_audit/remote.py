@@ -1,0 +1,320 @@
+"""A real service under audit, through the Python client: curator, analysts and individuals, each with its own key."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Final, Self, TypeVar
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing import Answer, APIStatusError, Client, Receipt, linear
+from sparing_audit.service import (
+    ANALYSTS,
+    UNITS_PER_RHO,
+    Account,
+    LedgerEntry,
+    MatrixQuery,
+    Offered,
+    OwnAccount,
+    OwnReceipt,
+    Refused,
+    Registration,
+    Released,
+)
+from sparing_audit.victims import ROWS_MAX
+
+__all__ = ["RemoteService"]
+
+COLUMN: Final = "coordinate"
+PAGE_SIZE: Final = 1000
+TIMEOUT_S: Final = 120.0
+AT_ONCE: Final = 8
+_COUNTERS: Final = ("queries_charged", "queries_left_out")
+_REGISTERS, _ASKS = "/v1/datasets", "/v1/datasets/{dataset}/queries"
+
+_T = TypeVar("_T")
+
+
+class RemoteService:
+    """A service by its address and a curator's key; close it, or use it in a `with` statement."""
+
+    def __init__(self, *, base_url: str, curator_key: str, transport: httpx.BaseTransport | None = None) -> None:
+        """Make the curator's client; no request is sent yet. `transport` replaces the network in tests."""
+        # One pool of connections for all keys: a client of its own for each individual would open one for each act.
+        self._transport = httpx.HTTPTransport() if transport is None else transport
+        self._url = base_url
+        self._curator = self._client(curator_key)
+        self._analysts: dict[str, list[tuple[str, Client]]] = {}  # by dataset: the principal, and its client
+        self._individuals: dict[tuple[str, str], Client] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._transport.close()
+
+    def offered(self) -> Offered:
+        """The rules of the service's own document. Raises Refused where it cannot be read."""
+        try:
+            with httpx.Client(base_url=self._url, transport=_Kept(self._transport)) as reader:
+                document = reader.get("/openapi.json").raise_for_status().json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise Refused(f"{self._url} has no document of a service: {error}") from error
+        return Offered(datasets=_rules(document, _REGISTERS), queries=_rules(document, _ASKS))
+
+    def register(self, registration: Registration) -> int:
+        """See Service."""
+        column = {COLUMN: {"type": "category", "size": registration.values}}
+        tables: dict[str, object] = {
+            "people": {"kind": "individuals", "key": "person", "columns": column},
+            "rows": {"kind": "events", "key": "person", "columns": column, "rows_per_individual": ROWS_MAX},
+        }
+        with _refusals():
+            made = self._curator.datasets.create(
+                name=registration.dataset,
+                rho=registration.rho,
+                capacity=registration.people,
+                tables=tables,
+                rule=registration.rule,
+            )
+            principals = [
+                self._curator.principals.create(role="analyst", name=f"audit {number}", dataset=registration.dataset)
+                for number in range(ANALYSTS)
+            ]
+        self._analysts[registration.dataset] = [(each.id, self._client(each.key)) for each in principals]
+        return made.budget_units
+
+    def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
+        """See Service."""
+        self._upload(dataset, "people", [(key, "" if value is None else value) for key, value in values.items()])
+
+    def upload_rows(self, dataset: str, rows: Sequence[tuple[str, int]]) -> None:
+        """See Service."""
+        self._upload(dataset, "rows", rows)
+
+    def _upload(self, dataset: str, table: str, rows: Sequence[tuple[str, object]]) -> None:
+        if not rows:
+            return
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["person", COLUMN])
+        writer.writerows(rows)
+        with _refusals():
+            self._curator.datasets.upload(dataset=dataset, table=table, file=text.getvalue().encode())
+
+    def ask(self, dataset: str, query: MatrixQuery, *, analyst: int, key: str, reuse: bool) -> Released:
+        """See Service."""
+        with _refusals():
+            answer = self._analyst(dataset, analyst).queries.ask(
+                idempotency_key=key, **_document(dataset, query, reuse=reuse)
+            )
+        return _released(answer)
+
+    def ask_together(
+        self, dataset: str, queries: Sequence[MatrixQuery], *, analyst: int, keys: Sequence[str]
+    ) -> list[Released]:
+        """See Service."""
+        documents = [_document(dataset, query, reuse=False) for query in queries]
+        with _refusals():
+            outcomes = list(self._analyst(dataset, analyst).queries.batch(documents, idempotency_keys=keys))
+        return [_released(outcome) for outcome in outcomes]
+
+    def accounts(self, dataset: str) -> Mapping[str, Account]:
+        """See Service."""
+        with _refusals():
+            exported = self._curator.datasets.export_budgets(dataset=dataset)
+        header, *rows = csv.reader(io.StringIO(exported.decode()))
+        places = [header.index(name) for name in ("key", "spent_units", "budget_units", *_COUNTERS)]
+        found = {}
+        for row in rows:
+            key, *numbers = (row[place] for place in places)
+            spent, limit, charged, left_out = map(int, numbers)
+            found[key] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
+        return found
+
+    def ledger(self, dataset: str) -> list[LedgerEntry]:
+        """See Service."""
+        with _refusals():
+            return [
+                LedgerEntry(sequence=row.sequence, charged=row.charged or 0, left_out=row.left_out or 0)
+                for row in self._curator.datasets.ledger(dataset=dataset, page_size=PAGE_SIZE)
+            ]
+
+    def own_account(self, dataset: str, person: str) -> OwnAccount:
+        """See Service."""
+        with _refusals():
+            mine = self._individual_clients(dataset, [person])[0].me
+            (budget,) = mine.budgets()
+            receipts = tuple(_receipt(each) for each in mine.receipts(page_size=PAGE_SIZE))
+        account = Account(
+            spent=_units(budget.spent_rho),
+            limit=_units(budget.budget_rho),
+            charged=budget.queries_charged or 0,
+            left_out=budget.queries_left_out or 0,
+        )
+        return OwnAccount(account=account, receipts=receipts)
+
+    def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
+        """See Service."""
+        clients = self._individual_clients(dataset, list(limits))
+        units = dict(zip(clients, limits.values(), strict=True))
+        _each(clients, lambda client: client.me.lower(dataset=dataset, limit_rho=_rho(units[client])))
+
+    def pause(self, dataset: str, people: Sequence[str]) -> None:
+        """See Service."""
+        _each(self._individual_clients(dataset, people), lambda client: client.me.pause(dataset=dataset))
+
+    def resume(self, dataset: str, people: Sequence[str]) -> None:
+        """See Service."""
+        _each(self._individual_clients(dataset, people), lambda client: client.me.resume(dataset=dataset))
+
+    def erase(self, dataset: str, people: Sequence[str]) -> None:
+        """See Service."""
+        _each(people, lambda person: self._curator.datasets.erase(dataset=dataset, individual=person))
+        for person in people:
+            self._individuals.pop((dataset, person), None)
+
+    def correct(self, dataset: str, values: Mapping[str, int | None]) -> None:
+        """See Service."""
+        correct = self._curator.datasets.correct
+        _each(values, lambda person: correct(dataset=dataset, individual=person, values={COLUMN: values[person]}))
+
+    def close(self, dataset: str) -> None:
+        """Archive the dataset without its rows, and revoke the analysts' keys. The ledger stays."""
+        with _refusals():
+            self._curator.datasets.archive(dataset=dataset, rows="delete")
+            for principal, _ in self._analysts.pop(dataset):
+                self._curator.principals.revoke(principal=principal)
+
+    def _client(self, key: str) -> Client:
+        return Client(base_url=self._url, api_key=key, timeout=TIMEOUT_S, transport=_Kept(self._transport))
+
+    def _analyst(self, dataset: str, number: int) -> Client:
+        return self._analysts[dataset][number][1]
+
+    def _individual_clients(self, dataset: str, people: Sequence[str]) -> list[Client]:
+        """A client for each, whose key is made when it is first needed."""
+        missing = [person for person in people if (dataset, person) not in self._individuals]
+        if missing:
+            with _refusals():
+                keys = self._curator.principals.create_for(dataset=dataset, individuals=missing)
+            for made in keys:
+                self._individuals[dataset, made.individual] = self._client(made.api_key)
+        return [self._individuals[dataset, person] for person in people]
+
+
+class _Kept(httpx.BaseTransport):
+    """A transport that several clients share, none of which may close it."""
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._transport.handle_request(request)
+
+
+class _Matrix:
+    """The weights of a query in compressed sparse rows, in the form in which the client takes a matrix of scipy."""
+
+    def __init__(self, coordinates: Sequence[Mapping[int, int]]) -> None:
+        self.indptr: NDArray[np.int64] = np.cumsum([0, *map(len, coordinates)])
+        self.indices = np.array([value for each in coordinates for value in each], dtype=np.int64)
+        self.data = np.array([weight for each in coordinates for weight in each.values()], dtype=np.int64)
+
+    def tocsr(self, copy: bool = False) -> "_Matrix":  # noqa: ARG002, FBT001, FBT002 - as scipy names it
+        return self
+
+    def sum_duplicates(self) -> None:
+        """Each entry is there once."""
+
+    def eliminate_zeros(self) -> None:
+        """No weight is zero."""
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """The service's refusals as the audit calls them."""
+    try:
+        yield
+    except APIStatusError as refusal:
+        raise Refused(str(refusal)) from refusal
+
+
+def _each(things: Iterable[_T], act: Callable[[_T], object]) -> None:
+    """One request for each thing, several at a time, because the service answers each at a fixed delay."""
+    with _refusals(), ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(act, things):
+            pass
+
+
+def _document(dataset: str, query: MatrixQuery, *, reuse: bool) -> Any:  # noqa: ANN401 - the arguments of `ask`
+    document = {
+        "dataset": dataset,
+        "select": linear(COLUMN, _Matrix(query.coordinates)),
+        "from_": query.table,
+        "sigma": query.sigma,
+        "reuse": reuse,
+    }
+    return document if query.rule is None else {**document, "rule": query.rule}
+
+
+def _released(answer: Answer | APIStatusError) -> Released:
+    """An answer, or the refusal that a batch has in its place. Raises Refused."""
+    if isinstance(answer, APIStatusError):
+        raise Refused(str(answer)) from answer
+    return Released(
+        id=answer.id,
+        sequence=answer.sequence,
+        values=np.array(answer.values, dtype=np.float64),
+        sigma=answer.sigmas[0],
+        grid=answer.grids[0],
+        is_reused=answer.reused,
+    )
+
+
+def _receipt(receipt: Receipt) -> OwnReceipt:
+    return OwnReceipt(
+        sequence=receipt.sequence or 0, outcome=receipt.outcome, units=_units(receipt.charged_rho or Decimal(0))
+    )
+
+
+def _units(rho: Decimal) -> int:
+    """Rho in units. Raises ValueError where it is no whole number of them."""
+    units = Fraction(rho) * UNITS_PER_RHO
+    if units.denominator != 1:
+        raise ValueError(f"{rho} rho are no whole number of units")
+    return units.numerator
+
+
+def _rho(units: int) -> Decimal:
+    """Units in rho, with all their digits."""
+    with localcontext(prec=80):
+        return Decimal(units) / UNITS_PER_RHO
+
+
+def _rules(document: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    """The values that the body of a POST may have as `rule`."""
+    found = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
+    schema = found.get("content", {}).get("application/json", {}).get("schema", {})
+    return tuple(dict.fromkeys(_texts(_resolved(schema, document).get("properties", {}).get("rule", {}), document)))
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema itself, where it is a reference to one of the document's."""
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def _texts(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
+    """The texts that a schema lists."""
+    schema = _resolved(schema, document)
+    yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
+    for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _texts(part, document)

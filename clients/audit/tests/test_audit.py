@@ -1,0 +1,109 @@
+"""The audit as a whole: it passes a service that is right, and names what is wrong with one that is not."""
+
+import pytest
+from clients.audit.tests.fake_service import FakeService
+
+from sparing_audit.audit import RULES, run_audit
+from sparing_audit.victims import VICTIMS_MIN
+
+VICTIMS = 480
+
+# Each planted mistake with the rule under which it shows and a check that rejects it: one that has its name.
+MISTAKES = {
+    "sum of row norms": ("skip", "charges"),
+    "sigma for sigma^2": ("skip", "charges"),
+    "missing 1/2": ("skip", "charges"),
+    "charge of the unshortened vector": ("clip", "charges"),
+    "stale spent total": ("skip", "active sets"),
+    "refund at erasure": ("skip", "charges"),
+    "refund at correction": ("skip", "charges"),
+    "noise reused": ("skip", "noise reused"),
+    "float sums": ("skip", "charges"),
+    "one ledger for each analyst": ("skip", "active sets"),
+    "drop reset by a checkpoint": ("drop", "active sets"),
+    "charge rounded down": ("skip", "charges"),
+    "charge for half the noise": ("skip", "charges"),
+    "refund at return": ("skip", "charges"),
+    "erased records counted": ("skip", "charges"),
+    "pauses ignored": ("drop", "active sets"),
+    "batches checked before they are charged": ("skip", "active sets"),
+    "retries charged again": ("skip", "retries"),
+    "reuse answered anew": ("skip", "retries"),
+    "keys good for anything": ("skip", "retries"),
+    "left out and charged": ("skip", "charges"),
+    "left out and added": ("skip", "left out"),
+    "noise of a uniform law": ("skip", "noise law"),
+    "noise added in floats": ("skip", "noise steps"),
+    "one noise for all coordinates": ("skip", "noise reused"),
+}
+# Mistakes that only many victims show.
+FAINT_MISTAKES = {
+    "noise 3 % too small": ("skip", "noise size"),
+    "shortened to a half of what is charged": ("clip", "shortened"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_service_that_is_right_passes(seed: int) -> None:
+    """Under all rules, whatever the noise and the audit's own choices."""
+    report = run_audit(FakeService(seed=seed), victims=VICTIMS, seed=seed, name="audit")
+
+    assert report.failed_checks == frozenset()
+    assert report.passed
+    assert [rule.rule for rule in report.rules] == list(RULES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_named(mistake: str) -> None:
+    """By the check that it is planted against."""
+    rule, check = MISTAKES[mistake]
+    report = run_audit(FakeService(mistake=mistake), victims=VICTIMS, seed=1, name="audit", rules=[rule])
+
+    assert not report.passed
+    assert check in report.failed_checks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", FAINT_MISTAKES)
+def test_a_faint_mistake_is_named_with_more_victims(mistake: str) -> None:
+    """A standard deviation that is 3 % off has a z of 9 in the variance of 50,000 numbers."""
+    rule, check = FAINT_MISTAKES[mistake]
+    report = run_audit(FakeService(mistake=mistake), victims=2048, seed=1, name="audit", rules=[rule])
+
+    assert check in report.failed_checks
+
+
+@pytest.mark.slow
+def test_two_mistakes_are_told_apart() -> None:
+    """A mistake that only the noise shows fails no comparison, and the other way round."""
+    noise = run_audit(FakeService(mistake="noise added in floats"), victims=VICTIMS, seed=1, name="audit")
+    keys = run_audit(FakeService(mistake="keys good for anything"), victims=VICTIMS, seed=1, name="audit")
+
+    assert noise.failed_checks == {"noise steps"}
+    assert keys.failed_checks == {"retries"}
+
+
+def test_what_is_not_offered_is_not_audited() -> None:
+    """And the report says what was."""
+    report = run_audit(FakeService(rules=("skip",), query_rules=()), victims=VICTIMS, seed=1, name="audit")
+
+    assert [rule.rule for rule in report.rules] == ["skip"]
+    assert report.offered.datasets == ("skip",)
+    assert report.passed
+
+
+def test_an_audit_of_nothing_does_not_pass() -> None:
+    """A service whose rules the audit does not know."""
+    report = run_audit(FakeService(rules=("other",), query_rules=()), victims=VICTIMS, seed=1, name="audit")
+    assert not report.passed
+
+
+def test_each_rule_leaves_nothing_open() -> None:
+    """All datasets of the audit are closed, and both steps of each rule are told."""
+    service, heard = FakeService(), list[str]()
+    run_audit(service, victims=VICTIMS_MIN, seed=1, name="audit", rules=["drop"], heard=heard.append)
+
+    assert service.stored == {}
+    assert heard == ["drop: canaries", "drop: adversaries"]

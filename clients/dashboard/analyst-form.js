@@ -1,0 +1,271 @@
+// The controls of the query form, which write into its state.
+
+import { columnsOf, firstPart, isByItem, isOfActive } from "./analyst-query.js";
+import { columnWords, entriesOf, individualsOf } from "./columns.js";
+import { check, field, h, select } from "./dom.js";
+import { firstValue, hasValue, isNumber, isTime, listedOf, setter, valueControl } from "./values.js";
+
+/**
+ * @typedef {import("./analyst-query.js").State} State
+ * @typedef {(redraw: boolean) => void} Changed the form is drawn anew, or only what it makes
+ */
+
+/** @type {[string, string][]} */
+const EQUALITY = [
+  ["eq", "="],
+  ["ne", "≠"],
+  ["in", "one of"],
+];
+/** @type {[string, string][]} */
+const ORDER = [
+  ["lt", "<"],
+  ["le", "≤"],
+  ["gt", ">"],
+  ["ge", "≥"],
+];
+/** @type {[string, string, string, string][]} kinds, in words, as an item's own, and the amount to begin with */
+const NOISES = [
+  ["sigma", "standard deviation σ", "σ", "20"],
+  ["half_width", "error bar ±, 95 %", "error bar ±", "40"],
+  ["share", "worst case, share of the budget", "", "0.05"],
+  ["rho", "worst case in ρ", "", "0.001"],
+];
+/** @type {[string, string]} */
+const ACTIVE = ["active", "people with a share of the budget left"];
+const UNITS = ["year", "quarter", "month", "week", "day", "weekday"];
+
+/** @returns {import("./analyst-query.js").Item} */
+export const newItem = (/** @type {string} */ what) => ({ what, precision: "", weight: "", share: "0.1" });
+
+export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
+  const columns = Object.keys(columnsOf(state)).filter((name) => hasValue(columnsOf(state)[name]));
+  return [
+    sourceFields(state, datasets, changed),
+    itemFields(state, columns, changed),
+    conditionFields(state, columns, changed),
+    columns.length > 0 && groupFields(state, columns, changed),
+    noiseFields(state, changed),
+  ];
+}
+
+function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
+  const from = (/** @type {any} */ dataset, /** @type {string} */ table) => {
+    Object.assign(state, { dataset, table, where: [], by: [], items: [newItem("count")] });
+    changed(true);
+  };
+  const names = datasets.map((each) => each.name);
+  const tables = Object.keys(state.dataset.tables);
+  const dataset = select("dataset", names, state.dataset.name, {
+    onchange: () => {
+      const chosen = datasets[names.indexOf(dataset.value)];
+      from(chosen, individualsOf(chosen));
+    },
+  });
+  const table = select("table", tables, state.table, { onchange: () => from(state.dataset, table.value) });
+  return h.div({ class: "fields" }, field("Dataset", dataset), field("From", table));
+}
+
+/** What is computed: one number or several, each with its own precision or its part of the cost. */
+function itemFields(/** @type {State} */ state, /** @type {string[]} */ columns, /** @type {Changed} */ changed) {
+  const kinds = kindsOf(state, columns);
+  const free = isOfActive(state)
+    ? []
+    : kinds.filter(([kind]) => kind !== "active" && !state.items.some(({ what }) => what === kind));
+  const add = () => {
+    state.items.push(newItem(free[0][0]));
+    if (isByItem(state)) for (const each of state.items) each.precision ||= amountFor(state, each.what);
+    changed(true);
+  };
+  const button = h.button({ type: "button", disabled: !free.length, onclick: add }, "Add another number");
+  return h.div(
+    { class: "stack" },
+    state.items.map((_, at) => itemForm(state, kinds, at, changed)),
+    h.div(button),
+  );
+}
+
+/** @returns {[string, string][]} what can be computed from the columns */
+function kindsOf(/** @type {State} */ state, /** @type {string[]} */ columns) {
+  const ofTypes = (/** @type {string} */ kind, /** @type {string[]} */ types) =>
+    columns
+      .filter((name) => types.includes(columnsOf(state)[name].type))
+      .map((name) => /** @type {[string, string]} */ ([`${kind} ${name}`, `${kind} of ${name}`]));
+  const isOfPeople = state.table === individualsOf(state.dataset);
+  return [
+    ["count", "count"],
+    ...ofTypes("sum", ["integer", "real"]),
+    ...ofTypes("histogram", ["category", "boolean"]),
+    ...(isOfPeople && state.items.length === 1 ? [ACTIVE] : []),
+  ];
+}
+
+/** A precision at which an item costs as much as a count at the form's amount: wider by the bound of its column. */
+function amountFor(/** @type {State} */ state, /** @type {string} */ what) {
+  const [kind, name] = what.split(" ");
+  const column = columnsOf(state)[name];
+  const bound = kind === "sum" ? Math.max(Math.abs(column.lower), Math.abs(column.upper)) : 1;
+  return String(Number((Number(state.amount) * bound).toPrecision(3)));
+}
+
+function itemForm(
+  /** @type {State} */ state,
+  /** @type {[string, string][]} */ kinds,
+  /** @type {number} */ at,
+  /** @type {Changed} */ changed,
+) {
+  const item = state.items[at];
+  const areSeveral = state.items.length > 1;
+  const wasOfActive = isOfActive(state);
+  const renamed = () => {
+    if (isByItem(state)) item.precision = amountFor(state, item.what);
+    changed(areSeveral || wasOfActive !== isOfActive(state));
+  };
+  const remove = () => {
+    state.items.splice(at, 1);
+    changed(true);
+  };
+  const tell = () => changed(false);
+  const positive = { type: "number", min: "0", step: "any" };
+  const precision = { ...positive, value: item.precision, oninput: setter(item, "precision", tell) };
+  const share = { ...positive, max: "1", value: item.share, oninput: setter(item, "share", tell) };
+  const weight = { ...positive, value: item.weight, placeholder: "1", oninput: setter(item, "weight", tell) };
+  const [, , sign] = NOISES.find(([kind]) => kind === state.noise) ?? NOISES[0];
+  return h.div(
+    { class: "fields" },
+    field("What", select("what", kinds, item.what, { onchange: setter(item, "what", renamed) })),
+    wasOfActive && field("At least this share", h.input(share), "of the dataset's budget; it pays for the query too"),
+    isByItem(state) && field(`Its ${sign}`, h.input(precision)),
+    areSeveral && !isByItem(state) && field("Its part of the cost", h.input(weight)),
+    areSeveral && h.button({ type: "button", class: "plain", onclick: remove }, "Remove"),
+  );
+}
+
+function conditionFields(/** @type {State} */ state, /** @type {string[]} */ columns, /** @type {Changed} */ changed) {
+  const add = () => {
+    const [column] = columns;
+    state.where.push({ column, sign: "eq", value: firstValue(columnsOf(state)[column]), values: [] });
+    changed(true);
+  };
+  return h.div(
+    { class: "field" },
+    "Where",
+    state.where.map((_, at) => conditionForm(state, columns, at, changed)),
+    h.div(h.button({ type: "button", disabled: columns.length === 0, onclick: add }, "Add a condition")),
+  );
+}
+
+function conditionForm(
+  /** @type {State} */ state,
+  /** @type {string[]} */ columns,
+  /** @type {number} */ at,
+  /** @type {Changed} */ changed,
+) {
+  const each = state.where[at];
+  const column = columnsOf(state)[each.column];
+  const renamed = () => {
+    Object.assign(each, { sign: "eq", value: firstValue(columnsOf(state)[each.column]), values: [] });
+    changed(true);
+  };
+  const remove = () => {
+    state.where.splice(at, 1);
+    changed(true);
+  };
+  const name = { "aria-label": "Column", onchange: setter(each, "column", renamed) };
+  const sign = { "aria-label": "Comparison", onchange: setter(each, "sign", () => changed(true)) };
+  const signs = isNumber(column) || isTime(column) ? [...EQUALITY, ...ORDER] : EQUALITY;
+  const values = each.sign === "in" ? severalControl : valueControl;
+  return h.div(
+    { class: "fields condition" },
+    select("column", columns, each.column, name),
+    select("sign", signs, each.sign, sign),
+    values(column, each, () => changed(false)),
+    h.button({ type: "button", class: "plain", onclick: remove }, "Remove"),
+  );
+}
+
+/** Boxes to tick, or lines to write: a value may hold a comma. */
+function severalControl(column, each, /** @type {() => void} */ changed) {
+  const listed = listedOf(column);
+  const box = (/** @type {string} */ value) => {
+    const onchange = () => {
+      const others = each.values.filter((/** @type {string} */ other) => other !== value);
+      each.values = others.length < each.values.length ? others : [...others, value];
+      changed();
+    };
+    return check(value, { checked: each.values.includes(value), onchange });
+  };
+  if (listed.length) {
+    return h.fieldset({ class: "checks listed" }, h.legend({ class: "visually-hidden" }, "Values"), listed.map(box));
+  }
+  const oninput = (/** @type {Event} */ event) => {
+    each.values = entriesOf(/** @type {HTMLTextAreaElement} */ (event.target).value).map(String);
+    changed();
+  };
+  const lines = h.textarea({ rows: "4", value: each.values.join("\n"), oninput, title: columnWords(column) });
+  return field("Values, one a line", lines);
+}
+
+function groupFields(/** @type {State} */ state, /** @type {string[]} */ columns, /** @type {Changed} */ changed) {
+  return h.fieldset(
+    { class: "checks" },
+    h.legend("By, every group of the declared values"),
+    columns.map((name) => groupField(state, name, () => changed(false))),
+  );
+}
+
+/** A box, and once it is ticked how a number or a time is cut into groups. */
+function groupField(/** @type {State} */ state, /** @type {string} */ name, /** @type {() => void} */ changed) {
+  const column = columnsOf(state)[name];
+  const group = state.by.find((each) => each.column === name) ?? { column: name, part: firstPart(column) };
+  const checked = state.by.includes(group);
+  const part = partControl(column, group, changed);
+  if (part) part.hidden = !checked;
+  const onchange = () => {
+    state.by = state.by.includes(group) ? state.by.filter((each) => each !== group) : [...state.by, group];
+    if (part) part.hidden = !state.by.includes(group);
+    changed();
+  };
+  return h.span({ class: "group" }, check(name, { checked, onchange }), part);
+}
+
+function partControl(column, group, /** @type {() => void} */ changed) {
+  const set = setter(group, "part", changed);
+  if (isTime(column)) {
+    const units = column.type === "datetime" ? [...UNITS, "hour"] : UNITS;
+    return select("part", units, group.part, { "aria-label": `Part of ${group.column}`, onchange: set });
+  }
+  if (!isNumber(column)) return null;
+  const width = { type: "number", min: "0", step: "any", value: group.part, oninput: set };
+  const placeholder = column.type === "integer" ? "each value" : "width";
+  return h.input({ ...width, required: column.type === "real", placeholder, "aria-label": `Width of ${group.column}` });
+}
+
+function noiseFields(/** @type {State} */ state, /** @type {Changed} */ changed) {
+  const tell = () => changed(false);
+  const positive = { type: "number", min: "0", step: "any" };
+  const placeholder = "natural bound";
+  const clip = h.input({ ...positive, value: state.clip, placeholder, oninput: setter(state, "clip", tell) });
+  const kinds = NOISES.map(([kind, words]) => /** @type {[string, string]} */ ([kind, words]));
+  const restated = setter(state, "noise", () => {
+    const [, , , first] = NOISES.find(([kind]) => kind === state.noise) ?? NOISES[0];
+    state.amount = first;
+    for (const each of state.items) each.precision = isByItem(state) ? amountFor(state, each.what) : "";
+    changed(true);
+  });
+  const noise = select("noise", kinds, state.noise, { onchange: restated });
+  const amount = h.input({ ...positive, value: state.amount, oninput: setter(state, "amount", tell) });
+  return [
+    state.items.length === 1 &&
+      h.div(
+        { class: "fields" },
+        field("One person's part, at most", clip, "L2 norm of the numbers that one person adds to"),
+      ),
+    h.div(
+      { class: "fields" },
+      field("Noise as", noise),
+      isByItem(state) ? null : field("Amount", amount),
+      !isOfActive(state) &&
+        check("An earlier answer will do", { checked: state.reuse, onchange: setter(state, "reuse", tell) }),
+    ),
+  ];
+}

@@ -1,0 +1,125 @@
+"""Averages from the answer to their linear query, each in its group with an interval."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from sparing._answers import Answer, Average, Interval
+from sparing._averages import AverageItem, LinearQuery, Span
+from sparing._estimates import ratios, variances
+from sparing._expressions import Item
+from sparing._histograms import ConsistentHistogram, consistent_histogram
+from sparing._normal import half_width
+
+Bounds = tuple[float, float]
+IntervalAt = Callable[[float], Interval]
+"""The interval around a number, by confidence."""
+
+
+def averaged(answer: Answer, query: LinearQuery) -> Answer:
+    """The answer with its averages, group by group, and in each group in the order in which they were asked for."""
+    items = _titles(answer)
+    rows = [
+        list(_of_item(item, span, [items[place] for place in places], answer)) for item, span, places in query.selected
+    ]
+    groups = math.gcd(*map(len, rows))
+    return replace(
+        answer,
+        averages=tuple(
+            each
+            for group in range(groups)
+            for row in rows
+            for each in row[group * len(row) // groups : (group + 1) * len(row) // groups]
+        ),
+    )
+
+
+def _titles(answer: Answer) -> list[list[str]]:
+    """Of each item that was sent, its titles in the labels: several functionals have one each."""
+    axes = answer.axes[-1]["select"]
+    found: dict[object, list[str]] = {}
+    for place, axis in enumerate(axes if isinstance(axes, list | tuple) else ()):
+        found.setdefault(axis.get("item", place), []).append(str(axis["select"]))
+    return list(found.values())
+
+
+def _of_item(
+    item: Item | AverageItem, span: Span | None, titles: Sequence[Sequence[str]], answer: Answer
+) -> Iterator[Average]:
+    parts = [(answer, title) for title, *_ in titles]
+    if isinstance(item, Item) or span is None:
+        yield from _as_it_is(answer, titles[0])
+    elif item.kind == "quantile":
+        yield from _quantiles(item, answer)
+    elif item.kind == "mean":
+        for ratio in ratios(*parts):
+            yield _average(item, ratio.label, ratio.value, ratio.interval, span.middle, (span.low, span.high))
+    else:
+        sums, counts, squares = parts
+        for found in variances(squares, sums, counts):
+            shift, bounds = span.half**2 / 2, (0.0, span.half**2)
+            each = _average(item, found.label, found.value, found.interval, shift, bounds)
+            yield _root(each) if item.kind == "stddev" else each
+
+
+def _average(
+    item: AverageItem, label: Mapping[str, object], value: float, interval: IntervalAt, shift: float, bounds: Bounds
+) -> Average:
+    """A number that was worked out around `shift`, with an interval that keeps to the bounds of what it estimates."""
+
+    def within(confidence: float) -> Interval:
+        found = interval(confidence)
+        low, high = (min(max(end + shift, bounds[0]), bounds[1]) for end in (found.low, found.high))
+        return Interval(low=low, high=high)
+
+    return Average(label={**label, "select": item.title}, value=value + shift, interval_at=within)
+
+
+def _root(of: Average) -> Average:
+    """The deviation of a variance; 0 where the noise makes the variance negative."""
+
+    def within(confidence: float) -> Interval:
+        found = of.interval(confidence)
+        return Interval(low=math.sqrt(found.low), high=math.sqrt(found.high))
+
+    value = of.value if math.isnan(of.value) else math.sqrt(max(of.value, 0.0))
+    return Average(label=of.label, value=value, interval_at=within)
+
+
+def _as_it_is(answer: Answer, titles: Sequence[str]) -> Iterator[Average]:
+    """The numbers of a linear item."""
+    for label, value, sigma, grid in zip(answer.labels, answer.values, answer.sigmas, answer.grids, strict=True):
+        if label["select"] in titles or str(label["select"]).rpartition("[")[0] in titles:
+            yield Average(label=label, value=value, interval_at=partial(_around, value, sigma, grid))
+
+
+def _around(value: float, sigma: float, grid: float, confidence: float) -> Interval:
+    width = half_width(sigma=sigma, grid=grid, confidence=confidence)
+    return Interval(low=value - width, high=value + width)
+
+
+def _quantiles(item: AverageItem, answer: Answer) -> Iterator[Average]:
+    """One for each group of the columns before the bins, which are the innermost."""
+    probability = item.probability or 0.5
+    *outer, bins, last = answer.axes
+    columns, column, size = [str(axis["column"]) for axis in outer], str(bins["column"]), int(str(bins["size"]))
+    for start in range(0, answer.dimension, size):
+        labels = answer.labels[start : start + size]
+        one = replace(
+            answer,
+            values=answer.values[start : start + size],
+            labels=tuple({column: label[column], "select": label["select"]} for label in labels),
+            axes=(bins, last),
+            dimension=size,
+        )
+        counts = consistent_histogram([one])
+        yield Average(
+            label={**{name: labels[0][name] for name in columns}, "select": item.title},
+            value=counts.quantile(probability).value,
+            interval_at=partial(_of_counts, counts, probability),
+        )
+
+
+def _of_counts(counts: ConsistentHistogram, probability: float, confidence: float) -> Interval:
+    return counts.quantile(probability, confidence=confidence).interval

@@ -1,0 +1,93 @@
+"""How well a model predicts, from noisy counts of its predictions beside the target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import nan, sqrt
+
+import numpy as np
+
+from sparing._answers import Answer
+from sparing._design import Doubles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """How well a model predicts, with standard errors of both the noise and the choice of the individuals.
+
+    Without a single individual the numbers are NaN.
+    """
+
+    n_individuals: float
+    accuracy: float
+    accuracy_se: float
+    auc: float | None  # the area under the ROC curve; None of more than two classes
+    auc_se: float | None
+    answers: Sequence[Answer] = field(repr=False)
+    calibration: Doubles | None = field(repr=False)  # (bins, 2): individuals by probability, and those with the target
+
+
+def evaluation_of_bins(answer: Answer, bins: int) -> Evaluation:
+    """From a count by target and bin of the probability, an even number of bins of one width."""
+    cells, sigma = np.array(answer.values, dtype=np.float64).reshape(2, bins), answer.sigmas[0]
+    is_right = np.zeros((2, bins), dtype=np.bool_)
+    is_right[0, : bins // 2] = is_right[1, bins // 2 :] = True
+    whole, right = float(cells.sum()), float(cells[is_right].sum())
+    auc, auc_se = _area(cells, sigma)
+    return Evaluation(
+        n_individuals=whole,
+        accuracy=_share(right, whole),
+        accuracy_se=_share_error(right, whole, sigma**2 * bins, sigma**2 * bins),
+        auc=auc,
+        auc_se=auc_se,
+        answers=(answer,),
+        calibration=np.stack([cells.sum(axis=0), cells[1]], axis=1),
+    )
+
+
+def evaluation_of_counts(right: Answer, whole: Answer) -> Evaluation:
+    """From a count of those who are predicted rightly, and another of all."""
+    found, of = float(right.values[0]), float(whole.values[0])
+    return Evaluation(
+        n_individuals=of,
+        accuracy=_share(found, of),
+        accuracy_se=_share_error(found, of, right.sigmas[0] ** 2, whole.sigmas[0] ** 2, are_independent=True),
+        auc=None,
+        auc_se=None,
+        answers=(right, whole),
+        calibration=None,
+    )
+
+
+def _share(right: float, whole: float) -> float:
+    return right / whole if whole > 0 else nan
+
+
+def _share_error(
+    right: float, whole: float, right_variance: float, rest_variance: float, *, are_independent: bool = False
+) -> float:
+    """The standard error of right / whole, where the whole is right + rest, or is counted by itself."""
+    if whole <= 0:
+        return nan
+    share = right / whole
+    slope = 1.0 if are_independent else 1 - share
+    noise = (slope**2 * right_variance + share**2 * rest_variance) / whole**2
+    return sqrt(noise + max(share * (1 - share), 0.0) / whole)
+
+
+def _area(cells: Doubles, sigma: float) -> tuple[float, float]:
+    """The area under the curve with ties counted half, and its standard error.
+
+    The noise's part is by the derivative in each cell, the sample's by Hanley and McNeil (1982), equation 2.
+    """
+    without, having = (float(row.sum()) for row in cells)
+    if without <= 0 or having <= 0:
+        return nan, nan
+    below = np.cumsum(cells[0]) - cells[0] / 2  # of those without the target, for each bin
+    above = having - np.cumsum(cells[1]) + cells[1] / 2
+    pairs = without * having
+    area = float(cells[1] @ below) / pairs
+    slopes = np.concatenate([(below - area * without) / pairs, (above - area * having) / pairs])
+    within = min(max(area, 0.0), 1.0)
+    more, fewer = within / (2 - within), 2 * within**2 / (1 + within)
+    sample = within * (1 - within) + (having - 1) * (more - within**2) + (without - 1) * (fewer - within**2)
+    return area, sqrt(sigma**2 * float(slopes @ slopes) + max(sample, 0.0) / pairs)

@@ -1,0 +1,75 @@
+"""Parameters of a query in SQL: each `?` becomes the literal of a value."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+
+from sparing._expressions import plain
+from sparing._sql import SQLError
+
+
+class ParameterError(ValueError):
+    """A parameter has no literal in SQL."""
+
+
+def bound(text: str, parameters: Sequence[object] = ()) -> str:
+    """The text with a literal in place of each `?` outside quotes, names and comments.
+
+    Literals have spaces around them, so that they join nothing beside them.
+
+    Raises:
+        ParameterError: a parameter has no literal.
+        SQLError: there are not as many parameters as `?`, or the text cannot be read.
+        ImportError: sqlglot is not installed.
+    """
+    if isinstance(parameters, Mapping | str):
+        raise SQLError("parameters are a sequence, one for each ?")
+    places = _places(text) if parameters or "?" in text else []
+    if len(places) != len(parameters):
+        raise SQLError(f"the text has {len(places)} times ?, and there are {len(parameters)} parameters")
+    parts, last = [], 0
+    for place, parameter in zip(places, parameters, strict=True):
+        parts += [text[last:place], f" {literal(parameter)} "]
+        last = place + 1
+    return "".join([*parts, text[last:]])
+
+
+def literal(value: object) -> str:
+    """A value of Python, numpy or pandas as SQL. Raises ParameterError for one that has no literal."""
+    value = value if isinstance(value, Decimal) else plain(value)
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float | Decimal):
+        return _number(value)
+    if isinstance(value, date) and value == value:  # noqa: PLR0124 - NaT of pandas does not equal itself
+        value = value.isoformat()
+    if not isinstance(value, str):
+        raise ParameterError(f"a {type(value).__name__} has no literal in SQL")
+    if "\0" in value:
+        raise ParameterError("a text with a NUL character has no literal in SQL")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _number(number: float | Decimal) -> str:
+    """In parentheses where it is negative, so that a minus before it is no comment."""
+    if not math.isfinite(number):
+        raise ParameterError(f"{number} has no literal in SQL")
+    text = format(number, "f") if isinstance(number, Decimal) else repr(number + 0)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _places(text: str) -> list[int]:
+    """Where each `?` stands; the tokens are those of the parser, which agree with it on where a text ends."""
+    try:
+        import sqlglot  # noqa: PLC0415 - an extra of this library
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+    except ImportError:
+        raise ImportError("SQL needs sqlglot: pip install 'sqlglot>=28.10,<31'") from None
+    try:
+        tokens = sqlglot.tokenize(text, read="postgres")
+    except SqlglotError as error:
+        raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
+    return [token.start for token in tokens if token.token_type.name == "PLACEHOLDER"]

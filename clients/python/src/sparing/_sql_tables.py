@@ -1,0 +1,304 @@
+"""A SELECT whose answer is a table: its columns in the order of the text, with aliases, ORDER BY, LIMIT and OFFSET.
+
+Those are taken off the text before it is translated, and done to the answer; the query and its cost stay the same.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from sparing._answers import Answer
+from sparing._averages import AverageItem
+from sparing._expressions import Item
+from sparing._query import QueryRequest
+from sparing._sql import SQLError, question_of
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Expression
+
+
+class NotASelectError(SQLError):
+    """The text is SQL, and not a SELECT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A column that is asked for: the key or the item at a place of the query, and its alias."""
+
+    is_key: bool
+    place: int
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableQuery:
+    """A query and the arrangement of its answer."""
+
+    items: tuple[Item | AverageItem, ...]
+    question: QueryRequest
+    outputs: tuple[Output, ...]
+    order: tuple[tuple[Output, bool], ...]  # and whether it is descending
+    limit: int | None
+    offset: int
+    dates: frozenset[int]  # the places of the keys of DATE_TRUNC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under their names; `samples` has a value of each column, also where LIMIT leaves no rows."""
+
+    names: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+    samples: tuple[object, ...]
+
+
+def table_query(text: str) -> TableQuery:
+    """Read a SELECT.
+
+    Raises:
+        SQLError: as `question_of`, and where a histogram stands beside other items, or where the order is by something
+            that is not selected. NotASelectError for other statements.
+    """
+    reading = _Reading()
+    items, question = question_of(text, reading.edited)
+    if len(items) > 1 and any("histogram" in _json(item) for item in items):
+        raise SQLError("HISTOGRAM beside other items is no table; ask for it alone, or for COUNT(*) in groups")
+    return TableQuery(
+        items=items,
+        question=question,
+        outputs=tuple(reading.outputs),
+        order=tuple(reading.order),
+        limit=reading.limit,
+        offset=reading.offset,
+        dates=frozenset(reading.dates),
+    )
+
+
+class _Reading:
+    """The parts of one tree that arrange its answer."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Output] = []
+        self.order: list[tuple[Output, bool]] = []
+        self.limit: int | None = None
+        self.offset = 0
+        self.dates: list[int] = []
+
+    def edited(self, tree: "Expression") -> "Expression":
+        """The tree without aliases, repeated items, ORDER BY, LIMIT and OFFSET, which are kept here."""
+        if _kind(tree) != "Select":
+            raise NotASelectError("this service answers SELECT, and nothing else")
+        listed = tree.expressions
+        selected = [(each.args["this"], each.alias) if _kind(each) == "Alias" else (each, "") for each in listed]
+        keys = self._keys(tree, selected)
+        items: dict[str, Expression] = {}
+        for node, alias in selected:
+            text = _text(node)
+            if text not in keys:
+                items.setdefault(text, node)
+            place = keys.index(text) if text in keys else list(items).index(text)
+            self.outputs.append(Output(is_key=text in keys, place=place, alias=alias or None))
+        order, limit, offset = (tree.args.pop(name, None) for name in ("order", "limit", "offset"))
+        for ordered in [] if order is None else _parts(order, "expressions")["expressions"]:
+            parts = _parts(ordered, "this", "desc", "nulls_first")  # no column of an answer has a NULL
+            self.order.append((self._named(parts["this"], keys, list(items)), bool(parts["desc"])))
+        self.limit = None if limit is None else _whole(limit)
+        self.offset = 0 if offset is None else _whole(offset)
+        tree.set("expressions", list(items.values()))
+        return tree
+
+    def _keys(self, tree: "Expression", selected: Sequence[tuple["Expression", str]]) -> list[str]:
+        """The texts of the grouping keys, of which those that are places or aliases become what they stand for."""
+        group = tree.args.get("group")
+        if group is None:
+            return []
+        aliased = {alias: node for node, alias in selected if alias}
+        keys = []
+        for key in group.expressions:
+            found = key
+            if _kind(key) == "Literal" and not key.args.get("is_string"):
+                found = selected[_place(selected, str(key.this))][0]
+            elif _kind(key) == "Column" and not key.args.get("table") and key.name in aliased:
+                found = aliased[key.name]
+            keys.append(found if found is key else found.copy())
+        self.dates = [place for place, key in enumerate(keys) if _kind(key) == "TimestampTrunc"]
+        group.set("expressions", keys)
+        return [_text(key) for key in keys]
+
+    def _named(self, node: "Expression", keys: Sequence[str], items: Sequence[str]) -> Output:
+        """The output that a part of ORDER BY names: by its place, its alias, or its text."""
+        if _kind(node) == "Literal" and not node.args.get("is_string"):
+            return self.outputs[_place(self.outputs, str(node.this))]
+        alias = node.name if _kind(node) == "Column" and not node.args.get("table") else ""
+        for output in self.outputs:
+            if alias and output.alias == alias:
+                return output
+        text = _text(node)
+        if text in keys:
+            return Output(is_key=True, place=keys.index(text))
+        if text in items:
+            return Output(is_key=False, place=items.index(text))
+        raise SQLError(f"ORDER BY takes what is selected or grouped by, not {text[:200]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    """A column of groups; `ranks` are what it is ordered by: of bins their places, whatever their texts are."""
+
+    name: str
+    values: Sequence[object]
+    ranks: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Numbers:
+    """The numbers of an item by group, and what stands beside them, by the end of its name."""
+
+    name: str
+    values: Sequence[float | None]
+    beside: Mapping[str, Sequence[float]]
+
+
+def table_of(answer: Answer, query: TableQuery, *, has_half_widths: bool) -> Table:
+    """The answer as the query arranges it: a row for each group, and beside each number its half width at 95 %.
+
+    Beside an average stand the ends of its interval at 95 %. An average that the noise leaves without a value is None.
+    Keys that are not selected come first.
+    """
+    keys, items = _keys(answer, query), _items(answer, query)
+    own = keys[_depth(query) :]  # of a histogram, which stands beside its numbers
+    chosen = {output.place for output in query.outputs if output.is_key}
+    columns = [(key.name, key.values) for place, key in enumerate(keys[: _depth(query)]) if place not in chosen]
+    for output in query.outputs:
+        if output.is_key:
+            columns.append((output.alias or keys[output.place].name, keys[output.place].values))
+            continue
+        item = items[output.place]
+        name = output.alias or item.name
+        columns += [*((key.name, key.values) for key in own), (name, item.values)]
+        columns += [(f"{name}_{end}", each) for end, each in item.beside.items() if has_half_widths]
+    rows = [tuple([values[row] for _, values in columns]) for row in _ordered(query, keys, items)]
+    samples = tuple(next((value for value in values if value is not None), None) for _, values in columns)
+    return Table(names=tuple(name for name, _ in columns), rows=rows, samples=samples)
+
+
+def _depth(query: TableQuery) -> int:
+    """The number of keys."""
+    return len(query.question.get("group_by", ()))  # type: ignore[arg-type]  # a list, as a text gives it
+
+
+def _keys(answer: Answer, query: TableQuery) -> list[_Key]:
+    """Those of the groups, and that of a histogram."""
+    axes: list[Any] = list(answer.axes[: _depth(query)])
+    parts: Any = answer.axes[-1]["select"]
+    if answer.averages:
+        labels = [each.label for each in answer.averages[:: len(query.items)]]
+    elif "values" in parts[0]:
+        axes, labels = [*axes, parts[0]["values"]], list(answer.labels)
+    else:
+        labels = list(islice(answer.labels, 0, None, len(parts)))
+    found = []
+    for place, axis in enumerate(axes):
+        texts = [label[axis["column"]] for label in labels]
+        values = [_value(axis, text, is_date=place in query.dates) for text in texts]
+        places = {text: rank for rank, text in enumerate(dict.fromkeys(texts))}
+        is_binned = bool({"edges", "width"} & axis.keys())
+        ranks = [places[text] for text in texts] if is_binned else values
+        found.append(_Key(name=str(axis["column"]).rpartition(".")[2], values=values, ranks=ranks))
+    return found
+
+
+def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
+    step = 1 if "histogram" in _json(query.items[0]) else len(query.items)
+    if not answer.averages:
+        widths = answer.half_widths
+        return [
+            _Numbers(
+                name=str(answer.labels[place]["select"]),
+                values=answer.values[place::step],
+                beside={"half_width": widths[place::step]},
+            )
+            for place in range(step)
+        ]
+    found = []
+    for place, item in enumerate(query.items):
+        listed = answer.averages[place::step]
+        around = [each.interval() for each in listed]
+        ends = {"low": [each.low for each in around], "high": [each.high for each in around]}
+        found.append(
+            _Numbers(
+                name=str(listed[0].label["select"]),
+                values=[None if math.isnan(each.value) else each.value for each in listed],
+                beside=ends
+                if isinstance(item, AverageItem)
+                else {"half_width": [each.half_width() for each in listed]},
+            )
+        )
+    return found
+
+
+def _ordered(query: TableQuery, keys: Sequence[_Key], items: Sequence[_Numbers]) -> Sequence[int]:
+    """The rows that are kept, in order; what is None comes as the largest does."""
+    rows = list(range(len(items[0].values)))
+    for output, is_descending in reversed(query.order):
+        if output.is_key:
+            ranks = keys[output.place].ranks
+        else:
+            ranks = [math.inf if value is None else value for value in items[output.place].values]
+        rows.sort(key=ranks.__getitem__, reverse=is_descending)
+    return rows[query.offset : None if query.limit is None else query.offset + query.limit]
+
+
+def _json(item: Item | AverageItem) -> Mapping[str, object]:
+    return item.json if isinstance(item, Item) else {}
+
+
+def _value(axis: Mapping[str, Any], label: Any, *, is_date: bool) -> object:  # noqa: ANN401 - of any column
+    """A label as SQL has it: days as dates, a truncated time as its first day, and the year of EXTRACT as a number."""
+    if not isinstance(label, str):
+        return label
+    match axis.get("by"):
+        case "day" | "week":
+            return date.fromisoformat(label)
+        case "month":
+            return date.fromisoformat(f"{label}-01")
+        case "quarter":
+            return date(int(label[:4]), 3 * int(label[-1]) - 2, 1)
+        case "year":
+            return date(int(label), 1, 1) if is_date else int(label)
+    if isinstance(axis.get("lower"), str):
+        return datetime.fromisoformat(label) if "T" in label else date.fromisoformat(label)
+    return label
+
+
+def _parts(node: "Expression", *names: str) -> dict[str, Any]:
+    """The named parts of a node. Raises SQLError where it has others, which would be left out silently."""
+    if any(part not in (None, False, []) for name, part in node.args.items() if name not in names):
+        raise SQLError(f"{_text(node)[:200]} is not supported")
+    return {name: node.args.get(name) for name in names}
+
+
+def _whole(node: "Expression") -> int:
+    """The number of LIMIT or OFFSET."""
+    number = _parts(node, "expression")["expression"]
+    if _kind(number) != "Literal" or number.args.get("is_string") or not str(number.this).isdecimal():
+        raise SQLError(f"{_text(node).strip()[:200]} must be a whole number")
+    return int(number.this)
+
+
+def _place(listed: Sequence[object], text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= len(listed):
+        raise SQLError(f"{text[:20]} is no place among the {len(listed)} selected columns")
+    return int(text) - 1
+
+
+def _text(node: "Expression") -> str:
+    render: Callable[..., str] = node.sql
+    return render(dialect="postgres")
+
+
+def _kind(node: object) -> str:
+    return type(node).__name__

@@ -1,0 +1,67 @@
+"""Parameters of models as the fake service takes them: in lists, as arrays in npz, or by hashes that it knows."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing._npz import query_of_npz
+from sparing._parameters import models_in
+from sparing._rooms import HashedParameters, Query, QueryProblem, document_of, parse_query, query_of, with_kept
+
+Arrays = Mapping[str, tuple[tuple[int, ...], bytes]]
+"""Shapes and doubles by name."""
+
+_ZIP = b"PK"
+
+
+class KeptParameters:
+    """The numbers that one analyst has sent and had an answer to, by dataset and hash."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[str, tuple[tuple[int, ...], bytes]]] = {}
+
+    def query_in(self, dataset: str, content: bytes) -> Query:
+        """The query in a body, with the numbers of its hashes that are known. Raises QueryProblem."""
+        if content.startswith(_ZIP):
+            return _query_in_npz(content)
+        query: Query = with_kept(parse_query(content), self._kept.get(dataset, {}))
+        return query
+
+    def keep(self, dataset: str, query: Query) -> None:
+        """Keep the numbers of a query that is answered."""
+        kept = self._kept.setdefault(dataset, {})
+        for given in query.hashed:
+            if given.numbers is not None and given.shape is not None:
+                kept.setdefault(given.sha256, (given.shape, given.numbers))
+
+
+def json_in(content: bytes) -> Any:  # noqa: ANN401 - whatever a body holds
+    """The JSON of a body, of a query in npz with its parameters as lists; None where there is none."""
+    try:
+        if not content.startswith(_ZIP):
+            return json.loads(content) if content else None
+        document, arrays = query_of_npz(content)
+        return _filled(document, arrays, lambda numbers: numbers.tolist())
+    except ValueError:
+        return None
+
+
+def _query_in_npz(content: bytes) -> Query:
+    try:
+        sent, arrays = query_of_npz(content)
+    except ValueError:
+        raise QueryProblem.of("body", "is not an npz that the client makes, which alone the fake reads") from None
+    return query_of(_filled(document_of(json.dumps(sent).encode()), arrays, HashedParameters.of))
+
+
+def _filled(document: object, arrays: Arrays, made: Callable[[NDArray[np.float64]], object]) -> object:
+    """The document with what is `made` of its arrays in their places."""
+    for model in models_in(document):
+        name = str(model["parameters"]).removeprefix("@")
+        if name in arrays:
+            shape, numbers = arrays[name]
+            model["parameters"] = made(np.frombuffer(numbers, dtype="<f8").reshape(shape))
+    return document

@@ -1,0 +1,50 @@
+"""Values of Python, numpy, pandas, polars and pyarrow as JSON has them, and keys of individuals as text."""
+
+import datetime as dt
+import json
+import math
+from collections.abc import Iterable, Mapping
+
+from sparing._expressions import plain
+
+
+def json_of(body: object) -> bytes:
+    """The bytes of a JSON document, made once, so that every try sends the same.
+
+    Arrays and columns become lists, decimals numbers, dates and times ISO 8601, and NA and NaT null. Raises ValueError
+    for NaN and infinity, and TypeError for what has no form in JSON.
+    """
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_form).encode()
+
+
+def key_text(individual: object) -> str:
+    """The key of an individual, which is text or an integer. Raises TypeError."""
+    key = plain(individual)
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise TypeError(f"an individual's key is text or an integer, not {individual!r}")
+    return str(key)
+
+
+def record_of(values: Mapping[str, object]) -> dict[str, object]:
+    """The values of a record, in which NaN is NULL as in a data frame."""
+    found = {name: plain(value) for name, value in values.items()}
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in found.items()}
+
+
+def _form(value: object) -> object:
+    """A value that `json` does not write. A time at midnight without a zone is a date, which also stands for it."""
+    own = plain(value)
+    if type(own).__name__ in {"NAType", "NaTType"}:
+        return None
+    if isinstance(own, dt.datetime) and own.tzinfo is None and own.time() == dt.time():
+        return own.date().isoformat()
+    if isinstance(own, dt.date):
+        return own.isoformat()
+    if isinstance(own, Mapping):
+        return dict(own)
+    if isinstance(own, Iterable) and not isinstance(own, bytes | set | frozenset):
+        return list(own)
+    own = own.as_py() if hasattr(own, "as_py") else own  # a scalar of pyarrow
+    if own is value:
+        raise TypeError(f"a {type(value).__name__} has no form in JSON: {value!r}")
+    return own

@@ -1,0 +1,442 @@
+"""Linear and logistic regression by private queries, in the manner of scikit-learn; it needs numpy.
+
+from sparing import Client, col, feature, one_hot
+from sparing.learn import LogisticRegression
+
+with Client() as client:
+    model = LogisticRegression([feature((col("age") - 50) * 0.02, fill=0), one_hot("country")], target="member")
+    model.fit(client.dataset("shop"), share=0.05, run="member-1")
+    print(model.coef_, model.predict_proba(frame))
+
+One query asks for the moments of the features, and each step of a logistic regression for a gradient. All else follows
+from the answers and costs nothing. docs/learning.md tells how a step is charged and how features are scaled.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing._answers import Answer
+from sparing._asked_queries import Asked, Builder, Source, answered, answered_async
+from sparing._builder import AsyncDatasetQueries, DatasetQueries
+from sparing._design import Design, Doubles, individuals_of, levels_of
+from sparing._evaluation import Evaluation, evaluation_of_bins, evaluation_of_counts
+from sparing._expressions import Column, Condition, Group, Value
+from sparing._frames import Frame
+from sparing._learning_items import AnyFeature, Loss, as_feature, feature, predict
+from sparing._models import Dataset, Preview
+from sparing._query import key_json
+
+__all__ = ["Evaluation", "FitPlan", "LinearRegression", "LogisticRegression", "Step"]
+
+STEPS_MAX: Final = 11
+"""Steps by default: with the moments, twelve queries."""
+_AVERAGED: Final = 4
+"""The parameters of the last quarter of the steps are averaged."""
+_PARAMETER_STEP: Final = 2.0**-20
+"""Parameters are rounded, so that a fit that is run again asks the same queries where its last digits differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """One step: the gradient of the loss, and the parameters at which it was asked, the intercept's last."""
+
+    parameters: Doubles
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitPlan:
+    """Everything public about a fit, found free of charge: its queries, and their previews."""
+
+    steps: int  # gradients; with the moments, there is one query more
+    worst_case_share: float  # of the budget, of all queries together
+    moments: Preview
+    gradient: Preview | None  # of each step, with the clip that is given or the natural one; None without steps
+
+
+class _LinearModel(ABC):
+    """The parameters of the constructor, the features of a frame, and the query for moments."""
+
+    features: Sequence[AnyFeature]
+    target: Any
+    fit_intercept: bool
+    rule: str | None
+    coef_: Doubles
+    intercept_: Any
+    n_features_in_: int
+    n_individuals_: float
+    feature_names_in_: Any
+    moments_: Answer
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002 - as in scikit-learn
+        """The arguments of the constructor by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - of the constructor
+        """Change arguments of the constructor. Raises ValueError for a name that is none."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({told})"
+
+    def decision_function(self, frame: Frame) -> Doubles:
+        """The features times the coefficients, plus the intercept, for each row of a frame; of classes, a column each.
+
+        A frame is one of pandas, polars or pyarrow, or a mapping from columns to lists. Raises ValueError before a fit,
+        and for a missing number without a fill.
+        """
+        if not hasattr(self, "coef_"):
+            raise ValueError("fit the model first")
+        found: Doubles = self._design.matrix(frame) @ self.coef_.T + self.intercept_
+        return found[:, 0] if found.ndim > 1 and found.shape[1] == 1 else found
+
+    @property
+    def _listed(self) -> list[Any]:
+        return [as_feature(each) for each in self.features]
+
+    def fit(
+        self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05, run: str | None = None
+    ) -> Self:
+        """Ask the queries, at most at this share of each individual's budget in all.
+
+        Args:
+            dataset: `client.dataset(name)`.
+            where: the individuals that are counted; by default all that have a target.
+            share: of the budget, that an individual is charged at most; every query has the same part of it.
+            run: a name that makes the idempotency keys `run-0`, `run-1` and so on: a fit that broke off and is run
+                again gets the stored answers, at no charge, and goes on.
+
+        Raises:
+            InvalidRequestError: the service does not accept a query, of which `errors` name the feature; or the run was
+                another fit's.
+            ValueError: a column is not declared, or `max_iter` is not at least 1.
+        """
+        if not isinstance(dataset, DatasetQueries):
+            raise TypeError(f"fit takes client.dataset(name) of a Client, not {dataset!r}")
+        self._begin(dataset.describe())
+        answered(self._asked(Source(query=dataset.query, where=where, share=share)), run)
+        return self
+
+    async def fit_async(
+        self,
+        dataset: AsyncDatasetQueries,
+        *,
+        where: Condition | None = None,
+        share: float = 0.05,
+        run: str | None = None,
+    ) -> Self:
+        """The same with the dataset of an `AsyncClient`."""
+        if not isinstance(dataset, AsyncDatasetQueries):
+            raise TypeError(f"fit_async takes client.dataset(name) of an AsyncClient, not {dataset!r}")
+        self._begin(await dataset.describe())
+        await answered_async(self._asked(Source(query=dataset.query, where=where, share=share)), run)
+        return self
+
+    @abstractmethod
+    def _asked(self, source: Source[Builder]) -> Asked[Builder, None]:
+        """The queries of a fit, each after the answer to the one before; then the attributes are there."""
+
+    def _begin(self, described: Dataset) -> None:
+        """Read the public schema. Raises before anything is asked."""
+        if isinstance(self.features, str) or not self.features:
+            raise ValueError("features is a list of at least one feature")
+        self._columns = individuals_of(described.tables)
+        self._design = Design(self._listed, self._columns)
+
+    def _query(self, source: Source[Builder]) -> Builder:
+        """A query of those that have a target."""
+        query = source.query().where(~self._target_value.is_null())
+        query = query if source.where is None else query.where(source.where)
+        return query if self.rule is None else query.rule(self.rule)
+
+    @property
+    @abstractmethod
+    def _target_value(self) -> Value:
+        """The value that must be there."""
+
+    def _solved(self, moments: Doubles, sigma: float) -> Doubles:
+        """The inverse of a matrix of moments, of which no eigenvalue is below what noise alone has.
+
+        Independent noise of this size in each entry of a symmetric matrix has eigenvalues up to 2 sigma sqrt(d).
+        """
+        eigenvalues, vectors = np.linalg.eigh(moments)
+        floored = np.maximum(eigenvalues, 2 * sigma * sqrt(len(moments)))
+        found: Doubles = (vectors / floored) @ vectors.T
+        return found
+
+    def _describe(self, answer: Answer, size: int) -> None:
+        """The attributes that the moments alone give."""
+        self.moments_, self.n_features_in_ = answer, size
+        self.n_individuals_ = float(answer.matrix[-1, -1])
+        names = answer.axes[-1]["select"][0].get("features")  # type: ignore[index]
+        self.feature_names_in_ = None if names is None else np.array(names[:size], dtype=object)
+
+    def _keep(self, parameters: Doubles) -> None:
+        """The coefficients and the intercept, from parameters of which the intercept is the last."""
+        has = self.fit_intercept
+        self.coef_ = parameters[..., :-1] if has else parameters
+        self.intercept_ = parameters[..., -1] if has else np.zeros(parameters.shape[:-1])
+
+
+class LinearRegression(_LinearModel):
+    """Least squares from one query of moments.
+
+    Attributes:
+        coef_: a coefficient for each feature.
+        intercept_: the number added to all predictions, 0 without `fit_intercept`.
+        n_individuals_: the number of individuals that were counted, with noise.
+        feature_names_in_: the name of each feature; None where they are more than 1,000.
+        moments_: the answer.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[AnyFeature],
+        target: str | Value,
+        *,
+        fit_intercept: bool = True,
+        rule: str | None = "clip",
+    ) -> None:
+        """Nothing is asked before `fit`.
+
+        Args:
+            features: made by `feature` and `one_hot`; of about one size by public bounds.
+            target: the number that is predicted, of the same size; individuals without one are not counted.
+            fit_intercept: whether a number is added to all predictions.
+            rule: the query's rule for individuals that cannot pay; None for the dataset's.
+        """
+        self.features, self.target, self.fit_intercept, self.rule = features, target, fit_intercept, rule
+
+    def plan(self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05) -> FitPlan:
+        """Preview the fit, free of charge."""
+        self._begin(dataset.describe())
+        preview = self._asking(Source(query=dataset.query, where=where, share=share)).preview()
+        return FitPlan(steps=0, worst_case_share=preview.worst_case_share or 0.0, moments=preview, gradient=None)
+
+    def predict(self, frame: Frame) -> Doubles:
+        """The predicted number for each row of a frame."""
+        return self.decision_function(frame)
+
+    @property
+    def _target_value(self) -> Value:
+        return self.target if isinstance(self.target, Value) else Column(self.target)
+
+    def _asked(self, source: Source[Builder]) -> Asked[Builder, None]:
+        answer = yield self._asking(source)
+        matrix = answer.matrix
+        size = len(matrix) - 2
+        self._describe(answer, size)
+        own = [*range(size), *([size + 1] if self.fit_intercept else [])]
+        inverse = self._solved(matrix[np.ix_(own, own)], answer.sigmas[0])
+        self._keep(inverse @ matrix[own, size])
+
+    def _asking(self, source: Source[Builder]) -> Builder:
+        listed = [*self._listed, feature(self.target)]
+        return self._query(source).moments(listed, intercept=True).noise(share=source.share)
+
+
+class LogisticRegression(_LinearModel):
+    """Logistic regression of a boolean or of classes: moments once, then at most so many gradients.
+
+    Attributes:
+        classes_: the values of the target, as declared.
+        coef_: a row of coefficients for each class; of a boolean one row.
+        intercept_: a number for each of these rows, 0 without `fit_intercept`.
+        n_individuals_: the number of individuals that were counted, with noise.
+        feature_names_in_: the name of each feature; None where they are more than 1,000.
+        moments_: the answer to the query of moments.
+        history_: each step so far, also of a fit that broke off.
+    """
+
+    classes_: Any
+
+    def __init__(
+        self,
+        features: Sequence[AnyFeature],
+        target: str | Column | Group,
+        *,
+        fit_intercept: bool = True,
+        rule: str | None = "clip",
+        max_iter: int = STEPS_MAX,
+        l2_clip: float | None = None,
+    ) -> None:
+        """Nothing is asked before `fit`.
+
+        Args:
+            features: made by `feature` and `one_hot`; of about one size by public bounds.
+            target: a boolean column, or for several classes a column or bins; individuals without it are not counted.
+            fit_intercept: whether a number is added to all predictions.
+            rule: the query's rule for individuals that cannot pay; None for the dataset's.
+            max_iter: the number of steps.
+            l2_clip: the longest gradient of one individual that is not shortened. By default the largest error times
+                the root mean square of the features' length, which the moments tell, at most the natural bound.
+        """
+        self.features, self.target, self.fit_intercept, self.rule = features, target, fit_intercept, rule
+        self.max_iter, self.l2_clip = max_iter, l2_clip
+
+    def plan(self, dataset: DatasetQueries, *, where: Condition | None = None, share: float = 0.05) -> FitPlan:
+        """Preview the fit, free of charge; the noise of the steps is no larger than previewed."""
+        self._begin(dataset.describe())
+        source = Source(query=dataset.query, where=where, share=share)
+        moments = self._moments(source).preview()
+        width = round((sqrt(8 * moments.dimension + 1) - 1) / 2) - (not self.fit_intercept)
+        at = np.zeros((self._rows, width)) if self._rows > 1 else np.zeros(width)
+        step = self._gradient(source, at, self.l2_clip).preview()
+        whole = (moments.worst_case_share or 0.0) + self.max_iter * (step.worst_case_share or 0.0)
+        return FitPlan(steps=self.max_iter, worst_case_share=whole, moments=moments, gradient=step)
+
+    def _asked(self, source: Source[Builder]) -> Asked[Builder, None]:
+        self.history_: list[Step] = []
+        answer = yield self._moments(source)
+        matrix = answer.matrix
+        self._describe(answer, len(matrix) - 1)
+        clip = self._clip_of(matrix) if self.l2_clip is None else self.l2_clip
+        matrix = matrix if self.fit_intercept else matrix[:-1, :-1]
+        # The curvature is at most the moments / 4, of several classes / 2 (Boehning 1992). So steps of less than twice
+        # the inverse lower the loss; the curvature is mostly lower, and one and a half times the inverse is faster.
+        direction = (3 if self._rows > 1 else 6) * self._solved(matrix, answer.sigmas[0])
+        at = np.zeros((self._rows, len(matrix))) if self._rows > 1 else np.zeros(len(matrix))
+        path = []
+        for _ in range(self.max_iter):
+            answer = yield self._gradient(source, at, clip)
+            self.history_.append(Step(parameters=at, answer=answer))
+            at = np.round((at - answer.matrix @ direction) / _PARAMETER_STEP) * _PARAMETER_STEP
+            path.append(at)
+        self._keep(np.atleast_2d(np.mean(path[-ceil(self.max_iter / _AVERAGED) :], axis=0)))
+
+    def predict_proba(self, frame: Frame) -> Doubles:
+        """For each row of a frame the probability of each class, in the order of `classes_`."""
+        found = self.decision_function(frame)
+        if found.ndim == 1:
+            found = np.stack([np.zeros(len(found)), found], axis=1)
+        odds = np.exp(found - found.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def predict(self, frame: Frame) -> NDArray[Any]:
+        """The most probable class of each row of a frame."""
+        places = self.predict_proba(frame).argmax(axis=1)
+        found: NDArray[Any] = np.array(self.classes_)[places]
+        return found
+
+    def as_value(self) -> Value:
+        """The prediction as a value of queries: the probability of true, or the likeliest value of a column.
+
+        Raises ValueError before a fit, and where the target is in bins.
+        """
+        if not hasattr(self, "coef_"):
+            raise ValueError("fit the model first")
+        rows = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
+        if self._loss == "logistic":
+            return predict(self._listed, rows[0], intercept=self.fit_intercept)
+        if isinstance(self._key, str):
+            return predict(self._listed, rows, link="softmax", target=self._key, intercept=self.fit_intercept)
+        raise ValueError("bins of a target are no column that a query could predict")
+
+    def evaluate(
+        self,
+        dataset: DatasetQueries,
+        *,
+        where: Condition | None = None,
+        share: float = 0.01,
+        bins: int = 32,
+        run: str | None = None,
+    ) -> Evaluation:
+        """How well the model predicts: of a boolean by one count by target and bin of the probability, else by two.
+
+        Args:
+            dataset: `client.dataset(name)`.
+            where: the individuals that judge, such as a fold that was kept out of the fit.
+            share: of the budget, that an individual is charged at most.
+            bins: of probabilities, an even number.
+            run: a name that makes the idempotency keys, another than that of the fit.
+
+        Raises:
+            ValueError: before a fit; for a target in bins; for an odd number of bins.
+        """
+        source = Source(query=dataset.query, where=where, share=share)
+        return answered(self._evaluating(source, bins), run)
+
+    async def evaluate_async(
+        self,
+        dataset: AsyncDatasetQueries,
+        *,
+        where: Condition | None = None,
+        share: float = 0.01,
+        bins: int = 32,
+        run: str | None = None,
+    ) -> Evaluation:
+        """The same with the dataset of an `AsyncClient`."""
+        source = Source(query=dataset.query, where=where, share=share)
+        return await answered_async(self._evaluating(source, bins), run)
+
+    def _evaluating(self, source: Source[Builder], bins: int) -> Asked[Builder, Evaluation]:
+        if bins < 2 or bins % 2:
+            raise ValueError(f"bins must be an even number, got {bins}")
+        value = self.as_value()
+        if self._loss == "logistic":
+            edges = [number / bins for number in range(bins + 1)]
+            counted = self._query(source).group_by(self._key, value.bins(edges)).count().noise(share=source.share)
+            return evaluation_of_bins((yield counted), bins)
+        share = source.share / 2
+        right = yield self._query(source).where(value == Column(self._key)).count().noise(share=share)
+        whole = yield self._query(source).where(~value.is_null()).count().noise(share=share)
+        return evaluation_of_counts(right, whole)
+
+    @property
+    def _key(self) -> Any:  # noqa: ANN401 - as in the query language
+        return key_json(self.target)
+
+    @property
+    def _target_value(self) -> Value:
+        return Column(self._key if isinstance(self._key, str) else next(iter(self._key.values()))["column"])
+
+    @property
+    def _loss(self) -> Loss:
+        is_boolean = isinstance(self._key, str) and self._columns[self._key]["type"] == "boolean"
+        return "logistic" if is_boolean else "softmax"
+
+    @property
+    def _rows(self) -> int:
+        """The rows of parameters."""
+        return 1 if self._loss == "logistic" else len(self.classes_)
+
+    def _begin(self, described: Dataset) -> None:
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        super()._begin(described)
+        self.classes_ = list(levels_of(self._key, self._columns).names)
+        if len(self.classes_) == 1:
+            raise ValueError(f"the target has one value, {self.classes_[0]!r}, and nothing to tell apart")
+
+    def _moments(self, source: Source[Builder]) -> Builder:
+        """With an intercept in any case: its own entry is the number of individuals."""
+        noise = source.share / (self.max_iter + 1)
+        return self._query(source).moments(self._listed, intercept=True).noise(share=noise)
+
+    def _gradient(self, source: Source[Builder], at: Doubles, clip: float | None) -> Builder:
+        query = self._query(source).gradient(
+            self._loss, target=self.target, features=self._listed, parameters=at, intercept=self.fit_intercept
+        )
+        query = query if clip is None else query.clip(clip)
+        return query.noise(share=source.share / (self.max_iter + 1))
+
+    def _clip_of(self, moments: Doubles) -> float | None:
+        """The largest error times the root mean square length of the features; None where noise hides it."""
+        own = np.diag(moments) if self.fit_intercept else np.diag(moments)[:-1]
+        if moments[-1, -1] <= 0 or own.sum() <= 0:
+            return None
+        error = sqrt(2) if self._rows > 1 else 1
+        return float(f"{error * sqrt(own.sum() / moments[-1, -1]):.6g}")

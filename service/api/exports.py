@@ -1,0 +1,40 @@
+"""A file of accounts on its way out: sent as it is made, with memory held for it until it has left."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from service.api.auth import Caller
+from service.workflows.admission.admission import MemoryFull
+from service.workflows.admission.transfers import Transfers
+from service.workflows.model.errors import Busy
+from service.workflows.reads.account_files import AccountFile
+
+CHUNK_BYTES: Final = 2**16
+"""So much is handed to the connection at a time, which takes no more until its client has read."""
+
+
+async def room(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """Memory for one export, until its response has left or its client has. Raises Busy where there is none."""
+    transfers: Transfers = request.app.state.replica.transfers
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(transfers.holding(caller.id, transfers.export_bytes))
+        except MemoryFull:
+            raise Busy from None
+        yield
+
+
+Room = Annotated[None, Depends(room)]
+
+
+async def sent(first: bytes | None, file: AccountFile) -> AsyncIterator[bytes]:
+    """The file from its first piece on, in chunks; each further piece is made once the last one has been taken."""
+    piece = first
+    while piece is not None:
+        for begin in range(0, len(piece), CHUNK_BYTES):
+            yield piece[begin : begin + CHUNK_BYTES]
+        piece = await asyncio.wrap_future(file.next_piece())

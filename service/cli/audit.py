@@ -1,0 +1,51 @@
+"""The command `sparing audit`."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+__all__ = ["audit"]
+
+UNDONE = 2
+"""The exit status of an audit that could not be carried out."""
+
+
+def audit(
+    url: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it at run time
+        typer.Option(help="The service to audit; by default one is started in a home that is thrown away."),
+    ] = None,
+    curator_key: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option(help="A curator's API key there.", envvar="SPARING_API_KEY", show_envvar=True),
+    ] = None,
+    victims: Annotated[int, typer.Option(min=120, max=12_000, help="How many people each dataset has.")] = 8192,
+    rule: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option(help="A rule to audit, skip, drop or clip; may be repeated. By default all that are offered."),
+    ] = None,
+    out: Annotated[Optional[Path], typer.Option(help="A file for the report as JSON.")] = None,  # noqa: UP045
+    seed: Annotated[Optional[int], typer.Option(min=0, help="Of the audit's own choices.")] = None,  # noqa: UP045
+) -> None:
+    """Attack a service by fifteen adversaries under each of its rules, and check it from outside.
+
+    Exit status 0 where all checks passed, 1 where one failed, 2 where the audit could not be carried out. It registers
+    datasets of its own, whose names begin with `audit-`, and archives them.
+    """
+    from service.run.audit import AuditUndone, Wishes
+    from service.run.audit import audit as run_audit
+
+    tell, key = partial(print, file=sys.stderr, flush=True), None if url is None else curator_key
+    try:
+        wishes = Wishes(victims=victims, rules=rule or None, seed=seed)
+        verdict = run_audit(url=url, curator_key=key, wishes=wishes, tell=tell)
+        if out is not None:
+            out.write_text(verdict.json, encoding="utf-8")
+    except (AuditUndone, OSError) as failure:
+        print(f"sparing: {failure}", file=sys.stderr)
+        raise SystemExit(UNDONE) from failure
+    print(verdict.text, end="")
+    raise SystemExit(0 if verdict.passed else 1)

@@ -1,0 +1,186 @@
+"""`sparing ledger what-if`: a ledger under another rule or budget, as a short table or as JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+
+import typer
+
+from service.cli.options import Home, fail, opened_service
+from service.cli.progress import ProgressLines
+
+if TYPE_CHECKING:
+    from service.workflows.datasets import StatedGuarantee
+    from service.workflows.maintenance.what_if import QueryOutcome, WhatIf
+
+__all__ = ["what_if"]
+
+_WARNING = "not for release: these numbers are exact and depend on every record"
+_COLUMNS = ("sequence", "counted", "shortened", "left_out", "paused", "unknown")
+_Budget = Optional[str]  # noqa: UP045 - typer reads it at run time
+
+
+def what_if(
+    dataset: Annotated[str, typer.Option(help="The dataset.")],
+    rule: Annotated[
+        Optional[Literal["skip", "drop", "clip"]],  # noqa: UP045 - as above
+        typer.Option(help="The rule to suppose; by default each query's own."),
+    ] = None,
+    epsilon: Annotated[_Budget, typer.Option(help="The budget to suppose, with --delta.")] = None,
+    delta: Annotated[_Budget, typer.Option(help="The delta of that budget.")] = None,
+    rho: Annotated[_Budget, typer.Option(help="The budget to suppose in rho instead.")] = None,
+    queries: Annotated[bool, typer.Option("--queries", help="A row for each query, before the totals.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    home: Home = None,
+) -> None:
+    """Replay a ledger under another rule or budget. Changes nothing; for operators alone, not for release."""
+    from service.workflows.maintenance.what_if import NormsMissing
+    from service.workflows.maintenance.what_if import what_if as replay
+
+    supposed = _guarantee(epsilon=epsilon, delta=delta, rho=rho)
+    shown: _Text | _Json = _Json(queries=queries) if as_json else _Text(queries=queries)
+    with opened_service(home) as opened:
+        try:
+            found = replay(
+                opened.store,
+                dataset,
+                rule=rule,
+                budget_units=None if supposed is None else supposed.budget_units,
+                delta=None if supposed is None else supposed.delta,
+                tell=shown.tell if queries else None,
+                watch=partial(ProgressLines().see, unit="entries"),
+            )
+        except NormsMissing as refusal:
+            fail(str(refusal))
+    shown.end(found)
+
+
+def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
+    """The budget that is supposed, read as a registration reads it; None where none is stated."""
+    from pydantic import ValidationError
+
+    from service.workflows.datasets import StatedGuarantee
+
+    given = {name: text for name, text in stated.items() if text is not None}
+    if not given:
+        return None
+    try:
+        guarantee = StatedGuarantee.model_validate(given)
+    except ValidationError as refusal:
+        first = refusal.errors()[0]
+        fail(" ".join([*map(str, first["loc"]), first["msg"].removeprefix("Value error, ")]))
+    if guarantee.budget_units < 1:
+        fail("the budget is smaller than one unit of 2^-40 rho")
+    return guarantee
+
+
+class _Text:
+    """Lines for people; the rows of queries first, as they come."""
+
+    def __init__(self, *, queries: bool) -> None:
+        self._queries, self._has_begun = queries, False
+
+    def tell(self, outcome: "QueryOutcome") -> None:
+        """Print a row."""
+        self._begin()
+        print(" ".join(f"{getattr(outcome, name):>10,}" for name in _COLUMNS))
+
+    def end(self, found: "WhatIf") -> None:
+        """Print the totals."""
+        self._begin()
+        for name, text in _facts(found):
+            print(f"{name:24} {text}")
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            print(_WARNING)
+            if self._queries:
+                print(" ".join(f"{name.replace('_', ' '):>10}" for name in _COLUMNS))
+        self._has_begun = True
+
+
+def _facts(found: "WhatIf") -> list[tuple[str, str]]:
+    """The totals in words."""
+    near = " (approximate, by norms alone)" if found.rule == "clip" else ""
+    first = "none" if found.first_incomplete is None else f"{found.first_incomplete:,}"
+    share, delta = found.largest_units / found.budget_units, found.delta
+    facts = [
+        ("dataset", found.dataset),
+        ("rule", f"{found.rule}{near}; its own is {found.own_rule}"),
+        ("budget", f"{_rho(found.budget_units)} rho; its own is {_rho(found.own_budget_units)}"),
+        ("queries", f"{found.queries:,}, and {found.burns:,} burns"),
+        ("contributions", f"{found.contributions:,}"),
+        ("kept", f"{100 * found.share_kept:.3f} %; the ledger itself {100 * found.share_kept_here:.3f} %"),
+        ("shortened", f"{found.shortened:,}"),
+        ("left out", f"{found.left_out:,}, of them {found.paused:,} paused"),
+        ("first incomplete query", first),
+        ("largest loss", f"{share:.4f} of the budget, epsilon {found.largest_epsilon:.4g} at delta {delta}"),
+    ]
+    if found.unknown:
+        facts.append(("erased since", f"{found.unknown:,} contributions, whose norms are not kept: counted nowhere"))
+    if found.returned:
+        facts.append(("erased and back", f"{found.returned:,} individuals, of whose earlier spending a least is known"))
+    return facts
+
+
+class _Json:
+    """One document; the rows of queries are written as they come."""
+
+    def __init__(self, *, queries: bool) -> None:
+        self._queries, self._has_begun, self._separator = queries, False, "\n"
+
+    def tell(self, outcome: "QueryOutcome") -> None:
+        """Print an object of the list `by_query`."""
+        self._begin()
+        print(self._separator + json.dumps(asdict(outcome)), end="")
+        self._separator = ",\n"
+
+    def end(self, found: "WhatIf") -> None:
+        """Print the totals, and end the document."""
+        self._begin()
+        if self._queries:
+            print("],")
+        print(json.dumps(_document(found), indent=2).removeprefix("{\n"))
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            print('{"not_for_release": true,')
+            if self._queries:
+                print('"by_query": [', end="")
+        self._has_begun = True
+
+
+def _document(found: "WhatIf") -> Mapping[str, Any]:
+    """The totals; `share_kept_here` is of the ledger as it is."""
+    return {
+        "dataset": found.dataset,
+        "rule": found.rule,
+        "own_rule": found.own_rule,
+        "is_approximate": found.rule == "clip",
+        "budget_rho": _rho(found.budget_units),
+        "own_budget_rho": _rho(found.own_budget_units),
+        "queries": found.queries,
+        "burns": found.burns,
+        "contributions": found.contributions,
+        "kept": found.kept,
+        "share_kept": found.share_kept,
+        "share_kept_here": found.share_kept_here,
+        "shortened": found.shortened,
+        "left_out": found.left_out,
+        "paused": found.paused,
+        "unknown": found.unknown,
+        "returned": found.returned,
+        "first_incomplete": found.first_incomplete,
+        "largest_spent_rho": _rho(found.largest_units),
+        "largest_share_of_budget": found.largest_units / found.budget_units,
+        "largest_epsilon": found.largest_epsilon,
+        "delta": str(found.delta),
+    }
+
+
+def _rho(units: int) -> str:
+    from service.core.charge import rho_of_units
+
+    return f"{rho_of_units(units):f}"

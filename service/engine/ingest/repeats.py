@@ -1,0 +1,67 @@
+"""Rows that an upload holds twice, and keys so alike that they may be meant for one individual.
+
+Two rows are the same where key and all stored values are. Whether a row is the same as an earlier one depends on the
+rows of its own individual alone.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.arrays import Codes, Integers, Mask
+
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(29)
+_PADDED: Final = r"^0|\.0+$"
+_FRACTION: Final = r"\.0+$"
+
+
+def repeated_rows(keys: pa.ChunkedArray, columns: Sequence[Codes | Integers]) -> Mask:
+    """Which rows (n,) are the same as an earlier one: n keys, none missing, and the n values of each column.
+
+    The rows are compared by a number mixed from all of a row first, so that only those that share theirs are sorted.
+    """
+    whose = np.asarray(keys.combine_chunks().dictionary_encode().indices.fill_null(-1)).astype(np.int64)
+    repeated = np.zeros(whose.size, dtype=np.bool_)
+    mixed = _mixed([whose, *columns])
+    ordered = np.sort(mixed)
+    shared = ordered[1:][ordered[1:] == ordered[:-1]]
+    if shared.size == 0:
+        return repeated
+    candidates = np.flatnonzero(np.isin(mixed, np.unique(shared)))
+    compared = [column[candidates] for column in (*columns, whose)]
+    order = np.lexsort(compared)  # stable: of equal rows the first stays first
+    is_same = np.ones(order.size - 1, dtype=np.bool_)
+    for column in compared:
+        is_same &= column[order[1:]] == column[order[:-1]]
+    repeated[candidates[order[1:][is_same]]] = True
+    return repeated
+
+
+def told_apart(rows: Codes) -> Integers:
+    """A number for each of `rows` (n, width) of a column of vectors: the same for the same rows, and for no others."""
+    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
+    numbers: Integers = np.unique(whole, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def alike_keys(keys: pa.ChunkedArray) -> int:
+    """How many distinct keys differ from another one only by leading zeros, or by a `.0` as of a rounded number."""
+    if not pc.any(pc.match_substring_regex(keys, _PADDED)).as_py():
+        return 0
+    distinct = pc.unique(keys)
+    plain = pc.utf8_ltrim(pc.replace_substring_regex(distinct, _FRACTION, ""), characters="0")
+    return len(distinct) - int(pc.count_distinct(plain).as_py())
+
+
+def _mixed(columns: Sequence[Codes | Integers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """A number for each row (n,): the same for the same rows, and seldom the same for others."""
+    mixed = np.zeros(columns[0].size, dtype=np.uint64)
+    for column in columns:
+        mixed ^= column.astype(np.uint64)
+        mixed *= _ODD
+        mixed ^= mixed >> _SHIFT
+    return mixed

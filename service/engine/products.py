@@ -1,0 +1,95 @@
+"""From a plan of products to each individual's features and errors, in blocks of increasing slots.
+
+Features, parameters and errors are whole numbers in doubles. A prediction's argument is a sum below 2^53, and so the
+same in any order of its additions, for one individual as for a block. What follows is elementwise: the argument is
+rounded to 2^-10 and looked up in a table, the error is rounded to its steps, scaled to the clip, truncated and
+measured. Every individual of a block takes this way, whatever its record, and an untouched one has an error of zero.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.arrays import Mask
+from service.core.outer_products import WITHIN, OuterProducts, squared_norms, squares_of
+from service.core.renyi_filter import Touched
+from service.engine.features import FeatureReader, Reals
+from service.engine.predictions import logistic, softmax
+from service.engine.rows import RowView
+from service.engine.sparse_vectors import BrokenInvariant
+from service.query.gradients import Model, ProductPlan
+from service.query.plan import Plan
+
+
+def products(
+    plan: Plan, product: ProductPlan, reader: FeatureReader, stretches: Iterable[tuple[RowView, Touched]]
+) -> Iterator[OuterProducts]:
+    """The vectors of the individuals of each stretch. Raises BrokenInvariant for one beyond the plan's bounds."""
+    parameters = None if product.model is None else product.model.parameters.astype(np.float64)
+    for view, touched in stretches:
+        features, known = reader.read(view, touched.index)
+        marks = touched.among(known)
+        if product.model is None or parameters is None:
+            block = _square(plan, touched.index, marks, features, product.features.peak)
+        else:
+            errors, has_target = _errors(product, product.model, parameters @ features, view)
+            marks = np.logical_and(marks, has_target)
+            block = _gradient(plan, product, touched.index, np.where(marks, errors, 0.0), features)
+        if int(block.norms_squared.max(initial=0)) > plan.clip_squared_steps:
+            raise BrokenInvariant("a vector is longer than the declared bounds allow")
+        yield block
+
+
+def _errors(product: ProductPlan, model: Model, arguments: Reals, view: RowView) -> tuple[Reals, Mask]:
+    """The errors (classes, p), prediction less target in whole steps, and which rows have a target (p,)."""
+    codes, unit_log2 = view[model.target], product.features.step_log2 + model.parameter_log2
+    has_target = codes <= model.target_span
+    if model.loss == "squared":
+        targets = np.add(codes, model.target_offset, dtype=np.float64) * 2.0**model.target_log2
+        residuals = np.clip(arguments * 2.0**unit_log2 - targets, -model.error_max, model.error_max)
+        largest = np.floor(model.error_max * 2.0**-model.error_log2)
+        return np.clip(np.rint(residuals * 2.0**-model.error_log2), -largest, largest), has_target
+    if model.loss == "logistic":
+        predicted = logistic(arguments, unit_log2) - (codes == 1)
+    else:
+        predicted = softmax(arguments, unit_log2)
+        rows = np.flatnonzero(has_target)
+        predicted[codes[rows].astype(np.int64), rows] -= 1
+    return np.rint(predicted * 2.0**-model.error_log2), has_target
+
+
+def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features: Reals, peak: int) -> OuterProducts:
+    """The individuals whose features are multiplied with each other, within the clip."""
+    norms = squared_norms(features, None) * marks
+    block = OuterProducts(touched=Touched(index, marks), norms_squared=norms, left=features, right=None, peak=peak**2)
+    beyond = np.flatnonzero(norms > plan.clip_squared_steps)
+    if plan.clip_binds:
+        block = block.shortened(beyond, np.full(beyond.size, plan.clip_squared_steps))
+    return replace(block, touched=Touched(index, block.norms_squared > 0))
+
+
+def _gradient(
+    plan: Plan, product: ProductPlan, index: slice | NDArray[np.int64], errors: Reals, features: Reals
+) -> OuterProducts:
+    """The individuals whose errors (classes, p) are multiplied with their features, within the clip.
+
+    The norm of a product is that of both factors, so that the clip bounds the error beside the individual's features.
+    """
+    lengths = squares_of(features)
+    bounds = plan.clip_squared_steps // np.maximum(lengths, 1)
+    squares = squares_of(errors)
+    beyond = np.flatnonzero(squares > bounds)
+    factors = np.sqrt(bounds[beyond] / squares[beyond]) * WITHIN
+    errors[:, beyond] = np.trunc(errors[:, beyond] * factors)
+    norms = squares_of(errors) * lengths
+    model = product.model
+    largest = 1.0 if model is None else np.floor(model.error_max * 2.0**-model.error_log2)
+    return OuterProducts(
+        touched=Touched(index, norms > 0),
+        norms_squared=norms,
+        left=errors,
+        right=features,
+        peak=int(largest) * product.features.peak,
+    )

@@ -1,0 +1,16 @@
+"""The folders that the service reads: inside the installed package, or elsewhere in the clone that it runs from."""
+
+from pathlib import Path
+
+import service
+
+__all__ = ["folder_of"]
+
+
+def folder_of(name: str, *, in_clone: str) -> Path:
+    """The folder `name` of the package; where a wheel has not put it there, the folder `in_clone` of the clone.
+
+    Neither need exist.
+    """
+    package = Path(service.__file__).parent
+    return package / name if (package / name).is_dir() else package.parent / in_clone

@@ -1,0 +1,57 @@
+"""Literals, names and the closed model that the parts of the query language are made of."""
+
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
+
+INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
+Part = TypeVar("Part")
+Name = Annotated[str, Field(min_length=1, max_length=63)]
+
+
+def _not_empty(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    if not parts:
+        raise PydanticCustomError("too_short", "must not be empty")
+    return parts
+
+
+# Not `min_length`, which counts only the parts that were valid and then complains about that as well.
+NOT_EMPTY = AfterValidator(_not_empty)
+SOME: JsonDict = {"minItems": 1}  # the same, said in the JSON schema
+
+
+class Closed(BaseModel):
+    """A model that refuses what is not declared, and does not take `true` for 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Empty(Closed):
+    """The empty object: `{}`."""
+
+
+def only_key(node: object) -> str | None:
+    """The tag of a node: its one key in JSON, its class's `KIND` once read."""
+    if isinstance(node, dict):
+        return f"({next(iter(node))})" if len(node) == 1 else None
+    return f"({getattr(node, 'KIND', None)})"
+
+
+def feature_kind(node: object) -> str | None:
+    """The tag of a feature: the one of its keys that says what it reads."""
+    if isinstance(node, dict):
+        return next((f"({kind})" for kind in ("of", "one_hot", "vector") if kind in node), None)
+    return f"({getattr(node, 'KIND', None)})"
+
+
+def operand_kind(node: object) -> str:
+    """The tag of what is compared or calculated with: of the row, or a literal."""
+    return "(row)" if isinstance(node, dict | Closed) else "(literal)"
+
+
+Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
+Value = bool | Number | Annotated[str, Field(max_length=1000)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=127)]
+"""A column of the table, or `people.town`: the column of the individual that the event is of."""

@@ -1,0 +1,129 @@
+"""The parameters of a linear model, as the JSON on the wire reads them: lists of numbers, or the hash of numbers."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Annotated, Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Discriminator, Field, PrivateAttr, Strict, Tag
+
+from service.query.literals_ast import NOT_EMPTY, Closed
+from service.query.schema import REAL_MAX, doc, optional
+
+PARAMETERS_MAX = 2**20
+HASHES_MAX: Final = 8
+"""The most arrays of parameters that one query may name by their hashes."""
+MIXED_MAX: Final = 32
+"""A longer list in a query is of literals alone, or has none."""
+
+
+def _rows_kind(node: object) -> str:
+    rows = isinstance(node, list | tuple) and len(node) > 0 and isinstance(node[0], list | tuple)
+    return "(classes)" if rows else "(one)"
+
+
+Parameter = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
+_Numbers = Annotated[tuple[Parameter, ...], Strict(strict=False), Field(max_length=PARAMETERS_MAX), NOT_EMPTY]
+ListedParameters = Annotated[
+    Annotated[_Numbers, Tag("(one)")]
+    | Annotated[
+        tuple[_Numbers, ...], Strict(strict=False), Field(max_length=PARAMETERS_MAX), NOT_EMPTY, Tag("(classes)")
+    ],
+    Discriminator(_rows_kind),
+    doc("One parameter for each feature; of `softmax` one such list for each value of the target."),
+]
+
+
+class HashedParameters(Closed):
+    """Parameters by the hash of their numbers, which came in the body or are kept of an earlier query.
+
+    The hash is of the numbers as doubles in little-endian order, row by row, and of nothing else.
+    """
+
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$"), doc("The SHA-256 of the numbers, in hexadecimal.")]
+    shape: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=1, le=PARAMETERS_MAX)], ...],
+            Strict(strict=False),
+            Field(min_length=1, max_length=2),
+        ]
+        | None
+    ) = optional("(features,), or of `softmax` (classes, features); left out, as it was when the numbers were sent.")
+    _numbers: bytes | None = PrivateAttr(None)
+    _is_kept: bool = PrivateAttr(default=False)
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.floating]) -> Self:
+        """The parameters that such an array is. Its numbers come with them."""
+        packed = np.asarray(numbers, dtype="<f8", order="C").tobytes()
+        return cls(sha256=hashlib.sha256(packed).hexdigest(), shape=numbers.shape).given(packed, is_kept=False)
+
+    def kept_as(self, shape: tuple[int, ...], numbers: bytes) -> Self:
+        """These parameters with the numbers that are kept, in the shape that is asked for or else in the kept one."""
+        return self.model_copy(update={"shape": self.shape or shape}).given(numbers, is_kept=True)
+
+    def given(self, numbers: bytes, *, is_kept: bool) -> Self:
+        """This very object, whose maker gives it its numbers."""
+        self._numbers, self._is_kept = numbers, is_kept
+        return self
+
+    @property
+    def numbers(self) -> bytes | None:
+        """The doubles, little-endian, row by row; None where only the hash is known."""
+        return self._numbers
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the numbers were kept before, and need not be kept again."""
+        return self._is_kept
+
+    @property
+    def array(self) -> NDArray[np.float64] | None:
+        """The numbers in their shape; None where they are not known, or are not as many as the shape says."""
+        if self._numbers is None or self.shape is None or 8 * prod(self.shape) != len(self._numbers):
+            return None
+        return np.frombuffer(self._numbers, dtype="<f8").reshape(self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        """By the hash and the shape, wherever the numbers come from."""
+        return isinstance(other, HashedParameters) and (self.sha256, self.shape) == (other.sha256, other.shape)
+
+    def __hash__(self) -> int:
+        """As `__eq__` compares."""
+        return hash((self.sha256, self.shape))
+
+
+def _parameters_kind(node: object) -> str:
+    return "(hash)" if isinstance(node, dict | HashedParameters) else "(numbers)"
+
+
+Parameters = Annotated[
+    Annotated[ListedParameters, Tag("(numbers)")] | Annotated[HashedParameters, Tag("(hash)")],
+    Discriminator(_parameters_kind),
+    doc(
+        "One parameter for each feature; of `softmax` one such list for each value of the target."
+        " Or the hash of numbers that this analyst has sent before."
+    ),
+]
+
+
+def with_kept(part: Any, kept: Mapping[str, tuple[tuple[int, ...], bytes]]) -> Any:  # noqa: ANN401 - the same type
+    """A part of a query with the shapes and numbers that are kept by hash; itself where it lacks none of these."""
+    if isinstance(part, HashedParameters):
+        return part.kept_as(*kept[part.sha256]) if part.numbers is None and part.sha256 in kept else part
+    changed = {place: new for place, old in _members(part) if (new := with_kept(old, kept)) is not old}
+    if not changed:
+        return part
+    if isinstance(part, Closed):
+        return part.model_copy(update=changed)
+    return tuple(changed.get(place, old) for place, old in enumerate(part))
+
+
+def _members(part: object) -> Iterator[tuple[Any, object]]:
+    """The parts of a part by name or place; none of a list of literals."""
+    if isinstance(part, Closed):
+        yield from ((name, getattr(part, name)) for name in type(part).model_fields)
+    elif isinstance(part, tuple) and (len(part) <= MIXED_MAX or isinstance(part[0], Closed)):
+        yield from enumerate(part)

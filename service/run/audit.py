@@ -1,0 +1,133 @@
+"""The audit: the client's audit talking to a service over HTTP, at an address or in a home to be thrown away."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import randbits
+from typing import Final
+
+INSTALLING = "run it from a clone of the repository after `make`, or install clients/python"
+NAMES_BITS: Final = 32
+"""Of the random part of the names of the audit's datasets: an archived dataset keeps its name."""
+_ELSEWHERE: Final = ("DATABASE_URL", "REDIS_URL", "SPARING_")
+_COMMAND: Final = (sys.executable, "-m", "service")
+_END_S: Final = 60
+
+
+class AuditUndone(Exception):
+    """The audit could not be carried out; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the service passed, and the report as text and as JSON."""
+
+    passed: bool
+    text: str
+    json: str
+
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """The extent of an audit: victims, rules of those that the service offers (None: all), and the seed (None: any)."""
+
+    victims: int
+    rules: Sequence[str] | None = None
+    seed: int | None = None
+
+
+def audit(*, url: str | None, curator_key: str | None, wishes: Wishes, tell: Tell) -> Verdict:
+    """Audit the service at `url`, or one that is started for the purpose; `tell` is called with a line for each step.
+
+    Raises AuditUndone.
+    """
+    if (url is None) != (curator_key is None):
+        raise AuditUndone("an address and a curator's key go together: --url and --curator-key")
+    if url is not None and curator_key is not None:
+        return _audited(url, curator_key, wishes, tell)
+    with _thrown_away(tell) as (own_url, own_key):
+        return _audited(own_url, own_key, wishes, tell)
+
+
+def _audited(url: str, curator_key: str, wishes: Wishes, tell: Tell) -> Verdict:
+    try:
+        import sparing_audit as outside  # noqa: PLC0415 - the production image lacks the client and the audit
+        from sparing import SparingError  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise AuditUndone(f"the audit needs {error.name}: {INSTALLING}") from error
+
+    try:
+        with outside.RemoteService(base_url=url, curator_key=curator_key) as service:
+            report = outside.run_audit(
+                service,
+                victims=wishes.victims,
+                seed=randbits(32) if wishes.seed is None else wishes.seed,
+                name=f"audit-{randbits(NAMES_BITS):08x}",
+                rules=outside.RULES if wishes.rules is None else wishes.rules,
+                heard=tell,
+            )
+    except (outside.Refused, SparingError, ValueError) as error:
+        raise AuditUndone(str(error) or type(error).__name__) from error
+    return Verdict(passed=report.passed, text=outside.as_text(report), json=outside.as_json(report))
+
+
+@contextmanager
+def _thrown_away(tell: Tell) -> Iterator[tuple[str, str]]:
+    """A service in a process and a home of its own, which is removed at the end: (URL, curator's key)."""
+    folder = Path(tempfile.mkdtemp(prefix="sparing-audit-"))
+    folder.chmod(0o711)  # as root, another account runs the database and passes through here
+    home, environ = str(folder / "home"), own_environment(os.environ)
+    try:
+        tell("Starting Postgres, Valkey and the service …")
+        with (folder / "log").open("wb") as log:
+            command = [*_COMMAND, "serve", "--home", home, "--port", "0"]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environ)
+        with process:
+            try:
+                yield _ready(process, folder / "log"), _curator_key(home, environ)
+            finally:
+                _end(process)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without anything that would lead to another deployment's database."""
+    kept = {name: value for name, value in environ.items() if not name.startswith(_ELSEWHERE)}
+    return {**kept, "SPARING_DRAIN_NOTICE_MS": "0"}  # no balancer has to be told
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Let a service drain; it keeps nothing, so that one that takes too long is killed."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _ready(process: "subprocess.Popen[str]", log: Path) -> str:
+    """The address of a service that is coming up."""
+    word, _, url = (process.stdout.readline() if process.stdout is not None else "").strip().partition(" ")
+    if word != "ready":
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        raise AuditUndone(f"the service did not start: {lines[-1] if lines else 'it said nothing'}")
+    return url
+
+
+def _curator_key(home: str, environ: Mapping[str, str]) -> str:
+    command = [*_COMMAND, "keys", "create", "--role", "curator", "--name", "audit", "--home", home]
+    made = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    if made.returncode != 0:
+        raise AuditUndone(f"no curator's key could be made: {made.stderr.strip()}")
+    return made.stdout.strip()

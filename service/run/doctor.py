@@ -1,0 +1,166 @@
+"""`sparing doctor`: what an operator can mend, looked at without changing anything, one finding for each check."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
+from pathlib import Path
+from typing import Final, Literal
+
+from service.embedded import EmbeddedServerError, Servers
+from service.embedded.home import find_home
+from service.run.adapters import store_of
+from service.run.backup import told_losses
+from service.run.home import known_pepper, servers_of
+from service.settings import Settings, SettingsError
+from service.store.postgres.condition import DatabaseCondition, database_condition
+from service.store.postgres.dump import program_of
+from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema, check_known
+from service.store.redis.condition import RedisUnusable, redis_condition
+from service.store.witness.file import FileWitness
+from service.workflows.model.api_keys import Pepper
+from service.workflows.ports.store import StoreUnavailable
+
+COMMIT_SLOW_MS: Final = 20.0
+ROUND_TRIP_SLOW_MS: Final = 5.0
+CLOCK_AHEAD_MAX_S: Final = 1.0
+FREE_BYTES_MIN: Final = 2**30
+
+State = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The result of one check, for people in `found`."""
+
+    check: str
+    state: State
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.state:7} {self.check:14} {self.found}"
+
+
+def examine(settings: Settings) -> Iterator[CheckResult]:
+    """All checks, in order; one that cannot be made because of an earlier one is left out."""
+    yield _result("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
+    yield from _disks(settings)
+    try:
+        with servers_of(settings) as servers:
+            yield from _redis(servers, settings)
+            yield from _database(servers, settings)
+    except EmbeddedServerError as fault:
+        yield _result("servers", " ".join(str(fault).split()), "failed")
+
+
+def _disks(settings: Settings) -> Iterator[CheckResult]:
+    home = find_home(settings.home) if settings.database_url is None else None
+    places = {"home": settings.home, "witness": settings.witness, **({"data": home.state} if home else {})}
+    for name, path in places.items():
+        there = next(each for each in (path, *path.parents) if each.exists())
+        free = shutil.disk_usage(there).free
+        if not os.access(there, os.W_OK):
+            yield _result(f"disk {name}", f"{there} cannot be written", "failed")
+        else:
+            state: State = "ok" if free >= FREE_BYTES_MIN else "warning"
+            yield _result(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}", state)
+    if settings.database_url is None and _device(settings.witness) == _device(home.state if home else settings.home):
+        yield _result("disk witness", "the witness is on the disk of the database, and may be lost with it", "warning")
+
+
+def _device(path: Path) -> int:
+    return next(each for each in (path, *path.parents) if each.exists()).stat().st_dev
+
+
+def _redis(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
+    try:
+        found = redis_condition(servers.redis_url)
+    except RedisUnusable as fault:
+        yield _result("redis", f"cannot be reached: {fault}; queries go on without it", "warning")
+        return
+    yield _timed("redis", f"{found.version}, a round trip", found.round_trip_ms, settings.redis_timeout_ms / 10)
+    yield _clock("redis clock", found.clock_ahead_s)
+    if found.memory_bytes_max > 0 and not found.policy.startswith(("volatile", "noeviction")):
+        yield _result("redis memory", f"the policy {found.policy} drops records of the witness", "warning")
+
+
+def _database(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
+    try:
+        found = database_condition(servers.database_url)
+    except DatabaseUnusable as fault:
+        yield _result("database", f"cannot be reached: {fault}", "failed")
+        return
+    yield _timed("database", f"Postgres {found.version}, a round trip", found.round_trip_ms, ROUND_TRIP_SLOW_MS)
+    yield _clock("database clock", found.clock_ahead_s)
+    if found.refusal is not None or found.commit_ms is None:
+        yield _result("writes", f"refused: {found.refusal}", "failed")
+    else:
+        yield _timed("writes", "a durable commit", found.commit_ms, COMMIT_SLOW_MS)
+    if found.weak:
+        yield _result("durability", f"a crash could forget charges: {', '.join(found.weak)}", "failed")
+    yield _schema(found, settings)
+    yield from _pepper_and_witness(found, servers, settings)
+    try:
+        yield _result("backup", f"{program_of('pg_dump', found.major)}")
+    except DatabaseUnusable as fault:
+        yield _result("backup", str(fault), "warning")
+
+
+def _schema(found: DatabaseCondition, settings: Settings) -> CheckResult:
+    try:
+        check_known(found.schema, folder=settings.migrations)
+    except UnknownSchema as fault:
+        return _result("schema", str(fault), "failed")
+    return _result("schema", "none yet; the first start makes it" if found.schema is None else found.schema)
+
+
+def _pepper_and_witness(found: DatabaseCondition, servers: Servers, settings: Settings) -> Iterator[CheckResult]:
+    try:
+        secret = known_pepper(settings)
+    except SettingsError as fault:
+        yield _result("pepper", str(fault), "failed")
+        return
+    if secret is None or found.pepper is None:
+        begins = "none yet; the first start makes one" if found.pepper is None else "missing: put the database's back"
+        present = "present; the database has none to compare with yet"
+        yield _result("pepper", begins if secret is None else present, "ok" if found.pepper is None else "failed")
+        return
+    salt, proof = found.pepper
+    if Pepper(secret).database_proof(salt) != proof:
+        yield _result("pepper", "not the one that this database was begun with: put that one back", "failed")
+        return
+    yield _result("pepper", "the one that this database was begun with")
+    yield from _witness(servers, settings)
+
+
+def _witness(servers: Servers, settings: Settings) -> Iterator[CheckResult]:
+    try:
+        with closing(store_of(settings, servers)) as store:
+            lines = list(told_losses(store, FileWitness(settings.witness)))
+            count = len(store.datasets())
+    except StoreUnavailable as fault:
+        yield _result("witness", f"the database does not answer: {fault}", "failed")
+        return
+    for line in lines[:-1]:
+        yield _result("witness", line, "failed")
+    is_whole = lines == ["nothing that was witnessed is missing"]
+    yield _result("witness", f"{count} datasets: {lines[-1]}", "ok" if is_whole else "failed")
+
+
+def _timed(check: str, what: str, ms: float, slow_ms: float) -> CheckResult:
+    state: State = "ok" if ms <= slow_ms else "warning"
+    slow = "" if state == "ok" else f", which is slow: more than {slow_ms:g} ms"
+    return _result(check, f"{what} takes {ms:.2f} ms{slow}", state)
+
+
+def _clock(check: str, ahead_s: float) -> CheckResult:
+    way = "ahead of" if ahead_s >= 0 else "behind"
+    is_close = abs(ahead_s) <= CLOCK_AHEAD_MAX_S
+    return _result(check, f"{abs(ahead_s):.3f} s {way} this machine", "ok" if is_close else "warning")
+
+
+def _result(check: str, found: str, state: State = "ok") -> CheckResult:
+    return CheckResult(check=check, state=state, found=found)

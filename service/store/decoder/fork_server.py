@@ -1,0 +1,199 @@
+"""The program that decodes uploads: it has all that decoding needs imported, and forks a process for each upload.
+
+A fork takes milliseconds where a start takes most of a second. The server itself reads no byte of an upload, so that
+no upload can do anything to the next. It has one thread (a fork of several would inherit their locks), no secret, and
+no descriptor but those that it is handed. It ends when its owner's end of the socket is closed, however that happens,
+and signals that end a service are for the owner, which finishes its uploads first.
+"""
+
+import errno
+import gc
+import io
+import os
+import resource
+import selectors
+import signal
+import socket
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from service.embedded.launch import end_with
+from service.engine.ingest.problems import RowsProblem
+from service.engine.ingest.reader import NDJSON, read_rows
+from service.query.schema import IndividualsTable
+from service.store.decoder.messages import (
+    FIRST_ROWS,
+    REQUEST,
+    Ended,
+    Failed,
+    Message,
+    OutOfMemory,
+    Read,
+    ReadFirst,
+    Refused,
+    line_of,
+)
+from service.store.decoder.rows_file import write_rows
+from service.workflows.ports.row_reader import ReaderHere, ReadRequest
+
+SECONDS_MAX: Final = 900
+"""The longest that one upload may be decoded; then the kernel ends the process."""
+DESCRIPTORS: Final = 3
+"""Of each upload: its bytes; a file with the request, which the rows replace; and a socket for the messages."""
+_NICENESS: Final = 10
+_FRAMES_MAX: Final = 8
+_KIB: Final = 1024
+
+
+def main(descriptor: int) -> None:
+    """Serve the owner at the other end of this socket until it is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    _prepare()
+    gc.freeze()  # a collection in a fork would copy every page with an object of a module
+    with socket.socket(fileno=descriptor) as control:
+        ForkServer(control).run()
+
+
+class ForkServer:
+    """Forks a decoder for each upload, and says how it has ended."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control, self._pid = control, os.getpid()
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[int, tuple[int, socket.socket]] = {}  # process and socket by its descriptor
+
+    def run(self) -> None:
+        """Until the owner has gone; decoders that are left then end too."""
+        self._selector.register(self._control, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is not self._control:
+                    self._bury(key.fd)
+                elif not self._take():
+                    self._end()
+                    return
+
+    def _take(self) -> bool:
+        """Fork for one upload; False when the owner has gone."""
+        word, descriptors, _, _ = socket.recv_fds(self._control, 1, DESCRIPTORS)
+        if not word:
+            return False
+        source, target, said = descriptors
+        reply = socket.socket(fileno=said)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _say(reply, failed(error, is_passing=True))
+            _say(reply, Ended(exit_code=-1, peak_bytes=0))
+            reply.close()
+        else:
+            if pid == 0:
+                self._become_decoder(source, target, reply)
+            child = os.pidfd_open(pid)
+            self._children[child] = pid, reply
+            self._selector.register(child, selectors.EVENT_READ)
+        os.close(source)
+        os.close(target)
+        return True
+
+    def _become_decoder(self, source: int, target: int, reply: socket.socket) -> NoReturn:
+        exit_code = 1
+        try:
+            end_with(self._pid, signal.SIGKILL)
+            self._control.close()
+            self._selector.close()
+            for child, (_, other) in self._children.items():
+                os.close(child)
+                other.close()
+            with os.fdopen(source, "rb") as bytes_of, os.fdopen(target, "r+b") as rows:
+                _say(reply, decoded(bytes_of, rows))
+            exit_code = 0
+        finally:
+            os._exit(exit_code)  # nothing that the server would do at its end is done here
+
+    def _bury(self, child: int) -> None:
+        pid, reply = self._children.pop(child)
+        self._selector.unregister(child)
+        os.close(child)
+        _, status, used = os.wait4(pid, 0)
+        _say(reply, Ended(exit_code=os.waitstatus_to_exitcode(status), peak_bytes=used.ru_maxrss * _KIB))
+        reply.close()
+
+    def _end(self) -> None:
+        for pid, _ in self._children.values():
+            os.kill(pid, signal.SIGKILL)
+
+
+def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
+    """Decode under the limits of the request in `target`, which is then replaced by the rows; what came of it."""
+    request = REQUEST.validate_json(target.read())
+    target.seek(0)
+    target.truncate()
+    source.seek(0)
+    try:
+        limit(request.bounds.memory_bytes, SECONDS_MAX)
+        if isinstance(request, ReadRequest):
+            return Read(counts=write_rows(ReaderHere().read(source, request), target))
+        target.write(FIRST_ROWS.dump_json(ReaderHere().read_first(source, request)))
+        target.flush()
+        return ReadFirst()
+    except RowsProblem as problem:
+        return Refused(errors=problem.errors, counts=problem.counts)
+    except (MemoryError, SystemError):  # the latter from libraries that get no memory and do not say so
+        return OutOfMemory()
+    except OSError as error:  # of the two files; what an upload makes of reading it is a RowsProblem
+        return OutOfMemory() if error.errno == errno.EFBIG else failed(error, is_passing=True)
+    except Exception as error:  # noqa: BLE001 - the owner hears of it
+        return failed(error, is_passing=False)
+
+
+def limit(memory_bytes: int, seconds: int) -> None:
+    """Limit this process to so many more bytes of address space, as many of each file, and so many seconds."""
+    _begin_threads()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_bytes)
+    _lower(resource.RLIMIT_FSIZE, memory_bytes)
+    _lower(resource.RLIMIT_CORE, 0)  # a core would hold records
+    signal.alarm(seconds)
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # before the service and its database
+
+
+def failed(error: BaseException, *, is_passing: bool) -> Failed:
+    """The kind of an error and its places in the code, not a word of what it said."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
+    places = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
+    return Failed(error=f"{type(error).__module__}.{type(error).__qualname__}", place=places, is_passing=is_passing)
+
+
+def _prepare() -> None:
+    """Have all that is made at first use made once, here, and without a thread."""
+    ReaderHere().open()
+    table = IndividualsTable.model_validate(
+        {"kind": "individuals", "key": "key", "columns": {"real": {"type": "real", "lower": 0, "upper": 1}}}
+    )
+    read_rows(io.BytesIO(b'{"key": "a", "real": 0.5}'), NDJSON, table, budget_units=1)
+
+
+def _begin_threads() -> None:
+    """Have Arrow start its threads now: under the limit that could fail, and leave a reader waiting for ever."""
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    pa_csv.read_csv(io.BytesIO(b"a\n1\n"))
+
+
+def _lower(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (bound, bound))
+
+
+def _say(reply: socket.socket, message: Message) -> None:
+    with suppress(OSError):  # nobody waits for it any more
+        reply.sendall(line_of(message))

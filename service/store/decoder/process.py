@@ -1,0 +1,228 @@
+"""Uploads read by decoders, which are processes of their own: a body made to break its reader breaks nothing else.
+
+The rows come back in a nameless file that is mapped once the decoder has ended. Linux only, as are its limits.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from service.engine.ingest import FirstRows, Rows, RowsProblem
+from service.incidents import report_incident
+from service.store.decoder.messages import (
+    FIRST_ROWS,
+    FIRST_ROWS_BYTES_MAX,
+    LINE_BYTES_MAX,
+    MESSAGE,
+    REQUEST,
+    Ended,
+    Failed,
+    Message,
+    OutOfMemory,
+    Read,
+    ReadFirst,
+    Refused,
+    Request,
+)
+from service.store.decoder.rows_file import mapped_rows
+from service.workflows.model.errors import Unavailable
+from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
+
+VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
+"""The rest of our environment may hold secrets."""
+VARIABLES: Final = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # the other pools reserve addresses by the gigabyte, which the limit counts
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a thread from the import on, and a fork must have but one
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_PROGRAM: Final = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from service.store.decoder.fork_server import main
+main(int(sys.argv[1]))
+"""
+_ENDING_S: Final = 5.0
+_TRIES: Final = 2
+_OF_THE_SERVICE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+"""Signals that come from without: the operator's, or the kernel's when the machine has no memory left."""
+
+
+class DecoderFault(Exception):
+    """A decoder met an error of the program; the text has its kind and its places in the code."""
+
+
+class DecoderProcess:
+    """Reads each upload in a process that is forked for it. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Nothing is started before `open`, or before the first upload."""
+        self.peak_bytes = 0  # the largest resident memory of a decoder
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that forks decoders; None before it is started."""
+        return None if self._server is None else self._server.pid
+
+    def open(self) -> None:
+        """Start what forks decoders."""
+        with self._lock:
+            self._started()
+
+    def close(self) -> None:
+        """End it, with any decoder under way."""
+        with self._lock:
+            self._end()
+
+    def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
+        """All rows of an upload. Raises RowsProblem where it is wrong or too large, and Unavailable for a fault here.
+
+        Raises DecoderFault for an error of the program.
+        """
+        with self._decoded(source, request) as (outcome, rows):
+            if not isinstance(outcome, Read):
+                raise DecoderFault("a decoder has read what it was not asked for")
+            try:
+                return mapped_rows(rows, outcome.counts, request.table)
+            except (pa.ArrowException, StopIteration) as error:
+                raise DecoderFault("the rows of a decoder cannot be read") from error
+
+    def read_first(self, source: BinaryIO, request: FirstRowsRequest) -> FirstRows:
+        """The first rows of a file that is for no table yet. Raises as `read`."""
+        with self._decoded(source, request) as (_, rows):
+            rows.seek(0)
+            try:
+                return FIRST_ROWS.validate_json(rows.read(FIRST_ROWS_BYTES_MAX))
+            except ValidationError as error:
+                raise DecoderFault("the first rows of a decoder cannot be read") from error
+
+    @contextmanager
+    def _decoded(self, source: BinaryIO, request: Request) -> Iterator[tuple[Read | ReadFirst, BinaryIO]]:
+        """The message of a decoder that has read the request, and the file with the rows."""
+        with ExitStack() as stack:
+            rows = stack.enter_context(tempfile.TemporaryFile())
+            rows.write(REQUEST.dump_json(request))
+            rows.seek(0)
+            ours, theirs = socket.socketpair()
+            with ours:
+                with theirs:
+                    self._hand_over([_file_of(source, stack).fileno(), rows.fileno(), theirs.fileno()])
+                outcome, ended = _heard(ours)
+            self.peak_bytes = max(self.peak_bytes, ended.peak_bytes)
+            if not isinstance(outcome, Read | ReadFirst) or ended.exit_code != 0:
+                raise _refusal(outcome, ended, request)
+            yield outcome, rows
+
+    def _hand_over(self, descriptors: list[int]) -> None:
+        """Have a decoder forked for the upload. Raises Unavailable."""
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    socket.send_fds(self._started(), [b"."], descriptors)
+                except OSError as error:  # it was killed, and another takes its place
+                    report_incident(error, "the process that forks decoders is gone")
+                    self._end()
+                else:
+                    return
+        raise Unavailable
+
+    def _started(self) -> socket.socket:
+        if self._control is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                kept = {name: os.environ[name] for name in VARIABLES_KEPT if name in os.environ}
+                self._server = subprocess.Popen(
+                    [sys.executable, "-I", "-c", _PROGRAM, str(theirs.fileno()), json.dumps(sys.path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # a library that aborts may quote a record
+                    pass_fds=[theirs.fileno()],
+                    env={**kept, **VARIABLES, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+                    cwd="/",
+                    start_new_session=True,  # a terminal's Ctrl-C is for us
+                )
+            self._control = ours
+        return self._control
+
+    def _end(self) -> None:
+        server, control = self._server, self._control
+        self._server = self._control = None
+        if control is not None:
+            control.close()
+        if server is not None:
+            try:
+                server.wait(_ENDING_S)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _file_of(source: BinaryIO, stack: ExitStack) -> BinaryIO:
+    """The source as a file with a descriptor, all of whose bytes are written."""
+    try:
+        source.fileno()
+    except OSError:
+        whole = source
+        source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+        shutil.copyfileobj(whole, source)
+    source.flush()
+    return source
+
+
+def _heard(reply: socket.socket) -> tuple[Message | None, Ended]:
+    """The decoder's message, and how it ended; of two messages the first counts. Raises Unavailable without an end."""
+    outcome: Message | None = None
+    with reply.makefile("rb") as lines:
+        while (line := lines.readline(LINE_BYTES_MAX)).endswith(b"\n"):
+            message = MESSAGE.validate_json(line)
+            if isinstance(message, Ended):
+                return outcome, message
+            outcome = outcome or message
+    report_incident(DecoderFault(), "the process that forks decoders is gone, and a decoder with it")
+    raise Unavailable
+
+
+def _refusal(outcome: Message | None, ended: Ended, request: Request) -> Exception:
+    """Why there are no rows."""
+    match outcome:
+        case Refused():
+            return RowsProblem(outcome.errors, outcome.counts)
+        case OutOfMemory():
+            return _too_large(request)
+        case Failed():
+            fault = DecoderFault(f"{outcome.error} at {outcome.place}")
+            report_incident(fault, f"decoding an upload: {outcome.error} at {outcome.place}")
+            return Unavailable() if outcome.is_passing else fault
+        case _:
+            return _of_signal(-ended.exit_code, request)
+
+
+def _of_signal(number: int, request: Request) -> Exception:
+    if number in _OF_THE_SERVICE:
+        report_incident(DecoderFault(), f"a decoder was ended by signal {number}")
+        return Unavailable()
+    if number == signal.SIGALRM:
+        return RowsProblem.of("reading the upload takes too long: split it")
+    # Some libraries end the process where they get no memory, instead of saying so.
+    return _too_large(request)
+
+
+def _too_large(request: Request) -> RowsProblem:
+    memory_bytes = request.bounds.memory_bytes
+    return RowsProblem.of(f"reading the upload takes more than {memory_bytes} bytes of memory: split it")

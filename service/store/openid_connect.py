@@ -1,0 +1,212 @@
+"""An OpenID Connect provider: the authorization code flow with PKCE, and the checks of its ID tokens.
+
+Authlib has the protocol and joserfc the signatures. Authlib's own client for httpx is about to change libraries, so the
+requests are made here: without redirects and proxies, each within `TIMEOUT_S`, of bounded size, and few at a time, so
+that a provider that hangs holds few threads. Its endpoints are read from its discovery document.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+import orjson
+from authlib.oauth2.auth import ClientAuth
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
+
+TIMEOUT_S: Final = 5.0
+DOCUMENT_BYTES_MAX: Final = 2**20
+AT_ONCE_MAX: Final = 4
+"""Conversations with the provider at a time, of all that sign in."""
+KEPT_FOR: Final = timedelta(hours=1)
+"""How long the provider's endpoints and keys are used before they are read again."""
+AGAIN_AFTER: Final = timedelta(minutes=1)
+"""A token under a key that is not known has them read again, but no sooner than this after the last time."""
+CLOCK_SKEW_S: Final = 60
+"""How far the provider's clock may differ from ours."""
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures that nobody can make with the public key or the client's secret; `none` is no signature."""
+_ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRegistration:
+    """This service as its provider knows it; `redirect_uri` is where the provider sends browsers back."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = field(repr=False)
+    redirect_uri: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Published:
+    """The discovery document and the keys of a provider, and when they were read."""
+
+    document: Mapping[str, Any]
+    keys: KeySet
+    read_at: datetime
+
+
+class OpenIdProvider:
+    """The port's IdentityProvider. Reads nothing before the first sign-in."""
+
+    def __init__(
+        self,
+        registration: ClientRegistration,
+        *,
+        clock: Callable[[], datetime],
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`transport` carries the requests, by default sockets."""
+        self._registration, self._clock = registration, clock
+        self._transport = transport
+        self._places = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self._published: _Published | None = None
+
+    @property
+    def issuer(self) -> str:
+        return self._registration.issuer
+
+    def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
+        mine = self._registration
+        found: str = prepare_grant_uri(
+            self._current().document["authorization_endpoint"],
+            mine.client_id,
+            "code",
+            redirect_uri=mine.redirect_uri,
+            scope=mine.scope,
+            state=state,
+            nonce=nonce,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
+        )
+        return found
+
+    def claims(self, code: str, *, nonce: str, verifier: str) -> Mapping[str, object]:
+        token = self._id_token(code, verifier)
+        try:
+            read = self._decoded(token)
+            options = {"iss": {"essential": True, "value": self.issuer}}
+            options["aud"] = {"essential": True, "value": self._registration.client_id}
+            params = {"nonce": nonce, "client_id": self._registration.client_id}
+            checked = CodeIDToken(read.claims, read.header, options, params)
+            checked.validate(now=int(self._clock().timestamp()), leeway=CLOCK_SKEW_S)
+        except (JoseError, ValueError, TypeError) as error:
+            raise IdentityRefused(_check_of(error)) from None  # its text may quote the token
+        if not isinstance(checked["sub"], str) or not checked["sub"]:
+            raise IdentityRefused("sub")
+        return dict(checked)
+
+    def _decoded(self, token: str) -> jwt.Token:
+        """The token, whose signature is good under one of the provider's keys."""
+        published = self._current()
+        try:
+            return jwt.decode(token, published.keys, algorithms=ALGORITHMS)
+        except (JoseError, ValueError):
+            if self._clock() < published.read_at + AGAIN_AFTER:
+                raise
+            return jwt.decode(token, self._read().keys, algorithms=ALGORITHMS)
+
+    def _id_token(self, code: str, verifier: str) -> str:
+        """The ID token for a code. A code that was used, or is another's, is refused by the provider."""
+        document, mine = self._current().document, self._registration
+        body = prepare_token_request(
+            "authorization_code", code=code, redirect_uri=mine.redirect_uri, code_verifier=verifier
+        )
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        auth = ClientAuth(mine.client_id, mine.client_secret, _auth_method(document, mine))
+        address, headers, body = auth.prepare("POST", document["token_endpoint"], headers, body)
+        status, told = self._asked("POST", address, headers=headers, content=body.encode())
+        if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            raise IdentityRefused("code")
+        token = told.get("id_token")
+        if status != HTTPStatus.OK or not isinstance(token, str):
+            raise ProviderUnavailable("its token endpoint gave no ID token")
+        return token
+
+    def _current(self) -> _Published:
+        published = self._published
+        if published is None or not published.read_at <= self._clock() < published.read_at + KEPT_FOR:
+            published = self._read()
+        return published
+
+    def _read(self) -> _Published:
+        """Read the provider's endpoints and keys anew."""
+        status, document = self._asked("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+        if status != HTTPStatus.OK or document.get("issuer") != self.issuer:
+            raise ProviderUnavailable("its discovery document is not there or names another issuer")
+        if not all(_is_safe(document.get(name)) for name in _ENDPOINTS):
+            raise ProviderUnavailable("its discovery document lacks an https endpoint")
+        status, keys = self._asked("GET", document["jwks_uri"])
+        try:
+            published = _Published(
+                document=document,
+                keys=KeySet.import_key_set(keys),  # type: ignore[arg-type]
+                read_at=self._clock(),
+            )
+        except (JoseError, ValueError, TypeError, KeyError):
+            raise ProviderUnavailable(f"its keys cannot be read, status {status}") from None
+        self._published = published
+        return published
+
+    def _asked(self, method: str, address: str, **sent: Any) -> tuple[int, dict[str, Any]]:  # noqa: ANN401 - of httpx
+        """(status, document) of one request; an answer without a JSON object has an empty document."""
+        if not self._places.acquire(blocking=False):
+            raise ProviderUnavailable("too many sign in at once")
+        try:
+            with (
+                httpx.Client(transport=self._transport, timeout=TIMEOUT_S, trust_env=False) as client,
+                client.stream(method, address, **sent) as response,
+            ):
+                return response.status_code, _document(response)
+        except httpx.HTTPError as error:
+            raise ProviderUnavailable(f"it did not answer: {type(error).__name__}") from None
+        finally:
+            self._places.release()
+
+
+def _document(response: httpx.Response) -> dict[str, Any]:
+    body = bytearray()
+    for chunk in response.iter_bytes():
+        body += chunk
+        if len(body) > DOCUMENT_BYTES_MAX:
+            raise ProviderUnavailable("its answer is too large")
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _is_safe(address: object) -> bool:
+    """Whether it is an https address, or one on this machine."""
+    parts = urlsplit(address if isinstance(address, str) else "")
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def _auth_method(document: Mapping[str, Any], mine: ClientRegistration) -> str:
+    """How the client shows its secret: in the header unless the provider takes it in the body alone."""
+    if mine.client_secret is None:
+        return "none"
+    taken = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+    return "client_secret_post" if "client_secret_basic" not in taken else "client_secret_basic"
+
+
+def _check_of(error: Exception) -> str:
+    """The check that failed, in a word: the claim, or the kind of the error."""
+    claim = getattr(error, "claim", None)
+    return str(claim) if claim else type(error).__name__

@@ -1,0 +1,81 @@
+"""The condition of a database, for the operator: looked at beside the service's pool, and nothing is changed."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any, Final
+
+import psycopg
+
+from service.store.postgres.refused_writes import refusal
+from service.store.postgres.registrations import DatabaseUnusable
+
+_CONNECT_TIMEOUT_S: Final = 5
+_ROUNDS: Final = 5
+_DURABLE: Final = ("fsync", "full_page_writes", "synchronous_commit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseCondition:
+    """One look. Times are medians of a few; `clock_ahead_s` is the server's clock less this machine's.
+
+    `refusal` is the public code of what keeps it from writing, `weak` names settings that could forget a commit, and
+    `pepper` has the salt and the proof that the database keeps.
+    """
+
+    version: str
+    major: int
+    round_trip_ms: float
+    commit_ms: float | None
+    clock_ahead_s: float
+    schema: str | None
+    refusal: str | None
+    weak: list[str]
+    pepper: tuple[bytes, bytes] | None
+
+
+def database_condition(database_url: str) -> DatabaseCondition:
+    """Look once. Raises DatabaseUnusable when no session can be had, without a password in its text."""
+    try:
+        with psycopg.connect(database_url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
+            return _look(session)
+    except psycopg.ProgrammingError:  # its text may quote the address
+        raise DatabaseUnusable("DATABASE_URL cannot be read, or the database refuses what is asked") from None
+    except psycopg.Error as fault:
+        raise DatabaseUnusable(" ".join(str(fault).split())) from None
+
+
+def _look(session: "psycopg.Connection[tuple[Any, ...]]") -> DatabaseCondition:
+    trips, ahead = [], []
+    for _ in range(_ROUNDS):
+        began, before = time.perf_counter(), datetime.now(UTC)
+        ((there,),) = session.execute("SELECT clock_timestamp()").fetchall()
+        trip_s = time.perf_counter() - began
+        trips.append(trip_s)
+        ahead.append((there - before).total_seconds() - trip_s / 2)
+    session.autocommit = False
+    refused = refusal(session)
+    session.autocommit = True
+    begun = session.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
+    proofs = session.execute("SELECT salt, proof FROM pepper").fetchall() if begun else []
+    schemas = session.execute("SELECT version_num FROM alembic_version").fetchall() if begun else []
+    values = {name: session.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in _DURABLE}
+    return DatabaseCondition(
+        version=str(session.execute("SHOW server_version").fetchall()[0][0]),
+        major=session.info.server_version // 10_000,
+        round_trip_ms=median(trips) * 1000,
+        commit_ms=None if refused is not None else median(_commit(session) for _ in range(_ROUNDS)) * 1000,
+        clock_ahead_s=median(ahead),
+        schema=schemas[0][0] if schemas else None,
+        refusal=refused,
+        weak=[f"{name} = {value}" for name, value in values.items() if value in {"off", "local"}],
+        pepper=(bytes(proofs[0][0]), bytes(proofs[0][1])) if proofs else None,
+    )
+
+
+def _commit(session: "psycopg.Connection[tuple[Any, ...]]") -> float:
+    """The seconds of one durable commit, of a message in the write-ahead log and no row."""
+    began = time.perf_counter()
+    session.execute("SELECT pg_logical_emit_message(true, 'sparing', 'doctor')")
+    return time.perf_counter() - began

@@ -1,0 +1,29 @@
+"""The port to an organisation's identity provider: where a browser is sent, and what the provider says of a person."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class ProviderUnavailable(Exception):
+    """The identity provider gave no usable answer; the text says why, without anything that a person has sent."""
+
+
+class IdentityRefused(Exception):
+    """The provider's word for a person was not accepted; the text names the check, such as `nonce`."""
+
+
+class IdentityProvider(Protocol):
+    """One identity provider. Thread-safe."""
+
+    @property
+    def issuer(self) -> str:
+        """The provider's name for itself, by which its subjects are told from another's."""
+
+    def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
+        """Where a browser is sent to sign in; `verifier` leaves as its hash alone. Raises ProviderUnavailable."""
+
+    def claims(self, code: str, *, nonce: str, verifier: str) -> Mapping[str, object]:
+        """The verified claims of the person for whom the provider has issued a code; it has `sub`, a text.
+
+        Raises ProviderUnavailable, and IdentityRefused where a check fails.
+        """

@@ -1,0 +1,76 @@
+"""The reader of uploads: in this process, or in one of its own."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import BinaryIO, Literal, Protocol
+
+from service.engine.ingest import Duplicates, FirstRows, Rows
+from service.engine.ingest.upload_size import UploadBounds
+from service.query.schema import EventsTable, IndividualsTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """How the bytes of an upload are to be read; `budget_units` is the most that an individual's limit may be."""
+
+    kind: Literal["rows"] = "rows"
+    content_type: str
+    table: IndividualsTable | EventsTable
+    budget_units: int
+    delimiter: str = ","
+    duplicates: Duplicates = "keep"
+    bounds: UploadBounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRowsRequest:
+    """How the beginning of a Parquet file or an Arrow stream is to be read."""
+
+    kind: Literal["first rows"] = "first rows"
+    content_type: str
+    bounds: UploadBounds
+
+
+class RowReader(Protocol):
+    """Reads uploads, several at a time, from threads that may wait."""
+
+    def open(self) -> None:
+        """Get ready in advance, so that the first upload need not wait; the first upload does so otherwise."""
+
+    def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
+        """All rows of an upload. Raises RowsProblem where it is wrong or too large, and Unavailable for a fault here.
+
+        `source` is seekable and at its beginning.
+        """
+
+    def read_first(self, source: BinaryIO, request: FirstRowsRequest) -> FirstRows:
+        """The first rows of a file that is for no table yet. Raises as `read`."""
+
+
+class ReaderHere:
+    """The RowReader that reads in this process: for tests, and where no other can be started."""
+
+    def open(self) -> None:
+        """Import what reads uploads, which takes a while and which a start does not need."""
+        import_module("service.engine.ingest.reader")
+        import_module("service.engine.ingest.first_rows")
+
+    def read(self, source: BinaryIO, request: ReadRequest) -> Rows:
+        """All rows of an upload. Raises RowsProblem."""
+        from service.engine.ingest.reader import read_rows  # noqa: PLC0415 - see `open`
+
+        return read_rows(
+            source,
+            request.content_type,
+            request.table,
+            budget_units=request.budget_units,
+            delimiter=request.delimiter,
+            duplicates=request.duplicates,
+            bounds=request.bounds,
+        )
+
+    def read_first(self, source: BinaryIO, request: FirstRowsRequest) -> FirstRows:
+        """The first rows of a file. Raises RowsProblem."""
+        from service.engine.ingest.first_rows import read_first_rows  # noqa: PLC0415 - see `open`
+
+        return read_first_rows(source, request.content_type)

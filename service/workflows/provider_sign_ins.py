@@ -1,0 +1,210 @@
+"""Sign-ins by an identity provider: from a person's claims to a principal without a key.
+
+A principal belongs to the issuer, the subject and the role with its bounds: a person with another role is another
+principal, so that records of the first stay true. Its id follows from those by a keyed hash;
+there is nothing else to keep. Revoked, it stays revoked, whatever the provider says.
+
+Between the way to the provider and the way back a browser holds an attempt: a time and a random text, from which
+state, nonce and verifier follow by keyed hashes. Nothing is kept here, so that any process may take the answer.
+"""
+
+import base64
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from hmac import compare_digest
+from itertools import count
+from typing import Final
+from uuid import UUID
+
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import ERASED_NAME, NO_KEY, PrincipalRecord
+from service.workflows.model.views import Principal, Role
+from service.workflows.ports.identity import IdentityProvider
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.principals import NAME_MAX, Principals, allowance_units, individual_record
+
+CALLBACK: Final = "/sign-in/callback"
+"""Where the provider sends browsers back."""
+ATTEMPT_FOR: Final = timedelta(minutes=10)
+"""How long a person may take at the provider."""
+ATTEMPT_LENGTH_MAX: Final = 128
+_SKEW: Final = timedelta(seconds=5)
+_KEY_LENGTH_MAX: Final = 1000
+_DIGITS_MAX: Final = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """The role of all whose claim has a value, and its bounds; an allowance, organisation and purpose are analysts'."""
+
+    role: Role
+    dataset: str | None = None
+    allowance_rho: Decimal | None = None
+    organisation: str | None = None
+    purpose: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRules:
+    """Which claims say who a person is here. Of several values that have a grant, the first in `grants` counts.
+
+    A claim is named as it stands in the token, or by a path of points. `title` is the provider's name on the page.
+    """
+
+    title: str
+    grants: Mapping[str, Grant]
+    role_claim: str
+    name_claim: str
+    individual_claim: str | None
+
+
+class AttemptExpired(Exception):
+    """The answer belongs to no attempt of this browser, or came too late."""
+
+
+class NoRole(Exception):
+    """The provider's word is good, and gives this person nothing here; the text says why, without naming it."""
+
+
+class ProviderSignIns:
+    """Begins and completes sign-ins by one provider. Thread-safe."""
+
+    def __init__(
+        self,
+        provider: IdentityProvider,
+        rules: ClaimRules,
+        *,
+        store: Store,
+        principals: Principals,
+        pepper: Pepper,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.title = rules.title
+        self._provider, self._rules, self._pepper, self._clock = provider, rules, pepper, clock
+        self._store, self._principals = store, principals
+
+    def begin(self) -> tuple[str, str]:
+        """(where to send the browser, the attempt that it is to hold). Raises ProviderUnavailable."""
+        attempt = f"{int(self._clock().timestamp())}.{secrets.token_urlsafe(32)}"
+        state, nonce, verifier = self._secrets_of(attempt)
+        return self._provider.authorization_url(state=state, nonce=nonce, verifier=verifier), attempt
+
+    def owns(self, attempt: str, state: str) -> bool:
+        """Whether an answer with this state belongs to the attempt, which is young enough."""
+        begun, _, _ = attempt.partition(".")
+        if (
+            not (begun.isascii() and begun.isdecimal() and len(begun) <= _DIGITS_MAX)
+            or len(attempt) > ATTEMPT_LENGTH_MAX
+        ):
+            return False
+        age = self._clock() - datetime.fromtimestamp(int(begun), UTC)
+        return -_SKEW <= age < ATTEMPT_FOR and compare_digest(self._secrets_of(attempt)[0].encode(), state.encode())
+
+    def is_issuer(self, name: str) -> bool:
+        """Whether an answer that names its issuer is this provider's; one that names none may be."""
+        return name in {"", self._provider.issuer}
+
+    def complete(self, attempt: str, state: str, code: str) -> Principal:
+        """The principal of the person for whom the provider has issued a code.
+
+        Raises AttemptExpired, IdentityRefused, NoRole, and ProviderUnavailable.
+        """
+        if not self.owns(attempt, state):
+            raise AttemptExpired
+        _, nonce, verifier = self._secrets_of(attempt)
+        claims = self._provider.claims(code, nonce=nonce, verifier=verifier)
+        grant = self._grant_of(claims)
+        individual = self._individual_of(claims) if grant.role == "individual" else None
+        return self._known_or_new(self._record(claims, grant, individual))
+
+    def _secrets_of(self, attempt: str) -> tuple[str, str, str]:
+        """(state, nonce, verifier of PKCE), which only this service can work out."""
+        state, nonce, verifier = (
+            base64.urlsafe_b64encode(self._pepper.attempt_hash(kind, attempt)).rstrip(b"=").decode()
+            for kind in ("state", "nonce", "verifier")
+        )
+        return state, nonce, verifier
+
+    def _grant_of(self, claims: Mapping[str, object]) -> Grant:
+        told = claim_of(claims, self._rules.role_claim)
+        values = [told] if isinstance(told, str) else told if isinstance(told, Sequence) else []
+        held = {value for value in values if isinstance(value, str)}
+        for value, grant in self._rules.grants.items():
+            if value in held:
+                return grant
+        raise NoRole("no value of the role claim has a role")
+
+    def _individual_of(self, claims: Mapping[str, object]) -> str:
+        told = claim_of(claims, self._rules.individual_claim or "")
+        key = str(told) if isinstance(told, int) and not isinstance(told, bool) else told
+        if not isinstance(key, str) or not 1 <= len(key) <= _KEY_LENGTH_MAX or "\0" in key:
+            raise NoRole("no individual's key is claimed")
+        return key
+
+    def _id_of(self, claims: Mapping[str, object], grant: Grant, individual: str | None) -> UUID:
+        """The id of a person's principal here; another one after each whose individual was erased."""
+        who = (self._provider.issuer, str(claims["sub"]), grant.role, grant.dataset or "", individual or "")
+        for generation in count():
+            principal_id = self._pepper.identity_id((*who, str(generation)))
+            found = self._store.principals.find(principal_id)
+            if found is None or found.role != "individual" or found.individual is not None:
+                break
+        return principal_id
+
+    def _record(self, claims: Mapping[str, object], grant: Grant, individual: str | None) -> PrincipalRecord:
+        """The principal as it would be made now, without a key."""
+        principal_id = self._id_of(claims, grant, individual)
+        if grant.dataset is not None and individual is not None:
+            record = individual_record(grant.dataset, individual, self._clock(), None)
+            return replace(record, id=principal_id, key_hash=NO_KEY)
+        return PrincipalRecord(
+            id=principal_id,
+            role=grant.role,
+            name=_name_of(claims, self._rules.name_claim),
+            dataset=grant.dataset,
+            individual=None,
+            allowance_units=allowance_units(grant.allowance_rho),
+            key_hash=NO_KEY,
+            created_at=self._clock(),
+            organisation=grant.organisation,
+            purpose=grant.purpose,
+        )
+
+    def _known_or_new(self, record: PrincipalRecord) -> Principal:
+        found = self._store.principals.find(record.id)
+        if found is None:
+            try:
+                self._principals.introduce(record)
+            except InvalidRequest as error:
+                raise NoRole("the dataset or the individual is not there") from error
+            except StoreUnavailable:
+                found = self._store.principals.find(record.id)  # another process may have been quicker
+                if found is None:
+                    raise
+            found = found or record
+        if not found.is_valid(self._clock()):
+            raise NoRole("the principal is revoked or has expired")
+        return found
+
+
+def claim_of(claims: Mapping[str, object], name: str) -> object:
+    """The claim of that name, or else the one at that path of points; None where there is none."""
+    if name in claims:
+        return claims[name]
+    found: object = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _name_of(claims: Mapping[str, object], name_claim: str) -> str:
+    """The claimed name in printable characters, or else the subject."""
+    for told in (claim_of(claims, name_claim), claims["sub"]):
+        name = "".join(filter(str.isprintable, told)).strip() if isinstance(told, str) else ""
+        if name and name != ERASED_NAME:
+            return name[:NAME_MAX]
+    return "of the provider"

@@ -1,0 +1,99 @@
+"""Readiness: whether a process can answer queries, and the public codes of what keeps it, or one dataset, from that.
+
+A closed dataset is its own affair: it makes a process not ready only where no other dataset is open.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.registry import DatasetRegistry
+
+READY_FOR: Final = timedelta(seconds=1)
+LOOK_S: Final = 2.0
+"""A database that hangs for longer is not ready: whoever scrapes metrics waits no longer either."""
+OPEN: Final = "open"
+"""The code of a dataset that is not closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessReport:
+    """Codes of what keeps the whole process from serving, none when ready, and the code of each closed dataset."""
+
+    codes: list[str] = field(default_factory=list)
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int]:
+        """The number of closed datasets by code: what may be read without a key, because it names no dataset."""
+        codes = list(self.closed.values())
+        return {code: codes.count(code) for code in sorted(set(codes))}
+
+
+class Readiness:
+    """The problems that keep this process from serving; looked at anew at most once a second."""
+
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
+        self._store, self._registry, self._clock = store, registry, clock
+        self._found = datetime.min.replace(tzinfo=UTC), ReadinessReport()
+        self._look_under_way: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def report(self) -> ReadinessReport:
+        """The codes as of the last second."""
+        now = self._clock()
+        asked_at, found = self._found
+        if not asked_at <= now < asked_at + READY_FOR:
+            found = self._look()
+            self._found = now, found
+        return found
+
+    def problems(self) -> list[str]:
+        """The codes of what keeps the whole process from serving, none when ready."""
+        return self.report().codes
+
+    def is_ready(self) -> bool:
+        """Whether there are none; False too while the database does not say so within LOOK_S. For a gauge."""
+        with self._lock:
+            look = self._look_under_way
+            if look is None or not look.is_alive():
+                look = self._look_under_way = threading.Thread(target=self.report, name="readiness", daemon=True)
+                look.start()
+        look.join(LOOK_S)
+        return not look.is_alive() and not self.problems()
+
+    def datasets_for(self, principal: Principal) -> dict[str, str]:
+        """The code of each dataset that a principal may use, `open` or why it is closed. Raises StoreUnavailable."""
+        closed = self.report().closed
+        names = self._registry.names() if principal.dataset is None else [principal.dataset]
+        return {name: closed.get(name, OPEN) for name in names}
+
+    def check_witnesses(self) -> list[str]:
+        """Compare every dataset with its witness, for `report` too; the public codes of the problems."""
+        guards = [self._registry.guard(record) for record in self._store.datasets()]
+        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
+
+    def _guard(self, record: DatasetRecord) -> RollbackGuard:
+        self._registry.displace(record)
+        return self._registry.guard(record)
+
+    def _look(self) -> ReadinessReport:
+        codes = self._store.problems()
+        if codes:
+            return ReadinessReport(codes=codes)
+        if not self._registry.closed():
+            return ReadinessReport()
+        try:  # other processes may have registered some that are open, or deleted some
+            guards = {record.name: self._guard(record) for record in self._store.datasets()}
+        except StoreUnavailable:
+            return ReadinessReport(codes=self._store.problems())
+        # Each that is closed is checked again: it may have been reconciled.
+        suspects = {name: guard for name, guard in guards.items() if guard.code is not None}
+        closed = {name: code for name, guard in suspects.items() if (code := guard.recheck()) is not None}
+        is_any_open = len(closed) < len(guards)
+        return ReadinessReport(codes=[] if is_any_open else sorted(set(closed.values())), closed=closed)

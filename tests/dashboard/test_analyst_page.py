@@ -1,0 +1,208 @@
+"""The analyst's form and its answers: what is said before a query is asked, and beside its numbers."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.browser import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+REFUSED = r"status of 4\d\d"
+
+
+@pytest.fixture
+def clinic(visit: Visit) -> Visit:
+    """The form of an analyst of the clinic, with the preview of its first query."""
+    visit.sign_in("analyst", key="clinic")
+    visit.go("/analyst")
+    expect(visit.page.get_by_text("with 95 % confidence")).to_be_visible()
+    return visit
+
+
+def test_a_query_that_nobody_can_pay_says_so_before_ask_and_beside_the_number(clinic: Visit) -> None:
+    """In words, with the cost as a multiple of the budget; the answer's own address warns too."""
+    page = clinic.page
+    page.get_by_label("Amount").fill("0.5")
+    expect(page.get_by_text("Nobody can pay for this query.")).to_have_count(1)
+    expect(page.get_by_text("more than the whole budget of each person: 71 times")).to_be_visible()
+    expect(page.get_by_text("A vector longer than")).to_have_count(1)
+    clinic.picture("analyst-nobody-pays-light")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".result")).to_be_visible()
+    expect(page.get_by_text("Nobody can pay for this query.")).to_have_count(2)
+    page.get_by_role("link", name="Its own address").click()
+    expect(page.get_by_text("Individuals may be left out of this query.")).to_be_visible()
+    expect(page.get_by_text("more than the whole budget of each person: 71 times")).to_be_visible()
+
+
+def test_who_can_pay_is_told_from_public_numbers(clinic: Visit) -> None:
+    """A small bill can be paid for and half a metre of height cannot; a usual count warns of nothing."""
+    page = clinic.page
+    expect(page.locator(".note.problem")).to_have_count(0)
+    page.get_by_label("Amount").fill("2")
+    expect(page.get_by_text("Nobody can pay for this query.")).to_be_visible()
+    for column, sigma, words in (
+        ("bill", "20", "Individuals may be left out of this query."),
+        ("height", "2", "Nobody can pay for this query."),
+        ("height", "4", "Individuals may be left out of this query."),
+    ):
+        page.get_by_label("What").select_option(f"sum {column}")
+        page.get_by_label("Amount").fill(sigma)
+        expect(page.get_by_text(f"sum of {column} in patients, σ {sigma};")).to_be_visible()
+        expect(page.get_by_text(words)).to_be_visible()
+        expect(page.locator(".note.problem")).to_have_count(1)
+
+
+def test_numbers_have_no_more_digits_than_their_error_bars_make_sensible(clinic: Visit) -> None:
+    """Two figures of the error bar, and the number to the same place; the file has all digits."""
+    page = clinic.page
+    query = {"version": 1, "select": [{"sum": {"column": "bill"}}], "group_by": ["ward"], "noise": {"sigma": 5000}}
+    page.get_by_label("The query as JSON").fill(json.dumps(query))
+    expect(page.get_by_text("± 9,800 with 95 % confidence, on each of 3 numbers")).to_be_visible()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("figcaption")).to_contain_text(re.compile(r"[^0-9-](-?[0-9,]*00|0) ± 9,800"))
+    page.get_by_text("The data as a table").click()
+    for row in page.get_by_role("region", name="is largest with").get_by_role("row").all()[1:]:
+        shown = row.get_by_role("cell").nth(1).text_content() or ""
+        assert int(shown.replace(",", "")) % 100 == 0
+
+
+def test_numbers_dates_and_categories_with_commas_make_a_query(clinic: Visit) -> None:
+    """Bins of a real column, years of a date, and categories that are ticked, never split at their commas."""
+    page = clinic.page
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Column").select_option("ward")
+    page.get_by_label("Comparison").select_option("in")
+    page.get_by_role("checkbox", name="Heart, lungs").check()
+    page.get_by_role("checkbox", name="Eyes").check()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Column").last.select_option("height")
+    page.get_by_label("Comparison").last.select_option("ge")
+    page.get_by_role("spinbutton", name="Value").fill("1.5")
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Column").last.select_option("bill")
+    page.get_by_label("Comparison").last.select_option("in")
+    page.get_by_label("Values, one a line").fill("120\n4000")
+    expect(page.get_by_label("Width of height")).to_be_hidden()
+    page.get_by_role("checkbox", name="height").check()
+    page.get_by_label("Width of height").fill("0.5")
+    page.get_by_role("checkbox", name="born").check()
+    page.get_by_label("Part of born").select_option("quarter")
+    expect(page.get_by_text("with 95 % confidence, on each of 2,032 numbers")).to_be_visible()
+    query = json.loads(page.get_by_label("The query as JSON").input_value())
+    assert query["where"]["and"] == [
+        {"in": [{"col": "ward"}, ["Heart, lungs", "Eyes"]]},
+        {"ge": [{"col": "height"}, 1.5]},
+        {"in": [{"col": "bill"}, [120, 4000]]},
+    ]
+    assert query["group_by"] == [
+        {"bin": {"column": "height", "width": 0.5}},
+        {"bucket": {"column": "born", "by": "quarter"}},
+    ]
+    python = page.locator("pre").text_content() or ""
+    assert 'group_by=[col("height").bins(width=0.5), col("born").by("quarter")]' in python
+
+
+def test_each_of_several_numbers_has_a_precision_of_its_own(clinic: Visit) -> None:
+    """Each has its own field, its own error bar in the preview, and its own chart and digits in the answer."""
+    page = clinic.page
+    page.get_by_role("button", name="Add another number").click()
+    page.get_by_label("What").last.select_option("sum bill")
+    expect(page.get_by_label("Amount")).to_have_count(0)
+    expect(page.get_by_label("Its σ").last).to_have_value("400000")  # at the cost of the count
+    page.get_by_label("Its σ").first.fill("5")
+    page.get_by_label("Its σ").last.fill("250000")
+    page.get_by_role("checkbox", name="ward").check()
+    expect(page.get_by_text("count ± 9.8, sum(bill) ± 490,000 with 95 % confidence, on each of 6")).to_be_visible()
+    query = json.loads(page.get_by_label("The query as JSON").input_value())
+    assert query["select"] == [{"count": {}}, {"sum": {"column": "bill"}}]
+    assert query["noise"] == {"sigma": [5, 250000]}
+    assert 'select=[count(), sum_("bill")]' in (page.locator("pre").text_content() or "")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    captions = page.locator("figcaption")
+    expect(captions.nth(0)).to_have_text(re.compile(r"^count: .* is largest with -?[0-9.]{1,4} ± 9.8$"))
+    expect(captions.nth(1)).to_have_text(re.compile(r"^sum\(bill\): .* is largest with -?[0-9,]*0,000 ± 490,000$"))
+    clinic.picture("analyst-several-light")
+
+
+def test_the_cost_of_several_numbers_is_divided_by_weights(clinic: Visit) -> None:
+    """A share of the budget is one amount; parts that differ are weights, and equal ones are left out."""
+    page, document = clinic.page, clinic.page.get_by_label("The query as JSON")
+    page.get_by_role("button", name="Add another number").click()
+    page.get_by_label("Noise as").select_option("share")
+    expect(page.get_by_label("Amount")).to_have_value("0.05")
+    assert json.loads(document.input_value())["noise"] == {"share": 0.05}
+    page.get_by_label("Its part of the cost").first.fill("3")
+    assert json.loads(document.input_value())["noise"] == {"share": 0.05, "weights": [3, 1]}
+    page.get_by_role("button", name="Remove").last.click()
+    assert json.loads(document.input_value())["noise"] == {"share": 0.05}
+
+
+def test_the_active_are_asked_for_alone_and_anew(clinic: Visit) -> None:
+    """With the share beside them, without a second number and without an earlier answer; the JSON leaves reuse out."""
+    page, document = clinic.page, clinic.page.get_by_label("The query as JSON")
+    page.get_by_label("What").select_option("active")
+    page.get_by_label("At least this share").fill("0.25")
+    expect(page.get_by_text("people with at least 25 % of the budget left, who all can pay")).to_be_visible()
+    expect(page.get_by_role("button", name="Add another number")).to_be_disabled()
+    expect(page.get_by_text("An earlier answer will do")).to_have_count(0)
+    query = json.loads(document.input_value())
+    assert query == {"version": 1, "from": "patients", "select": [{"active": {"share": 0.25}}], "noise": {"sigma": 20}}
+    python = page.locator("pre").text_content() or ""
+    assert "from sparing import Client, active" in python
+    assert "select=active(share=0.25)" in python
+    assert "reuse" not in python
+    clinic.expected.append(REFUSED)
+    page.get_by_label("At least this share").fill("0.01")
+    expect(page.get_by_text("each counted individual pays for this query: at least 0.0447")).to_be_visible()
+    page.get_by_label("What").select_option("count")
+    expect(page.get_by_label("At least this share")).to_have_count(0)
+    expect(page.get_by_text("An earlier answer will do")).to_be_visible()
+    page.get_by_role("button", name="Add another number").click()
+    assert page.get_by_label("What").first.locator("option[value=active]").count() == 0
+
+
+def test_own_answers_about_the_active_make_a_curve(open_visit: Callable[..., Visit]) -> None:
+    """One for each question that was asked twice, whatever its noise, with a band around it and the data as a table."""
+    visit = open_visit()
+    site = visit.site
+    for number, (sigma, groups) in enumerate([(20, []), (30, []), (20, ["ward"]), (25, []), (20, ["ward"])]):
+        query = {"version": 1, "select": [{"active": {"share": 0.3}}], "group_by": groups, "noise": {"sigma": sigma}}
+        with site.client("clinic") as analyst:
+            headers = {"Idempotency-Key": f"curve-{number}"}
+            analyst.post("/v1/datasets/clinic/queries", json=query, headers=headers).raise_for_status()
+    visit.sign_in("analyst", key="clinic")
+    visit.go("/analyst/history")
+    page = visit.page
+    expect(page.get_by_role("heading", name="Who is still active")).to_be_visible()
+    captions = page.locator("figcaption")
+    expect(captions).to_have_count(4)
+    of = "Count of patients with at least 30 % of the budget left"
+    numbers = r"-?[0-9]+ ± {} at first, -?[0-9]+ ± {} now"
+    for place, ward in enumerate(("Heart, lungs", "Eyes", "Skin")):
+        expect(captions.nth(place)).to_have_text(re.compile(f"^{of}, by ward: {ward}: {numbers.format(39, 39)}$"))
+    expect(captions.nth(3)).to_have_text(re.compile(f"^{of}: {numbers.format(39, 49)}$"))
+    expect(page.locator(".band")).to_have_count(4)
+    visit.picture("analyst-active-light")
+    page.get_by_text("The data as a table").last.click()
+    expect(page.get_by_role("region", name="left: ").last.get_by_role("row")).to_have_count(4)
+
+    page.get_by_role("link", name="by ward").first.click()
+    expect(page.locator(".band")).to_have_count(3)
+    expect(page.get_by_text("Counted and charged: people with at least 30 %")).to_be_visible()
+
+
+def test_one_answer_about_the_active_makes_no_curve(clinic: Visit) -> None:
+    """Its own page has the number alone."""
+    page = clinic.page
+    page.get_by_label("What").select_option("active")
+    page.get_by_label("At least this share").fill("0.75")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".result")).to_be_visible()
+    page.get_by_role("link", name="Its own address").click()
+    expect(page.locator(".result")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("figure")).to_have_count(0)

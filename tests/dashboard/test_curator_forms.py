@@ -1,0 +1,209 @@
+"""The forms of the curator's page for what only routes did: extensions, corrections, endings, options of an upload."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.dashboard.browser import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+REFUSED = r"status of 4\d\d"
+PEOPLE = {
+    "kind": "individuals",
+    "key": "card",
+    "columns": {
+        "town": {"type": "category", "categories": ["Oslo, north", "Bergen"]},
+        "age": {"type": "integer", "lower": 0, "upper": 120},
+    },
+}
+LOANS = {
+    "kind": "events",
+    "key": "card",
+    "rows_per_individual": 2,
+    "columns": {"shelf": {"type": "category", "size": 9}},
+}
+
+
+def _library(visit: Visit, name: str) -> None:
+    """A dataset with two readers."""
+    tables = {"people": PEOPLE, "loans": LOANS}
+    registration = {"name": name, "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": tables}
+    with visit.site.client("curator") as curator:
+        curator.post("/v1/datasets", json=registration).raise_for_status()
+        address, content = (
+            f"/v1/datasets/{name}/tables/people/rows",
+            'card,town,age\nida,Bergen,40\nola,"Oslo, north",9\n',
+        )
+        curator.post(address, content=content, headers={"Content-Type": "text/csv"}).raise_for_status()
+
+
+def _told(visit: Visit, name: str) -> dict[str, Any]:
+    with visit.site.client("curator") as curator:
+        found: dict[str, Any] = curator.get(f"/v1/datasets/{name}").json()
+        return found
+
+
+def _card(page: Page, title: str) -> Any:
+    return page.locator(".card").filter(has=page.get_by_role("heading", name=title, exact=True))
+
+
+def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
+    """Categories that may hold commas, a column, a table and room, each of which the service then has."""
+    _library(visit, "extended")
+    visit.sign_in("curator")
+    visit.go("/curator/extended/settings")
+    page = visit.page
+    categories = _card(page, "Categories")
+    categories.get_by_label("Column").select_option("people.town")
+    categories.get_by_label("New categories, one a line").fill("Bodø\nTromsø, south")
+    categories.get_by_role("button", name="Add categories").click()
+    expect(page.get_by_text("Categories: people.town has 2 more.")).to_be_visible()
+    column = _card(page, "A column")
+    column.get_by_label("Column", exact=True).fill("height")
+    column.get_by_label("Type").select_option("real")
+    column.get_by_label("Lowest").fill("0.5")
+    column.get_by_label("Highest").fill("2.5")
+    column.get_by_role("button", name="Add the column").click()
+    expect(page.get_by_text("Column height is added to people.")).to_be_visible()
+    table = _card(page, "A table of events")
+    table.get_by_label("Name").fill("visits")
+    table.get_by_label("Rows of unknown individuals").select_option("drop")
+    table.get_by_label("Column", exact=True).fill("day")
+    table.get_by_label("Categories, one a line").fill("Mon\nTue")
+    table.get_by_role("button", name="Add the table").click()
+    expect(page.get_by_text("Table visits is added.")).to_be_visible()
+    page.get_by_label("Individuals, at most").fill("5000")
+    page.get_by_role("button", name="Raise the capacity").click()
+    expect(page.get_by_text("The dataset takes up to 5,000 individuals.")).to_be_visible()
+    visit.picture("curator-settings-light")
+
+    told = _told(visit, "extended")
+    people, visits = told["tables"]["people"]["columns"], told["tables"]["visits"]
+    assert (told["capacity"], told["version"]) == (5000, 5)
+    assert people["town"]["categories"] == ["Oslo, north", "Bergen", "Bodø", "Tromsø, south"]
+    assert people["height"] == {"type": "real", "lower": 0.5, "upper": 2.5}
+    assert (visits["unknown_individuals"], visits["columns"]["day"]["categories"]) == ("drop", ["Mon", "Tue"])
+
+
+def test_a_record_is_corrected_by_a_form(visit: Visit) -> None:
+    """To another category and to no value; the individual's own record shows both."""
+    _library(visit, "corrected")
+    visit.sign_in("curator")
+    visit.go("/curator/corrected/people")
+    page = visit.page
+    page.get_by_label("Key of the individual").fill("ida")
+    page.get_by_role("button", name="Show the account").click()
+    page.get_by_text("Correct the record …").click()
+    page.get_by_label("Column").select_option("town")
+    page.get_by_label("Value", exact=True).select_option("Oslo, north")
+    page.get_by_role("button", name="Correct it").click()
+    expect(page.get_by_text("town is corrected.")).to_be_visible()
+    page.get_by_label("Column").select_option("age")
+    page.get_by_label("No value").check()
+    page.get_by_role("button", name="Correct it").click()
+    expect(page.get_by_text("age is corrected.")).to_be_visible()
+
+    with visit.site.client("curator") as curator:
+        wish = {"role": "individual", "name": "ida", "dataset": "corrected", "individual": "ida"}
+        key = curator.post("/v1/principals", json=wish).json()["key"]
+    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {key}"}) as own:
+        (row,) = own.get("/v1/me/record/corrected").json()["tables"]["people"]["rows"]
+    assert (row["town"], row["age"]) == ("Oslo, north", None)
+
+
+def test_a_dataset_is_archived_or_deleted_once_its_name_is_typed(visit: Visit) -> None:
+    """Another name changes nothing; an archived dataset says so where it took rows; a deleted one is gone."""
+    _library(visit, "ended")
+    visit.sign_in("curator")
+    visit.go("/curator/ended/settings")
+    page = visit.page
+    archive = _card(page, "Archive")
+    archive.get_by_label("Type ended to confirm").fill("town")
+    archive.get_by_role("button", name="Archive").click()
+    expect(archive.get_by_role("alert")).to_contain_text("The confirmation must be exactly ended.")
+    assert not _told(visit, "ended")["archived"]
+    archive.get_by_label("Type ended to confirm").fill("ended")
+    archive.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("ended is archived.")).to_be_visible()
+    expect(page.get_by_text("Add to the dataset")).to_have_count(0)
+    assert _told(visit, "ended")["archived"]
+    page.get_by_role("link", name="Data", exact=True).click()
+    expect(page.get_by_text("This dataset is archived.")).to_be_visible()
+    expect(page.get_by_role("button", name="Upload")).to_have_count(0)
+
+    visit.go("/curator/ended/settings")
+    delete = _card(page, "Delete")
+    delete.get_by_label("Type ended to confirm").fill("ended")
+    delete.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_role("cell", name="ended", exact=True)).to_have_count(0)
+    visit.go("/curator/town/settings")
+    expect(page.get_by_text("It has answered queries, so it cannot be deleted.")).to_be_visible()
+
+
+def test_an_upload_leaves_out_what_it_is_told_to_and_counts_it(visit: Visit, file: Callable[[str, str], Path]) -> None:
+    """Rows of unknown individuals, rows beyond the limit of one, and rows that are there twice."""
+    _library(visit, "lent")
+    visit.sign_in("curator")
+    visit.go("/curator/lent/data")
+    page = visit.page
+    expect(page.get_by_label("Rows of unknown individuals")).to_be_hidden()
+    page.get_by_label("Table").select_option("loans")
+    page.get_by_label("Rows of unknown individuals").select_option("drop")
+    page.get_by_label("Rows beyond an individual's limit").select_option("truncate")
+    page.get_by_label("Rows that are there already in the file").select_option("drop")
+    rows = "card,shelf\nida,1\nida,1\nida,2\nida,3\nola,4\nnobody,5\n"
+    page.get_by_label("File", exact=True).set_input_files(file("loans.csv", rows))
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("3 rows are stored, with 0 new people.")).to_be_visible()
+    expect(page.get_by_text("1 row of individuals that are not in the dataset: left out")).to_be_visible()
+    expect(page.get_by_text("1 row beyond the limit of an individual: left out")).to_be_visible()
+    expect(page.get_by_text("1 row with the key and the values of an earlier row")).to_be_visible()
+    assert _told(visit, "lent")["rows"] == {"people": 2, "loans": 3}
+
+
+def test_one_key_of_many_is_found(visit: Visit) -> None:
+    """By a search that the service makes, and page by page."""
+    _library(visit, "many")
+    with visit.site.client("curator") as curator:
+        readers = [f"reader-{number}" for number in range(120)]
+        rows = "card,town,age\n" + "".join(f"{name},Bergen,30\n" for name in readers)
+        curator.patch("/v1/datasets/many", json={"capacity": 200}).raise_for_status()
+        address = "/v1/datasets/many/tables/people/rows"
+        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
+        curator.post("/v1/datasets/many/individuals/keys", json=readers).raise_for_status()
+    visit.sign_in("curator")
+    visit.go("/curator/_keys")
+    page, listed = visit.page, visit.page.get_by_role("region", name="Keys", exact=True).get_by_role("row")
+    expect(listed).to_have_count(101)
+    page.get_by_role("button", name="More keys").click()
+    expect(listed.nth(101)).to_be_visible()
+    page.get_by_label("Search").fill("many reader-117")
+    expect(listed).to_have_count(2)
+    expect(listed.nth(1)).to_contain_text("reader-117")
+    page.get_by_label("Search").fill("nothing like it")
+    expect(page.get_by_text("No key matches.")).to_be_visible()
+
+
+def test_the_ledger_tells_whether_a_backup_was_put_back(visit: Visit) -> None:
+    """With what it lacks, and what reconciling burns."""
+    visit.sign_in("curator")
+    visit.go("/curator/town/ledger")
+    page = visit.page
+    expect(page.get_by_text("The ledger holds everything that was witnessed.")).to_be_visible()
+    told = {
+        "state": "ledger-rollback",
+        "sequence": 8,
+        "witnessed_sequence": 12,
+        "shared_sequence": 8,
+        "missing_rho": "0.005",
+    }
+    page.route("**/v1/datasets/town/backup", lambda route: route.fulfill(json=told))
+    page.reload()
+    expect(page.get_by_text("This dataset takes no query.")).to_be_visible()
+    words = "12 entries were witnessed, and the ledger has the entries up to 8 of them."
+    expect(page.get_by_text(f"A backup was put back: {words} To reconcile it burns at most ρ 0.005")).to_be_visible()

@@ -1,0 +1,82 @@
+"""Folds: each individual is in one part of a division, for good, by its slot and the seed alone."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from service.engine.evaluate import contributions
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.problems import QueryProblem
+from tests.core.contributions import as_list
+from tests.engine.products_reference import plan_of
+from tests.engine.reference import Row
+from tests.engine.worlds import memory_of
+from tests.query.samples import SCHEMA, body, query
+
+PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
+VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True, "at": None}
+SLOTS = [*range(3000), *range(65_530, 65_545), 131_072]
+FIRST = [2, 8, 19, 20, 22]
+MEMORY = memory_of(dict.fromkeys(SLOTS, PERSON), [[(slot, VISIT) for slot in SLOTS for _ in "ab"]])
+
+
+def selected(*parts: int, seed: str = "churn", of: int = 5, negated: bool = False, **more: Any) -> list[int]:
+    """The slots of those that are in some parts."""
+    fold: dict[str, Any] = {"fold": {"seed": seed, "of": of, "in": list(parts)}}
+    asked = {"version": 1, "select": [{"count": {}}], "where": {"not": fold} if negated else fold} | more
+    blocks = map(as_list, contributions(plan_of(asked | {"noise": {"sigma": 30.0}}), MEMORY))
+    return [slot for block in blocks for slot in block.touched.slots().tolist()]
+
+
+@pytest.mark.parametrize("of", [2, 3, 5, 1000])
+def test_each_individual_is_in_one_part(of: int) -> None:
+    """No slot without a record is in any."""
+    found = Counter(slot for part in range(of) for slot in selected(part, of=of))
+    assert found == Counter(SLOTS)
+
+
+def test_parts_are_about_as_large_as_each_other_whatever_the_seed() -> None:
+    """Within five standard deviations of a fifth; and two divisions cut each other alike."""
+    for seed in ("churn", "a", "b", "ü"):
+        sizes = [len(selected(part, seed=seed)) for part in range(5)]
+        assert all(abs(size - len(SLOTS) / 5) < 5 * (len(SLOTS) * 0.16) ** 0.5 for size in sizes), sizes
+    both = set(selected(0, seed="a")) & set(selected(0, seed="b"))
+    assert abs(len(both) - len(SLOTS) / 25) < 5 * (len(SLOTS) * 0.0384) ** 0.5
+
+
+def test_a_fold_is_what_it_was() -> None:
+    """The first slots of a division, as this version and every later one gives them."""
+    assert [slot for slot in selected(0) if slot < 30] == FIRST
+
+
+def test_the_other_parts_are_selected_by_not() -> None:
+    """Never unknown."""
+    assert sorted(selected(0, 3) + selected(0, 3, negated=True)) == SLOTS
+    assert selected(0, 3, negated=True) == sorted(selected(1) + selected(2) + selected(4))
+
+
+def test_an_event_is_in_the_part_of_its_individual() -> None:
+    """On every page."""
+    more: dict[str, Any] = {"from": "visits"}
+    assert selected(1, 2, **more) == selected(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("fold", "field", "message"),
+    [
+        ({"seed": "a", "of": 5, "in": [0, 5]}, "where.fold.in[1]", "must be below 5, the number of parts"),
+        ({"seed": "a", "of": 1, "in": [0]}, "where.fold.of", "must be at least 2"),
+        ({"seed": "", "of": 2, "in": [0]}, "where.fold.seed", "must not be empty"),
+        ({"seed": "a", "of": 2, "in": []}, "where.fold.in", "must not be empty"),
+        ({"seed": "a", "of": 2}, "where.fold.in", "is required"),
+        ({"seed": "a", "of": 2, "in": [-1]}, "where.fold.in[0]", "must be at least 0"),
+    ],
+)
+def test_what_is_no_fold_is_refused(fold: dict[str, Any], field: str, message: str) -> None:
+    """With the field."""
+    with pytest.raises(QueryProblem) as refused:
+        compile_query(parse_query(body(query(where={"fold": fold}))), SCHEMA, capacity=10, budget_units=2**40)
+    (error,) = refused.value.errors
+    assert (error.field, error.message) == (field, message)

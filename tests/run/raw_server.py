@@ -1,0 +1,144 @@
+"""A server of the application over the in-memory store, in a process of its own: `python -m tests.run.raw_server`.
+
+It prints its URL and that of its metrics. Settings come from the environment; `FILES_MAX` lowers the limit of open
+files.
+"""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from service.api.routes.pages import PageFile, page_files
+from service.logs import configure_logs
+from service.metrics import PrometheusTelemetry, metrics_served
+from service.run.listening import bound_socket, url_of
+from service.run.uvicorn_server import server_of
+from service.settings import Settings
+from tests.factories import THREE_PEOPLE, open_replica, register, upload
+
+PATIENCE_S = 20.0
+LARGE_BYTES = 4 * 2**20
+"""The length of `/assets/large.js`, which cannot be packed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawServer:
+    """A running server, which raw sockets talk to."""
+
+    url: str
+    metrics_url: str
+    curator_key: str
+    process: "subprocess.Popen[str]"
+    log: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        parts = urlsplit(self.url)
+        return parts.hostname or "", parts.port or 0
+
+    def connected(self) -> socket.socket:
+        """A new connection."""
+        return socket.create_connection(self.address, timeout=PATIENCE_S)
+
+    def answer(self, raw: bytes) -> bytes:
+        """Everything that comes back until the server closes the connection, or nothing comes for long."""
+        with self.connected() as wire:
+            wire.sendall(raw)
+            return received(wire)
+
+    def stop(self) -> None:
+        """End it, so that its log is whole."""
+        self.process.terminate()
+        self.process.wait(timeout=60)
+
+    @property
+    def log_text(self) -> str:
+        """Its log."""
+        return self.log.read_text()
+
+    def memory_bytes(self, name: str) -> int:
+        """A line of the process' status, such as VmHWM."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+        raise KeyError(name)
+
+
+def received(wire: socket.socket) -> bytes:
+    """Everything until the other end closes."""
+    parts = []
+    try:
+        while data := wire.recv(1 << 16):
+            parts.append(data)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+@contextmanager
+def raw_server(**settings: str) -> Iterator[RawServer]:
+    """A server with these settings, by variable."""
+    command = [sys.executable, "-m", "tests.run.raw_server"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARING_")}
+    with (
+        tempfile.TemporaryDirectory(prefix="sparing-log-") as folder,
+        (Path(folder) / "log").open("w+") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**env, **settings}) as process,
+    ):
+        try:
+            lines = [process.stdout.readline().strip() for _ in range(3)] if process.stdout else []
+            url, metrics_url, curator_key = lines
+            yield RawServer(
+                url=url, metrics_url=metrics_url, curator_key=curator_key, process=process, log=Path(log.name)
+            )
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    if "FILES_MAX" in os.environ:
+        files_max = int(os.environ["FILES_MAX"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
+    settings = Settings.of({"SPARING_DRAIN_NOTICE_MS": "0", "SPARING_DRAIN_MS": "1000", **os.environ})
+    configure_logs(settings.log)
+    telemetry = PrometheusTelemetry()
+    with (
+        open_replica(telemetry=telemetry) as replica,
+        bound_socket("127.0.0.1", 0) as listener,
+        metrics_served(telemetry, host="127.0.0.1", port=0) as metrics_url,
+    ):
+        page_files()["large.js"] = PageFile.made("large.js", os.urandom(LARGE_BYTES))
+        register(replica)
+        upload(replica, "people", THREE_PEOPLE)
+        _, curator_key = replica.principals.create(role="curator", name="curator")
+
+        def ready() -> None:
+            sys.stdout.write(f"{url_of(listener)}\n{metrics_url}\n{curator_key}\n")
+            sys.stdout.flush()
+
+        server = server_of(replica, settings, ready=ready, telemetry=telemetry)
+        cast(FastAPI, server.config.app).add_api_route("/fails/{key}", _fail)
+        server.run(sockets=[listener])
+
+
+async def _fail(key: str) -> None:
+    """A route that fails with a text that quotes its caller."""
+    raise ValueError(key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Which problems keep a whole process from serving, and which only one dataset."""
+
+from datetime import timedelta
+
+import pytest
+
+from service.workflows.model.views import Principal
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, register
+from tests.memory.store import MemoryStore
+
+
+@pytest.fixture(autouse=True)
+def _looks_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
+
+
+@pytest.fixture
+def who(replica: Replica) -> Principal:
+    """An analyst of every dataset."""
+    return analyst(replica)
+
+
+def close(replica: Replica, name: str) -> None:
+    """Close a dataset, as a check does that finds damage."""
+    replica.registry.guard(replica.registry.record(name)).close_for_damage()
+
+
+def test_one_closed_dataset_keeps_no_other_from_being_served(replica: Replica, who: Principal) -> None:
+    """The process is ready, and tells the code of the one; the other answers."""
+    register(replica, "town")
+    assert replica.readiness.report().counts() == {}
+    close(replica, "town")
+    report = replica.readiness.report()
+    assert (report.codes, report.counts()) == ([], {"ledger-damaged": 1})
+    assert replica.readiness.is_ready()
+    assert ask(replica, who, "a").sequence == 1
+
+
+def test_without_an_open_dataset_the_process_is_not_ready(replica: Replica) -> None:
+    """Until another process has registered one that is open."""
+    close(replica, "survey")
+    assert replica.readiness.problems() == ["ledger-damaged"]
+    assert not replica.readiness.is_ready()
+    register(replica, "town")
+    assert replica.readiness.problems() == []
+    replica.curators.delete("town")
+    assert replica.readiness.problems() == ["ledger-damaged"]
+
+
+def test_a_process_without_datasets_is_ready(store: MemoryStore, replica: Replica) -> None:
+    """A curator has to reach it to register the first."""
+    replica.curators.delete("survey")
+    assert store.datasets() == []
+    assert replica.readiness.is_ready()
+
+
+def test_a_key_is_told_of_its_datasets_alone(replica: Replica, who: Principal) -> None:
+    """A bound principal of its own, any other of all."""
+    register(replica, "town")
+    close(replica, "town")
+    assert replica.readiness.datasets_for(who) == {"survey": "open", "town": "ledger-damaged"}
+    bound = analyst(replica, "ben", dataset="survey")
+    assert replica.readiness.datasets_for(bound) == {"survey": "open"}
+
+
+def test_problems_of_the_store_come_before_all_others(
+    replica: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They concern every dataset."""
+    close(replica, "survey")
+    monkeypatch.setattr(store, "problems", lambda: ["database-disk-full"])
+    report = replica.readiness.report()
+    assert (report.codes, report.counts()) == (["database-disk-full"], {})
