@@ -1,12 +1,13 @@
 """The files and functions of ours that one query visits in a running server, on all of its threads.
 
     python -m loadtests.trace_query            # the figures
-    python -m loadtests.trace_query --list     # and every function, in the order of the first visit
+    python -m loadtests.trace_query --list     # of different texts, and every function, in the order of the first visit
 
 The server runs in this process, on embedded servers in a temporary home, with release slots. A profiler on each thread
 counts calls from the client's request to its response. The visits that most of the queries share count, because
-background work falls into some of them. The slots are longer than the default, so that answers are in time on a loaded
-machine too. It is measured for texts that are all different, and for one text asked again.
+background work falls into some of them; what goes on all the time, and falls into most, is left out by name. The slots
+are longer than the default, so that answers are in time on a loaded machine too. It is measured for texts that are all
+different, and for one text asked again.
 
 The last figure counts every call of a function, of libraries and of C too, for each query of a load from another
 process: 16 connections, without slots, as in `loadtests.bench_hot_path`.
@@ -35,7 +36,9 @@ from service.settings import Settings
 SOURCE = f"{Path(service.__file__).parent}{os.sep}"
 WARM_UP, QUERIES = 15, 15
 EXCEPTIONS = 5
-SLOT_MS = 40
+SLOT_MS = 80
+LISTENING_THREAD = "listening"
+TICK = "GracefulServer.on_tick"
 CONNECTIONS, SECONDS = 16, 3.0
 DATASET = {
     "name": "care",
@@ -64,10 +67,10 @@ class Trace:
         if not self.is_on or event not in {"call", "c_call"}:
             return
         self.calls += 1
-        if event == "c_call":
+        if event == "c_call" or threading.current_thread().name == LISTENING_THREAD:
             return
         code = frame.f_code
-        if code.co_filename.startswith(SOURCE) and not code.co_name.startswith("<"):
+        if code.co_filename.startswith(SOURCE) and not code.co_name.startswith("<") and code.co_qualname != TICK:
             place = code.co_filename.removeprefix(SOURCE), code.co_qualname
             self.visits[place] = self.visits.get(place, 0) + 1
 
@@ -157,14 +160,15 @@ def main() -> None:
     trace = Trace()
     threading.setprofile(trace)
     sys.setprofile(trace)
-    for name, different in (("different texts", True), ("one text", False)):
+    is_list = "--list" in sys.argv
+    for name, different in [("different texts", True), ("one text", False)][: 1 if is_list else 2]:
         visits = traced(trace, different=different)
         files = {path for path, _ in visits}
         print(f"{name}: files {len(files)}, functions {len(visits)}, calls {sum(visits.values())}")
-        if "--list" in sys.argv:
+        if is_list:
             for (path, function), count in visits.items():
                 print(f"service/{path} {function} {count}")
-    if "--list" not in sys.argv:
+    if not is_list:
         print(f"with libraries, at {CONNECTIONS} connections: calls {calls_of_each(trace):.0f}")
     sys.setprofile(None)
 

@@ -17,6 +17,7 @@ from service.settings import Settings
 from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import QUERY, ask, client
 from tests.e2e.processes import SPARING, children_of, environment, living, served, sparing, unexpected
+from tests.rotation import some_of
 
 pytestmark = pytest.mark.slow
 
@@ -78,12 +79,15 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
 
 @pytest.mark.parametrize(
     ("command", "place", "has_home"),
-    [
-        ("serve", "service.run.composition:_import_adapters", False),
-        ("serve", "service.run.uvicorn_server:GracefulServer.listen_to_signals", True),
-        ("serve --workers 2", "service.run.workers:Supervisor.run", True),
-        ("demo --stay", "service.run.serve:_server", True),
-    ],
+    some_of(
+        [
+            ("serve", "service.run.composition:_import_adapters", False),
+            ("serve", "service.run.uvicorn_server:GracefulServer.listen_to_signals", True),
+            ("serve --workers 2", "service.run.workers:Supervisor.run", True),
+            ("demo --stay", "service.run.serve:_server", True),
+        ],
+        2,
+    ),
 )
 def test_a_signal_whose_exception_is_dropped_ends_a_start(
     homes: Homes, command: str, place: str, *, has_home: bool

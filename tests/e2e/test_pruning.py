@@ -43,15 +43,15 @@ def test_a_ledger_is_pruned_beside_the_service(survey_home: SurveyHome) -> None:
         assert sparing("ledger", "verify", home=home).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("before", "said"),
-    [
-        ("yesterday", "before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00"),
-        ("1999-12-31", "before: no checkpoint covers an entry that could be pruned"),
-    ],
-)
-def test_a_bound_that_makes_no_sense_is_refused_in_one_line(survey_home: SurveyHome, before: str, said: str) -> None:
+SENSELESS = {
+    "yesterday": "before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00",
+    "1999-12-31": "before: no checkpoint covers an entry that could be pruned",
+}
+
+
+def test_a_bound_that_makes_no_sense_is_refused_in_one_line(survey_home: SurveyHome) -> None:
     """And nothing is pruned."""
     with served(survey_home.path):
-        refused = sparing(*PRUNE, before, home=survey_home.path)
-        assert (refused.returncode, refused.stderr) == (1, f"sparing: {said}\n")
+        for before, said in SENSELESS.items():
+            refused = sparing(*PRUNE, before, home=survey_home.path)
+            assert (refused.returncode, refused.stderr) == (1, f"sparing: {said}\n")

@@ -8,7 +8,7 @@ from tests.rotation import IS_WHOLE, TURN, times
 
 pytestmark = pytest.mark.slow
 
-KILLS = times(3, 10)  # at each place, and with two replicas as often again
+KILLS = times(2, 10)  # at each place, and with two replicas as often again
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
@@ -13,6 +13,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import EventsTable, Schema
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, TABLES, body, queries, query
+from tests.rotation import times
 
 SPEED = Speed()
 capacities = st.integers(1, 2**31)
@@ -53,6 +54,7 @@ plans = queries().map(compiled).filter(bool)
 
 
 @pytest.mark.slow
+@settings(max_examples=times(40, 100))
 @given(several=st.lists(plans, min_size=2, max_size=8))
 def test_a_cost_kept_for_a_shape_is_the_cost_of_each_plan(several: list[Plan]) -> None:
     """Plans of one shape have one cost, whatever they compare with, and plans of one cost need not have one shape."""

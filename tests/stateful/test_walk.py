@@ -1,6 +1,6 @@
 """Random walks over roles, datasets, keys and cookies: never a 5xx, and never more than a credential's principal may.
 
-A hundred thousand steps in a run of the tests, a million in `make soak`. A walk is drawn from its number alone; where
+Fifty thousand steps in a run of the tests, a million in `make soak`. A walk is drawn from its number alone; where
 requests at the same time race, a repetition can differ in who comes first.
 """
 
@@ -22,7 +22,7 @@ from tests.stateful.walk import STEPS, walked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(times(300, 3000))]
 
-WALKS, SHARDS = times(5, 50), 8
+WALKS, SHARDS = times(5, 50), times(4, 8)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyarrow, of a broken row not in UTF-8
