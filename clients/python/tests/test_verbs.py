@@ -89,6 +89,14 @@ REPORT: Json = {"rows": 1, "individuals": 1}
 REFUSED: Json = {"type": "urn:sparing:problem:invalid-request", "title": "No.", "status": 422, "detail": "No."}
 ONE: Any = {"dataset": "d", "sigma": 1}
 CSV: Json = {"dataset": "d", "table": "t", "data": b"ID,age\na,1\n", "columns": {"ID": "id"}, "idempotency_key": "k"}
+PARTS: Json = {
+    "dataset": "d",
+    "table": "t",
+    "data": b"ID,age\na,1\nb,2\n",
+    "columns": {"ID": "id"},
+    "rows": 1,
+    "run": "r",
+}
 
 Verb = tuple[Callable[[Client], Any], list[object], type]
 
@@ -114,6 +122,7 @@ VERBS: dict[str, Verb] = {
     "datasets.list": (lambda c: list(c.datasets.list()), pages(DATASET), Dataset),
     "datasets.get": (lambda c: c.datasets.get(dataset="d"), [DATASET], Dataset),
     "datasets.upload": (lambda c: c.datasets.upload(**CSV), [DATASET, REPORT], UploadReport),
+    "datasets.upload_parts": (lambda c: c.datasets.upload_parts(**PARTS), [DATASET, REPORT] * 2, UploadReport),
     "datasets.budgets": (lambda c: list(c.datasets.budgets(dataset="d")), pages(ACCOUNT), BudgetRow),
     "datasets.budget_summary": (lambda c: c.datasets.budget_summary(dataset="d"), [SUMMARY], BudgetSummary),
     "datasets.budget_history": (lambda c: c.datasets.budget_history(dataset="d"), [HISTORY], SummaryHistory),

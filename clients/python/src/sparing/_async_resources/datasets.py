@@ -1,6 +1,6 @@
 """Datasets, for curators, awaited: register, fill, and watch the spending."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Literal, Unpack
 
 from sparing._async_sender import AsyncSender
@@ -27,7 +27,7 @@ from sparing._models import (
 from sparing._query import QueryRequest
 from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
-from sparing._verbs.uploads import SendOptions, upload
+from sparing._verbs.uploads import PartOptions, SendOptions, upload, upload_parts
 
 
 class AsyncDatasets:
@@ -76,6 +76,22 @@ class AsyncDatasets:
         `progress` is called in the thread of the event loop. Leave a frame as it is until the upload has ended.
         """
         return await self._sender.run(upload(dataset, table, data, file, columns, options))
+
+    async def upload_parts(
+        self,
+        *,
+        dataset: str,
+        table: str,
+        data: Frame | Source | None = None,
+        files: Iterable[Source] = (),
+        columns: Columns | None = None,
+        **options: Unpack[PartOptions],
+    ) -> UploadReport:
+        """Append many rows to a table in parts, each all or none. Files are read in threads.
+
+        `progress` is called in the thread of the event loop. Leave a frame as it is until all parts are sent.
+        """
+        return await self._sender.run(upload_parts(dataset, table, data, files, columns, options))
 
     def budgets(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[BudgetRow]:
         """Every individual's account, fetched page by page as they are consumed."""

@@ -1,6 +1,6 @@
 """Datasets, for curators: register, fill, and watch the spending."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Unpack
 
 from sparing._chain import Chain
@@ -27,7 +27,7 @@ from sparing._query import QueryRequest
 from sparing._sender import Sender
 from sparing._verbs import datasets
 from sparing._verbs.datasets import Number
-from sparing._verbs.uploads import SendOptions, upload
+from sparing._verbs.uploads import PartOptions, SendOptions, upload, upload_parts
 
 
 class Datasets:
@@ -116,6 +116,44 @@ class Datasets:
             ImportError: the frame is sent as Parquet by pyarrow, which is not installed.
         """
         return self._sender.run(upload(dataset, table, data, file, columns, options))
+
+    def upload_parts(
+        self,
+        *,
+        dataset: str,
+        table: str,
+        data: Frame | Source | None = None,
+        files: Iterable[Source] = (),
+        columns: Columns | None = None,
+        **options: Unpack[PartOptions],
+    ) -> UploadReport:
+        """Append many rows to a table in parts, one upload after the other, each all or none.
+
+        For rows beyond what one upload takes, and for hours of them. Every part has a key of its own, `run-0`, `run-1`
+        and so on: after a failure, repeat the call with the same `run` and the same data, and what is stored already is
+        not stored again. The exception carries the key of the part that failed.
+
+        Args:
+            dataset: the dataset's name.
+            table: the table's name in the schema.
+            data: a data frame, a path, bytes or an open file as `upload` takes them; read as parts are sent.
+            files: many of these files, in this order; instead of `data`.
+            columns: as in `upload`.
+            options: `rows` of a part, a million by default (another number cuts anew, and needs another `run`); `run`,
+                the beginning of the keys, up to 100 printable ASCII characters, made anew by default; `progress`, a
+                function of the number of parts that are stored and of the rows in them; and `content_type`,
+                `delimiter`, `dry_run`, `rows_over_limit`, `unknown_individuals` and `duplicates` as in `upload`:
+                repeated rows are found within a part.
+
+        Returns:
+            The sums of all reports.
+
+        Raises:
+            InvalidRequestError: rows of a part are wrong; the parts before it are stored.
+            ColumnsError: the data does not have the declared columns.
+            ImportError: Parquet and Arrow are cut by pyarrow, which is not installed.
+        """
+        return self._sender.run(upload_parts(dataset, table, data, files, columns, options))
 
     def budgets(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[BudgetRow]:
         """Every individual's account, fetched page by page as they are consumed."""

@@ -1,15 +1,18 @@
 """Uploads: rows of a file or a data frame, under their declared names."""
 
+import itertools
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict, cast
 
 from sparing._calls import Call, blocking, reply_of
 from sparing._columns import Columns, declared_columns
 from sparing._files import PARQUET, Source, content_of, opened_of
 from sparing._frames import Frame, is_frame, parquet_of
 from sparing._models import Dataset, UploadReport
+from sparing._parts import Part, parts_of
 from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
@@ -17,8 +20,13 @@ from sparing._retry import Repeat
 _DEFAULTS = {"delimiter": ",", "rows_over_limit": "refuse", "unknown_individuals": "as_declared", "duplicates": "keep"}
 
 
-class SendOptions(TypedDict, total=False):
-    """The options of an upload."""
+PART_ROWS: Final = 1_000_000
+PartsProgress = Callable[[int, int], object]
+"""Takes the number of parts that are stored, and of the rows in them."""
+
+
+class RowOptions(TypedDict, total=False):
+    """The options of rows, however they are sent."""
 
     content_type: str | None
     delimiter: str
@@ -26,8 +34,21 @@ class SendOptions(TypedDict, total=False):
     rows_over_limit: Literal["refuse", "truncate"]
     unknown_individuals: Literal["as_declared", "drop"]
     duplicates: Literal["keep", "drop", "reject"]
+
+
+class SendOptions(RowOptions, total=False):
+    """The options of an upload."""
+
     idempotency_key: str | None
     progress: Progress | None
+
+
+class PartOptions(RowOptions, total=False):
+    """The options of an upload in parts."""
+
+    rows: int
+    run: str | None
+    progress: PartsProgress | None
 
 
 def upload(
@@ -61,6 +82,64 @@ def upload(
         progress=options.get("progress"),
     )
     return (yield from reply_of(UploadReport, request))
+
+
+def upload_parts(
+    dataset: str,
+    table: str,
+    data: Frame | Source | None,
+    files: Iterable[Source],
+    columns: Columns | None,
+    options: PartOptions,
+) -> Call[UploadReport]:
+    """The rows of `data` or `files`, one upload after the other, under the keys `run-0`, `run-1` and so on."""
+    sources = [*files] if data is None else [data, *files]
+    if not sources or (data is not None and len(sources) > 1):
+        raise ValueError("give data, or files")
+    unknown = set(options) - PartOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"upload_parts() takes no {', '.join(sorted(unknown))}")
+    rows, progress = options.get("rows", PART_ROWS), options.get("progress")
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}")
+    run, reports = options.get("run") or str(uuid.uuid4()), list[UploadReport]()
+    parts = itertools.chain.from_iterable(parts_of(each, options.get("content_type"), rows) for each in sources)
+    shared = {name: value for name, value in options.items() if name in RowOptions.__annotations__}
+    while (part := (yield from blocking(partial(_next, parts)))) is not None:
+        content, content_type = part
+        own = {"content_type": content_type, "idempotency_key": f"{run}-{len(reports)}"}
+        sent = cast("SendOptions", shared | own)
+        reports.append((yield from upload(dataset, table, content, None, columns, sent)))
+        if progress is not None:
+            progress(len(reports), sum(report.rows for report in reports))
+    return _merged(reports)
+
+
+def _next(parts: Iterator[Part]) -> Part | None:
+    return next(parts, None)
+
+
+def _merged(reports: Sequence[UploadReport]) -> UploadReport:
+    """The report of all rows."""
+
+    def added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+        total = Counter[str]()
+        for each in counts:
+            total.update(each)
+        return dict(total)
+
+    return UploadReport(
+        rows=sum(each.rows for each in reports),
+        individuals=sum(each.individuals for each in reports),
+        clipped=added(each.clipped for each in reports),
+        out_of_domain=added(each.out_of_domain for each in reports),
+        nulls=added(each.nulls for each in reports),
+        rows_dropped=sum(each.rows_dropped for each in reports),
+        rows_unknown=sum(each.rows_unknown for each in reports),
+        rows_repeated=sum(each.rows_repeated for each in reports),
+        warnings=tuple(dict.fromkeys(said for each in reports for said in each.warnings)),
+        stored=all(each.stored for each in reports),
+    )
 
 
 def _content(

@@ -1,0 +1,97 @@
+"""The parts of a long upload: so many rows each, of a data frame or a file, and the same ones each time."""
+
+import importlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sparing._files import ARROW, NDJSON, PARQUET, Opened, Source, opened_of
+from sparing._frames import Frame, is_frame, pyarrow
+
+Part = tuple[Frame | bytes, str | None]
+"""Rows as a data frame, or as a file of the content type."""
+
+_ROWS_READ = 65_536
+_QUOTE = b'"'
+
+
+def parts_of(source: Frame | Source, content_type: str | None, rows: int) -> Iterator[Part]:
+    """The rows of a source in parts of `rows`, and the rest in the last; one part without rows where there are none.
+
+    A frame that has its rows already is cut without copies; a file and a stream of Arrow are read as parts are asked
+    for. CSV and NDJSON are cut between lines, byte for byte, and CSV has its header in every part. Raises OSError where
+    a path cannot be read, ImportError where pyarrow is needed and not installed.
+    """
+    if is_frame(source) or isinstance(source, Mapping):
+        return ((part, None) for part in _of_frame(source, rows))
+    opened, inferred, _ = opened_of(source)
+    kind = content_type or inferred
+    form = kind.partition(";")[0].strip().lower()
+    if form in {PARQUET, ARROW}:
+        return ((part, None) for part in _of_typed(opened, form, rows))
+    return ((part, kind) for part in _of_lines(opened, rows, is_csv=form != NDJSON))
+
+
+def _of_frame(frame: Frame, rows: int) -> Iterator[Frame]:
+    library = type(frame).__module__.partition(".")[0]
+    if library == "polars":
+        frame = frame.collect() if hasattr(frame, "collect") else frame
+        return (frame.slice(start, rows) for start in range(0, max(frame.height, 1), rows))
+    if library == "pandas":
+        return (frame.iloc[start : start + rows] for start in range(0, max(len(frame), 1), rows))
+    if isinstance(frame, Mapping):
+        length = max((len(values) for values in frame.values()), default=0)
+        starts = range(0, max(length, 1), rows)
+        return ({name: values[start : start + rows] for name, values in frame.items()} for start in starts)
+    arrow = pyarrow("an Arrow table")
+    return _of_batches(arrow, arrow.RecordBatchReader.from_stream(frame), rows)
+
+
+def _of_typed(opened: Opened, content_type: str, rows: int) -> Iterator[Frame]:
+    arrow = pyarrow("a Parquet file or Arrow stream in parts")
+    with opened() as file:
+        if content_type == ARROW:
+            yield from _of_batches(arrow, arrow.ipc.open_stream(file), rows)
+            return
+        parquet = importlib.import_module("pyarrow.parquet").ParquetFile(file)
+        batches = parquet.iter_batches(batch_size=min(rows, _ROWS_READ))
+        yield from _of_batches(arrow, arrow.RecordBatchReader.from_batches(parquet.schema_arrow, batches), rows)
+
+
+def _of_batches(arrow: Any, reader: Any, rows: int) -> Iterator[Frame]:  # noqa: ANN401 - a module, and a reader of it
+    """Tables of `rows` rows, however these come."""
+    waiting: list[Any] = []
+    count, is_first = 0, True
+    for batch in reader:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count < rows:
+            continue
+        table = arrow.Table.from_batches(waiting, reader.schema)
+        for start in range(0, count - rows + 1, rows):
+            yield table.slice(start, rows)
+        is_first, count = False, count % rows
+        waiting = table.slice(table.num_rows - count).to_batches()
+    if count or is_first:
+        yield arrow.Table.from_batches(waiting, reader.schema)
+
+
+def _of_lines(opened: Opened, rows: int, *, is_csv: bool) -> Iterator[bytes]:
+    with opened() as file:
+        records = _records(file) if is_csv else iter(file)
+        header = next(records, b"") if is_csv else b""
+        yield header + b"".join(itertools.islice(records, rows))
+        while part := b"".join(itertools.islice(records, rows)):
+            yield header + part
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of CSV, joined where a quoted field goes on in the next."""
+    record = b""
+    for line in lines:
+        record = record + line if record else line
+        if record.count(_QUOTE) % 2 == 0:
+            yield record
+            record = b""
+    if record:
+        yield record
