@@ -149,7 +149,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
-    columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
+    columns, parameters = QueryColumns(schema, name := query.from_ or schema.individuals_name), _parameters(query)
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
     layout, product, scale = _counted(query, columns, groups, rows, capacity=capacity, budget_units=budget_units)
     if rows is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
@@ -181,9 +181,14 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         item_sigmas=scale.sigmas,
         clips_squared=scale.clips_squared,
         product=product,
-        parameters=each_once(named) if (named := query.hashed) else (),
+        parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
     )
+
+
+def _parameters(query: Query) -> tuple[HashedParameters, ...]:
+    """The arrays that a query names by their hashes, each once."""
+    return each_once(named) if (named := query.hashed) else ()
 
 
 def _canonical(query: Query, table: str) -> bytes:

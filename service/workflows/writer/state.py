@@ -136,7 +136,8 @@ class DatasetState:
             pages.append(_pages(touched))
         for each in pages:
             self._page_seqs[each] = entry.seq
-        self._stand_after(entry)
+        self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
+        self.seq, self._hash = entry.seq, entry.hash
 
     def _missing(self, block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, NDArray[np.bool_]]:
         """Those of a block, and those active, on pages that miss its entry. Raises IndexError beyond the pages."""
@@ -155,7 +156,8 @@ class DatasetState:
             self.memory.counters.count(block.touched, block.active)
             self._page_seqs[_pages(block.touched)] = entry.seq
         self._tentative.append(entry)
-        self._stand_after(entry)
+        self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
+        self.seq, self._hash = entry.seq, entry.hash
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
@@ -179,10 +181,6 @@ class DatasetState:
             for block, charges in entry.blocks():
                 self.memory.accounts.take_back(block.touched, block.active, charges)
                 self.memory.counters.take_back(block.touched, block.active)
-
-    def _stand_after(self, entry: LedgerEntry) -> None:
-        self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
-        self.seq, self._hash = entry.seq, entry.hash
 
     def invalidate(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
