@@ -62,10 +62,11 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the server if it is ours, and end the thread."""
+        """Stop the server if it is ours, and end the thread, which may not have begun."""
         self._closing.set()
         self._server.stop()
-        self._thread.join(JOIN_S)
+        if self._thread.is_alive():
+            self._thread.join(JOIN_S)
 
     def _run(self) -> None:
         try:

@@ -73,5 +73,5 @@ def open_servers(
 
 
 def _keep(keeper: Keeper, started: ExitStack) -> None:
+    started.callback(keeper.close)  # before the thread begins: a signal may end a start at any instruction
     keeper.open()
-    started.callback(keeper.close)

@@ -265,7 +265,8 @@ def _near(positions: Iterable[int | Fraction], column: QueryColumn, name: str) -
             min(max(end, 0), column.coding.null_code)
             for end in (ceil(position - column.slack), floor(position + column.slack) + 1)
         )
-        cuts[low], cuts[high] = cuts.get(low, 0) + 1, cuts.get(high, 0) - 1
+        cuts[low] = cuts.get(low, 0) + 1
+        cuts[high] = cuts.get(high, 0) - 1  # the same code for a position beyond the domain, which is no row's
     edges = sorted(cuts)
     inside = list(accumulate(cuts[edge] for edge in edges[:-1]))
     return in_parts(column, name, edges), [place for place, count in enumerate(inside) if count > 0]

@@ -66,7 +66,7 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
 ) -> None:
     """The curator's blocks first, since the others ask the dataset that they make."""
     quickstart, stepwise, *others = python_of(README)
-    by_item, curator, frame, left, auditor, awaited, options, keeping, own_tests = others
+    by_item, curator, frame, many, left, auditor, awaited, options, keeping, own_tests = others
     people = [f"p{n},{n + 20},{('NO', 'SE')[n % 2]},{n}.5,2024-01-{n % 28 + 1:02}" for n in range(60)]
     table = "\n".join(["person_id,age,country,spend,joined", *people]) + "\n"
     Path("people.csv.gz").write_bytes(gzip.compress(table.encode()))
@@ -85,9 +85,14 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
     )
     run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(frame, '    ')}", names)
     assert names["report"].rows == 1
+    for month in ("june", "july"):
+        rows = f"person_id,age,country,spend,joined\n{month},40,NO,1.5,2024-06-01\n"
+        Path(f"{month}.csv.gz").write_bytes(gzip.compress(rows.encode()))
+    run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(many, '    ')}", names)
+    assert names["report"].individuals == 2
     run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(left, '    ')}", names)
-    assert (names["forecast"].touched, names["forecast"].active) == (61, 61)
-    assert Path("budgets.csv").read_text(encoding="utf-8").count("\n") == 62
+    assert (names["forecast"].touched, names["forecast"].active) == (63, 63)
+    assert Path("budgets.csv").read_text(encoding="utf-8").count("\n") == 64
     reader.monkeypatch.setenv("SPARING_API_KEY", made[0])
     assert len(made) == 1 + 60 + 1  # a key, the budgets and the acts
     capsys.readouterr()

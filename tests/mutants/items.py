@@ -8,6 +8,14 @@ _SCALE = "tests/query/test_item_scale.py"
 
 MUTANTS = [
     Mutant(
+        name="a value beyond the domain takes rows of others out",
+        incident="A list of values of a calculated number found no row where one of the values was below its domain.",
+        file="service/query/conditions.py",
+        find="        cuts[low] = cuts.get(low, 0) + 1\n",
+        put="        cuts[low] = cuts.get(low, 0) + (low != high)\n",
+        killed_by="tests/query/test_conditions.py::test_a_value_beyond_the_domain_changes_nothing_of_a_list",
+    ),
+    Mutant(
         name="a quotient is what doubles say",
         incident="A value at a whole number of steps is a step short: counts differ from one sigma to the next.",
         file="service/query/item_steps.py",

@@ -210,6 +210,17 @@ def test_without_a_condition_every_row_is_selected() -> None:
     assert predicate_of(None, QueryColumns(SCHEMA, "people")) == All()
 
 
+@pytest.mark.parametrize("column", [{"col": "spend"}, {"clip": [{"col": "spend"}, 0, 500]}])
+@pytest.mark.parametrize(
+    ("values", "others"), [([-3, 0], [0]), ([0, -3, 5], [0, 5]), ([500, 501], [500]), ([501, -1, 5], [5])]
+)
+def test_a_value_beyond_the_domain_changes_nothing_of_a_list(column: Any, values: list[int], others: list[int]) -> None:
+    """No row has it, declared or calculated; the rows of the other values stay."""
+    assert predicate({"in": [column, values]}) == predicate({"in": [column, others]})
+    assert predicate({"not": {"in": [column, values]}}) == predicate({"not": {"in": [column, others]}})
+    assert predicate({"in": [column, [-3, 501]]}) == Nothing()
+
+
 @pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
 def test_a_real_value_equals_the_literal_it_was_written_as(value: float) -> None:
     """Neither is a multiple of the step; both are rounded alike, and equality stays a matter of one code."""
