@@ -81,8 +81,8 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
     ("command", "place", "has_home"),
     some_of(
         [
-            ("serve", "service.run.composition:_import_adapters", False),
             ("serve", "service.run.uvicorn_server:GracefulServer.listen_to_signals", True),
+            ("serve", "service.run.composition:_import_adapters", False),
             ("serve --workers 2", "service.run.workers:Supervisor.run", True),
             ("demo --stay", "service.run.serve:_server", True),
         ],

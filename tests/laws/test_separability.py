@@ -43,7 +43,7 @@ from tests.engine.worlds import (
     uploaded,
     visits,
 )
-from tests.rotation import one_of, times
+from tests.rotation import IS_WHOLE, one_of, times
 
 pytestmark = pytest.mark.slow
 
@@ -320,7 +320,14 @@ def check_vectors_depend_on_own_records(plan: Plan, people_there: Crowd, evaluat
         assert vectors(plan, memory, evaluate) == del_together
 
 
-@pytest.mark.parametrize(("name", "rows"), [(name, rows) for n, name in enumerate(TYPES) for rows in one_of(RUNS, n)])
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        pytest.param(name, rows, id=f"{name} in runs of {rows}" if IS_WHOLE else name)
+        for n, name in enumerate(TYPES)
+        for rows in one_of(RUNS, n)
+    ],
+)
 def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str, rows: int | None) -> None:
     """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip an individual."""
     with runs_of(rows):

@@ -15,7 +15,7 @@ MUTANTS = [
         find=ROOM,
         put="np.greater_equal(np.roll(accounts.room, 1)[index], room_units)",
         killed_by="tests/laws/test_separability.py::"
-        "test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions[active-None]",
+        "test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions[active]",
     ),
     Mutant(
         name="a share of the largest account",

@@ -112,7 +112,7 @@ MUTANTS = [
         file="service/engine/predictions.py",
         find="scaled.max(axis=0) - scaled",
         put="scaled.max() - scaled",
-        killed_by=f"{ALONE}[softmax-None]",
+        killed_by=f"{ALONE}[softmax]",
     ),
     Mutant(
         name="features are centred by the block's own mean",
@@ -120,7 +120,7 @@ MUTANTS = [
         file="service/engine/features.py",
         find="        own += self.starts\n",
         put="        own -= np.rint(own.mean(axis=1, keepdims=True))\n",
-        killed_by=f"{ALONE}[moments-None]",
+        killed_by=f"{ALONE}[moments]",
     ),
     Mutant(
         name="features are truncated",

@@ -1,12 +1,16 @@
 """The catalogue of seeded bugs stays true to the source; `make mutants` shows that every one is killed."""
 
 import ast
+import os
+import subprocess
+import sys
 from functools import cache
 
 import pytest
 
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
+from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
 
 
 @cache
@@ -28,6 +32,16 @@ def test_every_bug_can_still_be_made_and_its_test_exists(mutant: Mutant) -> None
     assert ast.dump(ast.parse(mutant.applied(ROOT))) != program(mutant.file)
     path, _, function = mutant.killed_by.partition("::")
     assert function.partition("[")[0].rpartition("::")[2] in functions(path)
+
+
+@pytest.mark.slow
+def test_the_cases_that_kill_are_of_turn_0() -> None:
+    """Where a run takes some cases of a test, `make mutants` takes those of turn 0, and no other case is there."""
+    cases = sorted({mutant.killed_by for mutant in MUTANTS if "[" in mutant.killed_by})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *cases]
+    environment = os.environ | {TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
+    collected = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (collected.returncode, [line for line in collected.stderr.splitlines() if "not found" in line]) == (0, [])
 
 
 def test_names_are_distinct_and_many() -> None:
