@@ -15,21 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clients.python.tests.registered import registered
 from sparing import Client, ColumnsError
 
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {"age": {"type": "integer"}, "town": {}}}}
-DATASET = {
-    "name": "d",
-    "guarantee": {"epsilon": None, "delta": None},
-    "budget_rho": "1",
-    "budget_units": 1,
-    "mu": 1.0,
-    "limit_floor_rho": "1",
-    "capacity": 9,
-    "rule": "skip",
-    "epoch": 1,
-    "tables": TABLES,
-}
+DATASET = registered(TABLES)
 ROWS: dict[str, list[Any]] = {"person_id": ["a", "b"], "age": [1.0, None], "town": ["x", None]}
 SENT: list[dict[str, Any]] = [
     {"person_id": "a", "age": 1.0, "town": "x"},

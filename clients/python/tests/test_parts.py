@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.python.tests.registered import registered
 from sparing import APIStatusError, Client, ColumnsError, UploadReport
 from sparing._parts import parts_of
 
@@ -27,18 +28,7 @@ TABLE = pa.table(COLUMNS)
 CSV = b"person_id,age\na,1\nb,2\nc,\nd,4\ne,5\n"
 NDJSON = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {"age": {"type": "integer"}}}}
-DATASET = {
-    "name": "d",
-    "guarantee": {"epsilon": None, "delta": None},
-    "budget_rho": "1",
-    "budget_units": 1,
-    "mu": 1.0,
-    "limit_floor_rho": "1",
-    "capacity": 9,
-    "rule": "skip",
-    "epoch": 1,
-    "tables": TABLES,
-}
+DATASET = registered(TABLES)
 
 
 def parquet() -> bytes:
@@ -141,6 +131,23 @@ def test_fields_may_hold_line_ends_and_quotes(table: list[tuple[str, str]], rows
     assert all(header == ["x", "y"] for header, *_ in read)
     assert [tuple(row) for _, *part in read for row in part] == table
     assert all(len(part) == rows + 1 for part in read[:-1])
+
+
+def test_a_quote_within_a_field_is_a_quote() -> None:
+    """It opens nothing: the rows after it are cut as others are, also where a quoted field holds a line end."""
+    rows = [b'5" disc,1\n', b'"a\nb",2\n', b"c,3\n"]
+    assert [part for part, _ in parts_of(b"x,y\n" + b"".join(rows), None, 1)] == [b"x,y\n" + row for row in rows]
+    other = b"".join(rows).replace(b",", b";")
+    assert len(list(parts_of(b"x;y\n" + other, None, 1, ";"))) == 3
+
+
+def test_a_field_without_an_end_is_named_by_its_line() -> None:
+    """Before its part is sent, and without reading the file again for each of its lines."""
+    endless = b'x\n1\n"' + b"2\n" * 100_000
+    parts = parts_of(endless, None, 1)
+    assert next(parts)[0] == b"x\n1\n"
+    with pytest.raises(ValueError, match=r"line \d+ of the CSV: field larger than field limit"):
+        next(parts)
 
 
 def replies(*rows: int) -> list[httpx.Response]:

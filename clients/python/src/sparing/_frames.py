@@ -16,7 +16,7 @@ Frame = Any
 
 def is_frame(data: object) -> bool:
     """Whether it is a data frame, and not a path, bytes or an open file."""
-    return _library(data) == "polars" or hasattr(data, "__arrow_c_stream__") or _library(data) == "pandas"
+    return library_of(data) == "polars" or hasattr(data, "__arrow_c_stream__") or library_of(data) == "pandas"
 
 
 def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
@@ -26,7 +26,7 @@ def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
         ColumnsError: the frame does not have the declared columns.
         ImportError: pyarrow is needed and not installed.
     """
-    match _library(frame):
+    match library_of(frame):
         case "polars":
             return _of_polars(frame, columns, declared)
         case "pandas":
@@ -82,5 +82,6 @@ def _column(arrow: Any, values: Any) -> Any:  # noqa: ANN401 - a list or an arra
     return arrow.FixedSizeListArray.from_arrays(arrow.array(values.reshape(-1)), values.shape[1])
 
 
-def _library(data: object) -> str:
+def library_of(data: object) -> str:
+    """The name of the package that an object's type is of."""
     return type(data).__module__.partition(".")[0]

@@ -1,26 +1,26 @@
 """The parts of a long upload: so many rows each, of a data frame or a file, and the same ones each time."""
 
+import csv
 import importlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sparing._files import ARROW, NDJSON, PARQUET, Opened, Source, opened_of
-from sparing._frames import Frame, is_frame, pyarrow
+from sparing._frames import Frame, is_frame, library_of, pyarrow
 
 Part = tuple[Frame | bytes, str | None]
 """Rows as a data frame, or as a file of the content type."""
 
 _ROWS_READ = 65_536
-_QUOTE = b'"'
 
 
-def parts_of(source: Frame | Source, content_type: str | None, rows: int) -> Iterator[Part]:
+def parts_of(source: Frame | Source, content_type: str | None, rows: int, delimiter: str = ",") -> Iterator[Part]:
     """The rows of a source in parts of `rows`, and the rest in the last; one part without rows where there are none.
 
     A frame that has its rows already is cut without copies; a file and a stream of Arrow are read as parts are asked
-    for. CSV and NDJSON are cut between lines, byte for byte, and CSV has its header in every part. Raises OSError where
-    a path cannot be read, ImportError where pyarrow is needed and not installed.
+    for. CSV and NDJSON are cut between rows, byte for byte, and CSV has its header in every part. Raises OSError where
+    a path cannot be read, ImportError where pyarrow is needed and not installed, ValueError where CSV cannot be cut.
     """
     if is_frame(source) or isinstance(source, Mapping):
         return ((part, None) for part in _of_frame(source, rows))
@@ -29,11 +29,12 @@ def parts_of(source: Frame | Source, content_type: str | None, rows: int) -> Ite
     form = kind.partition(";")[0].strip().lower()
     if form in {PARQUET, ARROW}:
         return ((part, None) for part in _of_typed(opened, form, rows))
-    return ((part, kind) for part in _of_lines(opened, rows, is_csv=form != NDJSON))
+    parts = _of_ndjson(opened, rows) if form == NDJSON else _of_csv(opened, rows, delimiter)
+    return ((part, kind) for part in parts)
 
 
 def _of_frame(frame: Frame, rows: int) -> Iterator[Frame]:
-    library = type(frame).__module__.partition(".")[0]
+    library = library_of(frame)
     if library == "polars":
         frame = frame.collect() if hasattr(frame, "collect") else frame
         return (frame.slice(start, rows) for start in range(0, max(frame.height, 1), rows))
@@ -76,22 +77,38 @@ def _of_batches(arrow: Any, reader: Any, rows: int) -> Iterator[Frame]:  # noqa:
         yield arrow.Table.from_batches(waiting, reader.schema)
 
 
-def _of_lines(opened: Opened, rows: int, *, is_csv: bool) -> Iterator[bytes]:
+def _of_lines(lines: Iterator[bytes], rows: int) -> Iterator[bytes]:
+    yield b"".join(itertools.islice(lines, rows))
+    while part := b"".join(itertools.islice(lines, rows)):
+        yield part
+
+
+def _of_csv(opened: Opened, rows: int, delimiter: str) -> Iterator[bytes]:
     with opened() as file:
-        records = _records(file) if is_csv else iter(file)
-        header = next(records, b"") if is_csv else b""
-        yield header + b"".join(itertools.islice(records, rows))
-        while part := b"".join(itertools.islice(records, rows)):
+        records = _records(file, delimiter)
+        header = next(records, b"")
+        for part in _of_lines(records, rows):
             yield header + part
 
 
-def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of CSV, joined where a quoted field goes on in the next."""
-    record = b""
-    for line in lines:
-        record = record + line if record else line
-        if record.count(_QUOTE) % 2 == 0:
-            yield record
-            record = b""
-    if record:
-        yield record
+def _of_ndjson(opened: Opened, rows: int) -> Iterator[bytes]:
+    with opened() as file:
+        yield from _of_lines(iter(file), rows)
+
+
+def _records(lines: Iterable[bytes], delimiter: str) -> Iterator[bytes]:
+    """The lines of CSV, joined where a quoted field goes on in the next. Raises ValueError where none can be read."""
+    record: list[bytes] = []
+
+    def taken() -> Iterator[str]:
+        for line in lines:
+            record.append(line)
+            yield line.decode(errors="surrogateescape")
+
+    reader = csv.reader(taken(), delimiter=delimiter)
+    try:
+        for _ in reader:
+            yield b"".join(record)
+            record.clear()
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num} of the CSV: {error}") from None

@@ -3,7 +3,7 @@
 import itertools
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal, TypedDict, cast
 
@@ -12,7 +12,7 @@ from sparing._columns import Columns, declared_columns
 from sparing._files import PARQUET, Source, content_of, opened_of
 from sparing._frames import Frame, is_frame, parquet_of
 from sparing._models import Dataset, UploadReport
-from sparing._parts import Part, parts_of
+from sparing._parts import parts_of
 from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
@@ -103,9 +103,10 @@ def upload_parts(
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
     run, reports = options.get("run") or str(uuid.uuid4()), list[UploadReport]()
-    parts = itertools.chain.from_iterable(parts_of(each, options.get("content_type"), rows) for each in sources)
+    kind, delimiter = options.get("content_type"), options.get("delimiter", ",")
+    parts = itertools.chain.from_iterable(parts_of(each, kind, rows, delimiter) for each in sources)
     shared = {name: value for name, value in options.items() if name in RowOptions.__annotations__}
-    while (part := (yield from blocking(partial(_next, parts)))) is not None:
+    while (part := (yield from blocking(lambda: next(parts, None)))) is not None:
         content, content_type = part
         own = {"content_type": content_type, "idempotency_key": f"{run}-{len(reports)}"}
         sent = cast("SendOptions", shared | own)
@@ -113,10 +114,6 @@ def upload_parts(
         if progress is not None:
             progress(len(reports), sum(report.rows for report in reports))
     return _merged(reports)
-
-
-def _next(parts: Iterator[Part]) -> Part | None:
-    return next(parts, None)
 
 
 def _merged(reports: Sequence[UploadReport]) -> UploadReport:
