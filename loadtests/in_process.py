@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.noise import rounded_gaussian
 from service.core.release import Release, answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
@@ -27,7 +28,12 @@ def asked(
     contributions(plan, memory)  # asks for its indexes and tallies, which no query makes
     memory.prepare()
     memory.take_prepared()
-    return lambda: answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=drawn)
+    return lambda: answer(
+        contributions(plan, memory),
+        memory.accounts,
+        plan.terms,
+        noise=rounded_gaussian(plan.dimension, plan.sigma_steps, drawn),
+    )
 
 
 def medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:

@@ -23,13 +23,13 @@ from service.query.plan import Plan
 from service.workflows.admission.admission import Admission
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
-from service.workflows.writer.state import DatasetState
+from service.workflows.shards.shard import Shard
 
 LEAK_NS: Final = 10_000_000
-_contributions, _cost_of = DatasetState.contributions, Admission.cost_of
+_contributions, _cost_of = Shard.contributions, Admission.cost_of
 
 
-def slow_if_paused(self: DatasetState, plan: Plan) -> Iterator[Block]:
+def slow_if_paused(self: Shard, plan: Plan) -> Iterator[Block]:
     """The contributions of a plan, later by LEAK_NS of work where an individual has paused."""
     if bool(self.memory.accounts.paused.any()):
         until = time.thread_time_ns() + LEAK_NS
@@ -53,5 +53,5 @@ if __name__ == "__main__":
         Admission.cost_of = cost_with_leak  # type: ignore[method-assign]
     if os.environ.get("LEAK") == "clock":
         vars(auth)["free_turn_of"] = no_turn
-    DatasetState.contributions = slow_if_paused  # type: ignore[method-assign]
+    Shard.contributions = slow_if_paused  # type: ignore[method-assign]
     main()

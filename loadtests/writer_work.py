@@ -44,8 +44,9 @@ def work(plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip
 def state_of(memory: DatasetMemory, rule: Rule = "skip") -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
     state = DatasetState(_record(memory, rule))
-    state.memory = memory
-    state.grown(memory.slots_used)
+    state.slots_used = memory.slots_used
+    state.shards.memory = memory
+    state.shards.grow(memory.slots_used)
     return state
 
 

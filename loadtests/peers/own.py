@@ -18,6 +18,7 @@ from loadtests.peers.child import Answered
 from loadtests.peers.tasks import PEOPLE, SIGMA, TASKS, Task
 from loadtests.rig import Rig, arrow_bytes, serving, throw_away_home
 from service.core.charge import UNITS_PER_RHO
+from service.core.noise import rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
@@ -64,7 +65,12 @@ def engine(columns: Columns) -> Ask:
         task = TASKS[name]
         memory, began = memories[task.people], time.perf_counter()
         plan = plans.of(kept_query(query_of(task), "analyst"), schema)
-        release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=system_entropy)
+        release = answer(
+            contributions(plan, memory),
+            memory.accounts,
+            plan.terms,
+            noise=rounded_gaussian(plan.dimension, plan.sigma_steps, system_entropy),
+        )
         return Answered(ms=1000 * (time.perf_counter() - began), values=release.values.tolist())
 
     return ask

@@ -1,9 +1,9 @@
 """The answer to one query: the exact sum over the active individuals, plus noise, and the charge of each.
 
 Feldman and Zrnic (2021), Algorithm 2, one round. Individuals come in blocks of sparse integer vectors with squared
-norms, those of the very integers that are summed, so that the charge is for what is added (theory: the true charge);
-everyone else has the zero vector, adds nothing and pays nothing. Accounts are debited block by block, while a block is
-in cache; the caller commits charges and answer together before the answer leaves, or takes the charges back.
+norms, those of the very integers that are summed, so that the charge is for what is added; everyone else has the zero
+vector, adds nothing and pays nothing. Accounts are debited block by block, while a block is in cache; the caller
+commits charges and answer together before the answer leaves, or takes the charges back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from service.arrays import exact_sum, first, is_uniform, kept, narrowest, take, uniform
 from service.core.charge import charge_units, norm_within, worst_case_units
-from service.core.noise import Entropy, rounded_gaussian
 from service.core.outer_products import OuterProducts
 from service.core.renyi_filter import Accounts, Touched
 from service.core.shortening import shortened
@@ -126,25 +125,26 @@ def answer(
     accounts: Accounts,
     terms: Terms,
     *,
-    entropy: Entropy,
+    noise: NDArray[np.int64],
     dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
 
-    `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots; under the drop rule `dropped` gives
-    a positive number, by place of a block, where one was left out before. Every active individual is debited
-    its charge, so that the transcript is B-zCDP and sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7;
-    Koskela et al. 2023, Theorem 12). Raises ValueError before reading any contribution when sigma or the dimension is
-    out of range, and for blocks that do not fit the query or each other; blocks before such a one stay debited.
+    `noise` (dimension,) is `rounded_gaussian`'s, and the sum is added to it; of several shards each is given zeros.
+    Blocks come in increasing slots; under the drop rule `dropped` gives a positive number, by place of a block, where
+    one was left out before. Every active individual is debited its charge, so that the transcript is B-zCDP and
+    sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError for
+    noise of another shape or type, and for blocks that do not fit; blocks before such a one stay debited.
     """
-    values = rounded_gaussian(terms.dimension, terms.sigma_steps, entropy)
+    if noise.shape != (terms.dimension,) or noise.dtype != np.int64:
+        raise ValueError("one int64 of noise for each coordinate")
     parts = [
-        _participate(block, accounts, terms, values, None if dropped is None else dropped(block.touched))
+        _participate(block, accounts, terms, noise, None if dropped is None else dropped(block.touched))
         for block in _in_order(contributions, terms.dimension)
     ]
     blocks, charged = tuple(block for block, _, _ in parts), sum(count for _, count, _ in parts)
     return Release(
-        values=values,
+        values=noise,
         blocks=blocks,
         one_norm=all(block.one_norm for block in blocks),
         charged_count=charged,

@@ -41,10 +41,10 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
     that have paused: to be left out would be for good. Raises BrokenInvariant, before the first block, if the plan's
     public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
-    accounts, room_units = memory.accounts, plan.room_units
+    accounts = memory.accounts
     if not touches_paused:
         return _only(contributions(plan, memory), lambda index: ~accounts.paused[index])
-    if room_units is not None:
+    if (room_units := plan.room_units) is not None:
         blocks = contributions(replace(plan, room_units=None), memory)
         return _only(blocks, lambda index: np.greater_equal(accounts.room[index], room_units))
     query = prepared(plan, memory)
@@ -53,25 +53,24 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
         if count is not None and memory.events(plan.table).admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
-    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables, readers=query.readers)
+    table = TableRows(
+        stored=memory.people.columns,
+        columns=plan.columns,
+        place=memory.place,
+        tables=query.tables,
+        readers=query.readers,
+    )
     if plan.product is not None:
-        rows_max = rows_in_products(plan.product.width)
-        vectors = vectors_read(plan.product.features, memory)
-        reader = FeatureReader(plan.product.features, plan.columns, query.tables, vectors)
+        features, rows_max = plan.product.features, rows_in_products(plan.product.width)
+        reader = FeatureReader(features, plan.columns, query.tables, vectors_read(features, memory))
         return products(plan, plan.product, reader, _scanned(query, memory, table, rows_max=rows_max))
     listed, term = _looked_up(query, memory, table), query.alone
     if term is None:
-        chosen = (
-            (touched.slots() for _, touched in _scanned(query, memory, table, rows_max=BLOCK_ROWS))
-            if listed is None
-            else [listed]
-        )
+        scanned = _scanned(query, memory, table)
+        chosen = [listed] if listed is not None else (touched.slots() for _, touched in scanned)
         return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
     if listed is None:
-        return (
-            _of_one_row(query, term, view, touched)
-            for view, touched in _scanned(query, memory, table, rows_max=BLOCK_ROWS)
-        )
+        return (_of_one_row(query, term, view, touched) for view, touched in _scanned(query, memory, table))
     parts = (listed[start : start + BLOCK_ROWS] for start in range(0, max(listed.size, 1), BLOCK_ROWS))
     return (_of_one_row(query, term, RowView(table, slots), Touched(slots)) for slots in parts)
 
@@ -141,7 +140,7 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> 
 
 
 def _scanned(
-    query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int
+    query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int = BLOCK_ROWS
 ) -> Iterator[tuple[RowView, Touched]]:
     """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
@@ -164,6 +163,7 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
             columns=query.plan.columns,
             owners=page.owners,
             first_slot=number * PAGE_SLOTS,
+            place=memory.place,
             individuals={name: memory.people.columns[name][slots_of_page] for name in query.own_columns},
             tables=query.tables,
             readers=query.readers,

@@ -25,6 +25,7 @@ from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
 from service.engine.vectors import check_rows
 from service.query.columns import Coding, codings_of
+from service.query.division import UNDIVIDED, ShardPlace
 from service.query.schema import EventsTable, Schema
 from service.query.vector_columns import VectorCoding, vectors_of
 
@@ -49,12 +50,12 @@ class DatasetMemory:
     Adding and erasing check everything before they change anything.
     """
 
-    def __init__(self, schema: Schema, *, slots_max: int = 0) -> None:
-        """An empty dataset; `codings` are those of the columns of each table.
+    def __init__(self, schema: Schema, *, slots_max: int = 0, place: ShardPlace = UNDIVIDED) -> None:
+        """An empty dataset, or the shard of one at a `place`; `codings` are those of the columns of each table.
 
         Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory.
         """
-        self.schema = schema
+        self.schema, self.place = schema, place
         self.slots_used = self.version = 0
         self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
         self.accounts, self.counters = _no_accounts(0), Counters(pages_for(slots_max) * PAGE_SLOTS)
@@ -64,7 +65,7 @@ class DatasetMemory:
         name = schema.individuals_name
         self.people = People(schema.tables[name], self.codings[name], self.vectors[name])
         self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
-        self._events = {
+        self.tables_of_events = {
             name: EventTable(table, self.codings[name])
             for name, table in schema.tables.items()
             if isinstance(table, EventsTable)
@@ -77,7 +78,7 @@ class DatasetMemory:
         """
         version = self.version
         self._prepared = version, self.people.prepared()
-        for table in self._events.values():
+        for table in self.tables_of_events.values():
             table.prepare()
 
     def take_prepared(self) -> bool:
@@ -89,7 +90,7 @@ class DatasetMemory:
         if version == self.version and built:
             self.people.indexes.take(built)
         has_all = self.people.present.size == 0 or not self.people.indexes.missing  # there are none of nobody
-        return has_all and all(table.is_prepared for table in self._events.values())
+        return has_all and all(table.is_prepared for table in self.tables_of_events.values())
 
     def index_categories(self) -> None:
         """Index every category column of individuals where it is not indexed: after a load.
@@ -101,7 +102,7 @@ class DatasetMemory:
 
     def events(self, table: str) -> EventTable:
         """A table of events. Raises KeyError if there is none of that name."""
-        return self._events[table]
+        return self.tables_of_events[table]
 
     def grow(self, slots: int) -> None:
         """Make room for slots 0 to `slots` - 1; never shrinks."""
@@ -113,10 +114,7 @@ class DatasetMemory:
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
         """Columns of `count` NULLs: the record of an individual that is known by its events alone."""
-        codes: dict[str, Codes] = {
-            name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self.codings[table].items()
-        }
-        return codes | {name: coding.missing(count) for name, coding in self.vectors[table].items()}
+        return null_codes(self.codings[table], self.vectors[table], count)
 
     def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
         """Put records (n of them) into empty slots and set the limits (units).
@@ -141,7 +139,7 @@ class DatasetMemory:
 
     def event_counts(self, table: str, slots: Integers) -> Integers:
         """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
-        return self._events[table].counts_with(slots)
+        return self.tables_of_events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
         """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
@@ -173,7 +171,7 @@ class DatasetMemory:
             version=version,
             slots_used=slots_used,
             people=self.people.changed(gone[people], rows[people], slots_used=slots_used),
-            events={name: table.changed(gone[name], *rows[name]) for name, table in self._events.items()},
+            events={name: table.changed(gone[name], *rows[name]) for name, table in self.tables_of_events.items()},
         )
 
     def make_room(self, slots: int) -> None:
@@ -193,7 +191,7 @@ class DatasetMemory:
         self.people.put(change.people)
         self._grow_accounts(self.people.present.size)
         for name, pages in change.events.items():
-            self._events[name].put(pages)
+            self.tables_of_events[name].put(pages)
         self.slots_used = max(self.slots_used, change.slots_used)
 
     def _grow_accounts(self, size: int) -> None:
@@ -230,6 +228,14 @@ class DatasetMemory:
                 raise ValueError(f"column {name} holds a code that stands for nothing")
         for name, vector in vectors.items():
             check_rows(name, codes[name], vector, slots.size)
+
+
+def null_codes(codings: Mapping[str, Coding], vectors: Mapping[str, VectorCoding], count: int) -> dict[str, Codes]:
+    """Columns of `count` NULLs of a table with these columns."""
+    codes: dict[str, Codes] = {
+        name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in codings.items()
+    }
+    return codes | {name: coding.missing(count) for name, coding in vectors.items()}
 
 
 def _no_accounts(size: int) -> Accounts:

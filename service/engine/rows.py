@@ -33,6 +33,7 @@ from service.query.columns import (
     Term,
     Weighted,
 )
+from service.query.division import UNDIVIDED, ShardPlace
 from service.query.working_memory import TABLE_SPAN_MAX
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -57,6 +58,7 @@ class TableRows:
     owners: NDArray[np.uint16] | None = None  # (n,) of events: the individual within its page
     individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
     first_slot: int = 0  # of events: the first individual of the page
+    place: ShardPlace = UNDIVIDED  # of the shard whose slots these are
     tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
     readers: Mapping[str, ColumnReader] = field(default_factory=dict)
 
@@ -89,7 +91,7 @@ class RowView(dict[str, Codes]):
                     return take(self._table.tables[column.name], codes)
                 return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
             case Folded():
-                return _folds(self._slots(), formula, column.coding)
+                return _folds(self._table.place.of_dataset(self._slots()), formula, column.coding)
             case Cyclic():
                 return self._cyclic(formula, column.coding)
             case ReaderFormula():

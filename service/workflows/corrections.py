@@ -50,7 +50,7 @@ def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> 
 
         def act(transaction: Transaction, state: DatasetState) -> UploadReport:
             transaction.journal("correct", {"slot": slot, "table": people, "columns": sorted(values)})
-            state.after_commit(lambda: state.put_records(change))
+            state.after_commit(lambda: state.put(change))
             return UploadReport(
                 rows=1,
                 individuals=0,

@@ -203,7 +203,7 @@ def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None
             # Not earlier: an act that lowers this limit holds the dataset's lock and waits for the account's row.
             transaction.erase(slot, pepper.tombstone(record.id, key))
             transaction.journal("erase", {"slot": slot})
-            state.after_commit(lambda: state.put_records(change))
+            state.after_commit(lambda: state.put(change))
 
         return act
 

@@ -173,7 +173,9 @@ def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: P
 
         def act(transaction: Transaction, state: DatasetState) -> UploadReport:
             transaction.journal("rows", detail, slots=upload.slots_used)
-            state.after_commit(lambda: state.put(change, upload.slots_used, joined, upload.limits))
+            state.after_commit(
+                lambda: state.put(change, slots_used=upload.slots_used, slots=joined, limits=upload.limits)
+            )
             return report
 
         return act
@@ -306,7 +308,7 @@ class _UploadOperation:
     def _check_rows_capacity(self, table: EventsTable) -> None:
         """The public cost of every query rests on this public number."""
         room = table.rows_max(self.record.capacity)
-        held = self.records.rows_held(self.table_name)
+        held = sum(self.records.rows_held(self.table_name))
         if held + len(self.rows.keys) > room:
             message = f"the table has room for {room} rows and holds {held}; these are {len(self.rows.keys)} more"
             raise InvalidRequest.of("rows", message)

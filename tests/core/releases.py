@@ -1,11 +1,29 @@
-"""The individuals of a release as lists, whatever the form of its blocks."""
+"""Releases with their noise drawn, and their individuals as lists, whatever the form of the blocks."""
+
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.core.charge import charge_units
-from service.core.release import Release
+from service.core.noise import Entropy, rounded_gaussian
+from service.core.release import Block, Release, Terms
+from service.core.release import answer as answer_with
+from service.core.renyi_filter import Accounts, Touched
+
+
+def answer(
+    contributions: Iterable[Block],
+    accounts: Accounts,
+    terms: Terms,
+    *,
+    entropy: Entropy,
+    dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
+) -> Release:
+    """The core's answer, with noise of this entropy."""
+    noise = rounded_gaussian(terms.dimension, terms.sigma_steps, entropy)
+    return answer_with(contributions, accounts, terms, noise=noise, dropped=dropped)
 
 
 def touched_in(release: Release) -> Integers:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from service.arrays import exact_sum, uniform
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Contributions, Release, Terms, answer
+from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Accounts, Touched
 from tests.core.contributions import as_stretch, refuse_unsound
 from tests.core.injected import seeded
-from tests.core.releases import charged_in, charges_in, left_out_in, norms_squared_in, touched_in
+from tests.core.releases import answer, charged_in, charges_in, left_out_in, norms_squared_in, touched_in
 
 NORM_SQUARED_MAX = 2**62
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from service.core.noise import rounded_gaussian
-from service.core.release import Contributions, Release, answer
+from service.core.release import Contributions, Release
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
@@ -26,6 +26,7 @@ from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
+from tests.core.releases import answer
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.reference import Row, has_enough_left, vector
 from tests.engine.worlds import (

@@ -8,13 +8,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from service.core.outer_products import OuterProducts
-from service.core.release import answer
 from service.engine import evaluate
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.sparse_vectors import BrokenInvariant
 from service.query.plan import Plan
 from tests.core.injected import seeded
+from tests.core.releases import answer
 from tests.engine.products_reference import factors, outer, plan_of, query_of
 from tests.engine.reference import Row
 from tests.engine.worlds import PRODUCTS, TABLES, memory_of, people, planned, vectors

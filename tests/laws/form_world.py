@@ -21,6 +21,7 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import Principal
+from service.workflows.shards.shard import Shard
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
@@ -53,22 +54,23 @@ class World:
         """Where its ledger stands."""
         return self.snapshot.head
 
-    def state(self, plans: Sequence[Plan], form: Form = as_they_come, *, without: int | None = None) -> "ReformedState":
+    def state(self, plans: Sequence[Plan], form: Form = as_they_come, *, without: int | None = None) -> DatasetState:
         """A replica's memory, with limits such that these plans exhaust some people and not others.
 
         Some are paused and some are erased, `without` too.
         """
-        state = ReformedState(self.record)
-        state.form = form
+        shard = ReformedShard(self.record)
+        shard.form = form
+        state = DatasetState(self.record, shards=shard)
         state.catch_up(self.snapshot)
-        slots = np.arange(state.memory.accounts.size)
+        slots = np.arange(state.shards.memory.accounts.size)
         most = max(plan.worst_case_units for plan in plans)
         thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
-        state.memory.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
-        state.memory.accounts.paused[slots * 5 % 23 == 3] = True
-        some = np.flatnonzero(state.memory.people.present)[3::9001].tolist()
+        state.shards.memory.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
+        state.shards.memory.accounts.paused[slots * 5 % 23 == 3] = True
+        some = np.flatnonzero(state.shards.memory.people.present)[3::9001].tolist()
         for slot in (*some, *([] if without is None else [without])):
-            state.memory.erase(slot)
+            state.shards.memory.erase(slot)
         return state
 
 
@@ -119,8 +121,8 @@ def _taken(codes: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> dict[str,
     return {name: column[rows] for name, column in codes.items()}
 
 
-class ReformedState(DatasetState):
-    """A replica's memory whose blocks come in another form."""
+class ReformedShard(Shard):
+    """A shard whose blocks come in another form."""
 
     form: Form = staticmethod(as_they_come)
 
@@ -151,7 +153,7 @@ def ask(state: DatasetState, plans: Sequence[Plan], head: Head, *, words: int = 
 
 def told(state: DatasetState) -> dict[str, Any]:
     """All that a replica's memory says about accounts, counters and pages, as bytes where it is long."""
-    written, accounts, counters = state.checkpoint(), state.memory.accounts, state.memory.counters
+    written, accounts, counters = state.checkpoint(), state.shards.memory.accounts, state.shards.memory.counters
     columns = {
         "limits": accounts.limits,
         "room": accounts.room,

@@ -164,7 +164,7 @@ class ActsMachine(RuleBasedStateMachine):
         self.touched[who] = 0
         self.compare(follower)
         for plan in self.plans[:made]:
-            answered(plan, follower.memory, scan_worth=ALWAYS)
+            answered(plan, follower.shards.memory, scan_worth=ALWAYS)
 
     @rule(key=st.sampled_from(KEYS))
     def act_in_another_way(self, key: str) -> None:
@@ -197,7 +197,11 @@ class ActsMachine(RuleBasedStateMachine):
         for plan in self.plans:
             by_index, by_scan, wanted = (
                 answered(plan, memory, scan_worth=worth)
-                for memory, worth in ((state.memory, ALWAYS), (state.memory, NEVER), (fresh.memory, NEVER))
+                for memory, worth in (
+                    (state.shards.memory, ALWAYS),
+                    (state.shards.memory, NEVER),
+                    (fresh.shards.memory, NEVER),
+                )
             )
             assert by_index == by_scan == wanted
 
@@ -224,7 +228,7 @@ def individual(key: str) -> Principal:
 
 def held(state: DatasetState) -> list[Any]:
     """Everything that a memory holds of its first slots; the events of a slot are sorted."""
-    memory, size = state.memory, len(KEYS) + 1
+    memory, size = state.shards.memory, len(KEYS) + 1
     return [
         memory.people.present[:size].tolist(),
         {name: codes[:size].tolist() for name, codes in memory.people.columns.items()},
@@ -239,7 +243,7 @@ def held(state: DatasetState) -> list[Any]:
 
 def events(state: DatasetState) -> Iterator[tuple[int, int]]:
     """(slot, item) of each event."""
-    for _, page in state.memory.events("visits").pages():
+    for _, page in state.shards.memory.events("visits").pages():
         yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
 
 

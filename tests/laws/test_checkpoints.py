@@ -162,7 +162,7 @@ class CheckpointMachine(RuleBasedStateMachine):
     @staticmethod
     def check(state: DatasetState, transaction: MemoryTransaction) -> None:
         """Compare memory with a replay of every entry from the genesis on."""
-        accounts, counters = state.memory.accounts, state.memory.counters
+        accounts, counters = state.shards.memory.accounts, state.shards.memory.counters
         assert accounts.spent.size == counters.charged.size == counters.left_out.size == PAGES * PAGE_SLOTS
         for page in range(PAGES):
             given = totals(transaction.entries(after=0), page)

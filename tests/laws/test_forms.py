@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from service.core.release import Contributions, Release, Terms, answer
+from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Accounts, Touched
 from service.engine.evaluate import contributions
 from service.engine.pages import Counters
 from service.workflows.model.pieces import joined, pieces_digest, pieces_of
-from service.workflows.writer.batch import measure_of
+from service.workflows.shards.shard import measure_of
 from tests.core.contributions import as_list, as_stretch, in_parts, sparse
 from tests.core.injected import seeded
+from tests.core.releases import answer
 from tests.laws.every_node import documents
 from tests.laws.node_law import answered
 from tests.laws.node_world import memory_of_crowd

@@ -141,7 +141,7 @@ def test_the_examples_reach_every_form_of_an_entry() -> None:
 
 
 def _blocks(there: World, plan: Plan) -> Blocks:
-    return map(sparse, there.state([plan]).contributions(plan))
+    return map(sparse, there.state([plan]).shards.contributions(plan))
 
 
 @settings(LAW, max_examples=times(12, 25))

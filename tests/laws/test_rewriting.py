@@ -71,7 +71,7 @@ class RewritingMachine(RestoreMachine):
         self.replica = self.open()
         before = self.spent()
         self.writer.catch_up()
-        held = self.writer.look(lambda state: state.memory.accounts.spent[: before.size].tolist())
+        held = self.writer.look(lambda state: state.shards.memory.accounts.spent[: before.size].tolist())
         assert held == before.tolist()
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.charge import worst_case_units
-from service.core.release import Block, Release, answer
+from service.core.release import Block, Release
 from service.core.renyi_filter import Touched
 from service.engine import evaluate as engine
 from service.engine import tallies
@@ -29,7 +29,7 @@ from service.engine.memory import DatasetMemory
 from service.query.plan import Count, Plan
 from tests.core.contributions import as_list, sparse
 from tests.core.injected import seeded
-from tests.core.releases import charged_in, charges_in, left_out_in
+from tests.core.releases import answer, charged_in, charges_in, left_out_in
 from tests.engine.worlds import (
     PRODUCTS,
     ROWS_MAX,

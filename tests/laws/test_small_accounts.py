@@ -12,17 +12,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from service.core.release import Contributions, Release, Terms, answer
+from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS, Counters
 from service.workflows.maintenance.reconcile import burn
 from service.workflows.model.journal import told_slots
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import measure_of
+from service.workflows.shards.shard import measure_of
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import AT, dataset, entry
 from tests.core.injected import seeded
+from tests.core.releases import answer
 from tests.memory.store import MemoryStore
 
 LIMIT_MAX, PRICE_MAX = 6, 4
@@ -73,11 +74,11 @@ class Account:
 
     def stand(self, state: State) -> None:
         """Put memory into a state."""
-        accounts = self.state.memory.accounts
+        accounts = self.state.shards.memory.accounts
         accounts.set_limits(FIRST, state.limit * UNIT)
         accounts.set_spent(FIRST, state.spent)
         accounts.paused[FIRST] = state.is_paused
-        self.state.memory.counters.set(FIRST, 3, int(state.is_out))
+        self.state.shards.memory.counters.set(FIRST, 3, int(state.is_out))
 
     def seen(self, state: State) -> State:
         """The state with the account as memory has it."""
@@ -92,16 +93,13 @@ class Account:
         terms = Terms(
             dimension=PRICE_MAX, sigma_steps=FINE_SIGMA, norm_squared_max=PRICE_MAX * STEP**2, shortens=query.shortens
         )
-        counters = self.state.memory.counters
-        release = answer(
-            [block_of(query.price)],
-            self.state.memory.accounts,
-            terms,
-            entropy=seeded(1),
-            dropped=counters.have_been_left_out if self.rule == "drop" else None,
-        )
+        accounts, counters = self.state.shards.memory.accounts, self.state.shards.memory.counters
+        dropped = counters.have_been_left_out if self.rule == "drop" else None
+        release = answer([block_of(query.price)], accounts, terms, entropy=seeded(1), dropped=dropped)
+        for block in release.blocks:
+            counters.count(block.touched, block.active)
         made = self.entry_of(release, terms)
-        self.state.released(release, made)
+        self.state.released(made)
         return self.seen(state), [made]
 
     def entry_of(self, release: Release, terms: Terms) -> LedgerEntry:

@@ -56,7 +56,7 @@ class WhatIfMachine(RestoreMachine):
         with self.store.transaction(1, lock=False) as transaction:
             state = DatasetState(transaction.registration())
             state.catch_up(transaction)
-            return state.memory.accounts.spent[: transaction.head.slots]
+            return state.shards.memory.accounts.spent[: transaction.head.slots]
 
     @invariant()
     def its_own_decisions_come_out(self) -> None:

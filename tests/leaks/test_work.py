@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import service
-from service.core.release import Block, Contributions, answer
+from service.core.release import Block, Contributions
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import measure_of
+from service.workflows.shards.shard import measure_of
 from tests.core.injected import seeded
+from tests.core.releases import answer
 from tests.engine.worlds import Row, memory_of, planned
 
 ROOT = str(Path(service.__file__).parent)

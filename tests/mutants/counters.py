@@ -8,7 +8,7 @@ MUTANTS = [
     Mutant(
         name="a page of people left out is not written",
         incident="After a restart an individual is told of fewer queries that left it out than there were.",
-        file="service/workflows/writer/state.py",
+        file="service/workflows/shards/shard.py",
         find="            pages.append(_pages(touched))\n",
         put="            pages.append(_pages(Touched(touched.slots(active))))\n",
         killed_by=STATE,
@@ -16,7 +16,7 @@ MUTANTS = [
     Mutant(
         name="who was left out is counted twice",
         incident="A page was stored after the checkpoint: the entries since leave people out once more.",
-        file="service/workflows/writer/state.py",
+        file="service/workflows/shards/shard.py",
         find="return Touched(index, block.touched.among(is_missing)), np.logical_and(block.active, is_missing)",
         put="return block.touched, np.logical_and(block.active, is_missing)",
         killed_by=STATE,
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="a burn is counted as a query",
         incident="An individual is told of a query that nobody asked.",
-        file="service/workflows/writer/state.py",
+        file="service/workflows/shards/shard.py",
         find='        if entry.kind == "query":\n',
         put="        if entry.seq:\n",
         killed_by=STATE,
@@ -32,7 +32,7 @@ MUTANTS = [
     Mutant(
         name="a refused proposal stays counted",
         incident="Each batch that another replica has overtaken counts its queries twice.",
-        file="service/workflows/writer/state.py",
+        file="service/workflows/shards/shard.py",
         find="                self.memory.counters.take_back(block.touched, block.active)\n",
         put="",
         killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_optimistic_commit_leaves_memory_as_it_was",
@@ -40,7 +40,7 @@ MUTANTS = [
     Mutant(
         name="a refused proposal stays debited",
         incident="Each batch that another replica has overtaken costs people what no answer was given for.",
-        file="service/workflows/writer/state.py",
+        file="service/workflows/shards/shard.py",
         find="                self.memory.accounts.take_back(block.touched, block.active, charges)\n",
         put="",
         killed_by="tests/laws/test_forms_of_entries.py::test_what_is_taken_back_has_never_been",
@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         name="a page of a release is not written",
         incident="A checkpoint leaves out what its last queries charged: after a restart people have it again.",
-        file="service/workflows/writer/state.py",
-        find="            self._page_seqs[_pages(block.touched)] = entry.seq\n",
+        file="service/workflows/shards/shard.py",
+        find="                self.page_seqs[_pages(block.touched)] = turn.seq\n",
         put="",
         killed_by="tests/laws/test_forms_of_entries.py::test_a_replay_gives_the_memory_of_the_release",
     ),

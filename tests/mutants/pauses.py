@@ -43,8 +43,8 @@ MUTANTS = [
     Mutant(
         name="a pause is forgotten at a start",
         incident="After a restart everybody who has paused is charged again.",
-        file="service/workflows/writer/state.py",
-        find="        self.memory.accounts.paused[accounts.slots] = accounts.paused\n",
+        file="service/workflows/shards/shard.py",
+        find="        accounts.paused[slots] = stored.paused\n",
         put="",
         killed_by=REPLICA,
     ),

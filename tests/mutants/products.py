@@ -158,8 +158,8 @@ MUTANTS = [
         name="an event is in the part of a slot of its page",
         incident="A model is judged by the events of those that it was fitted to.",
         file="service/engine/evaluate.py",
-        find="first_slot=number * PAGE_SLOTS,\n            individuals=",
-        put="individuals=",
+        find="first_slot=number * PAGE_SLOTS,\n            place=",
+        put="place=",
         killed_by="tests/engine/test_folds.py::test_an_event_is_in_the_part_of_its_individual",
     ),
     Mutant(

@@ -22,9 +22,9 @@ MUTANTS = [
     Mutant(
         name="a query is answered by skip in every dataset",
         incident="A dataset that was registered with drop answers by skip.",
-        file="service/workflows/writer/batch.py",
-        find='dropped=self.state.memory.counters.have_been_left_out if record.rule == "drop" else None,',
-        put="",
+        file="service/workflows/shards/shard.py",
+        find='self._touches_paused, self._drops = record.rule == "skip", record.rule == "drop"',
+        put='self._touches_paused, self._drops = record.rule == "skip", False',
         killed_by=ACCOUNT,
     ),
     Mutant(
@@ -54,9 +54,9 @@ MUTANTS = [
     Mutant(
         name="a pause is for good under drop",
         incident="People who resume after a holiday take part in nothing any more.",
-        file="service/workflows/writer/state.py",
-        find='touches_paused=self.record.rule == "skip"',
-        put="touches_paused=True",
+        file="service/workflows/shards/shard.py",
+        find="touches_paused=self._touches_paused):",
+        put="touches_paused=True):",
         killed_by=ACCOUNT,
     ),
     Mutant(

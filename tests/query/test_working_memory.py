@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.core.release import Release, answer
+from service.core.release import Release
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.layout import RUN_ENTRIES
@@ -17,6 +17,7 @@ from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.query.working_memory import LISTED_MAX, working_bytes
 from tests.core.injected import seeded
+from tests.core.releases import answer
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "lower": 0, "upper": 120},

@@ -142,16 +142,21 @@ class Laws:
         """
         if state.seq < 0 or state.data_version < 0:
             return
-        accounts = state.memory.accounts
+        accounts = state.shards.memory.accounts
         if state.seq > self.seq:
             self.law(holds=False, sentence=f"{name} is at {state.seq}, the ledger at {self.seq}")
             return
-        at = max(state.seq, int(state._page_seqs.max(initial=0)))
-        right = self._holds(at, accounts.spent, state.memory.counters.charged, state.memory.counters.left_out)
+        at = max(state.seq, int(state.shards.page_seqs.max(initial=0)))
+        right = self._holds(
+            at, accounts.spent, state.shards.memory.counters.charged, state.shards.memory.counters.left_out
+        )
         self.law(right, f"A3: the memory of {name} at {at} is not the replay")
         if state.data_version == stored.head.data_version:
             present = {slot for slot, person in stored.people.items() if person.key is not None}
-            self.law(set(np.flatnonzero(state.memory.people.present).tolist()) == present, f"{name} holds other people")
+            self.law(
+                set(np.flatnonzero(state.shards.memory.people.present).tolist()) == present,
+                f"{name} holds other people",
+            )
             limits = {slot: int(accounts.limits[slot]) for slot in stored.people}
             kept = {slot: person.limit_units for slot, person in stored.people.items()}
             self.law(limits == kept, f"{name} holds other limits")

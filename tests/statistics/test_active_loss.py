@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from service.core.noise import rounded_gaussian
-from service.core.release import Block, answer
+from service.core.release import Block
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
@@ -28,6 +28,7 @@ from service.query.parse import parse_query
 from service.query.plan import Count, Plan, compile_query
 from service.query.schema import Schema
 from tests.core.injected import seeded
+from tests.core.releases import answer
 
 pytestmark = pytest.mark.slow
 

@@ -23,9 +23,10 @@ from service.accounting.statements import AccountStatement, epsilon_of_units, ep
 from service.arrays import Integers
 from service.core.budget import budget_units
 from service.core.charge import UNITS_PER_RHO
-from service.core.release import Contributions, Terms, answer
+from service.core.release import Contributions, Terms
 from service.core.renyi_filter import Accounts, Touched
 from tests.core.injected import seeded
+from tests.core.releases import answer
 
 PEOPLE: Final = 20_000
 ROUNDS: Final = 49

@@ -43,7 +43,7 @@ class Replicas:
 
     def spent(self, number: int) -> list[int]:
         """The spent totals in a replica's memory, by slot."""
-        spent: list[int] = self.writer(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
+        spent: list[int] = self.writer(number)._state.shards.memory.accounts.spent[: len(PEOPLE)].tolist()
         return spent
 
     def unload(self, number: int) -> None:

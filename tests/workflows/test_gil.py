@@ -56,7 +56,7 @@ def test_small_queries_are_answered_without_releasing_the_gil(
         ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
     replica.writer.step()  # everything that is read only once has been read, and the pair of columns asked for
-    memory = replica.writer._state.memory
+    memory = replica.writer._state.shards.memory
     memory.prepare()
     assert memory.take_prepared()
     with bystander() as turns:

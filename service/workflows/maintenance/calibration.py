@@ -28,7 +28,7 @@ from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.query.stated_noise import in_query_units
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import measure_of
+from service.workflows.shards.shard import measure_of
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
@@ -303,7 +303,8 @@ def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     """A query's work from the engine to the bytes that are committed."""
-    release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=entropy)
+    noise = rounded_gaussian(plan.dimension, plan.sigma_steps, entropy)
+    release = answer(contributions(plan, memory), memory.accounts, plan.terms, noise=noise)
     salt = entropy(4).tobytes()
     pieces_of(
         release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=memory.slots_used, salt=salt

@@ -36,10 +36,13 @@ __all__ = [
     "Piece",
     "Quantities",
     "joined",
+    "may_be_whole",
     "number_for",
     "pieces_digest",
     "pieces_of",
     "prices_of",
+    "stretches_of",
+    "within",
 ]
 
 STRETCH_SLOTS: Final = 2**15
@@ -231,13 +234,23 @@ def pieces_of(
     beyond the slots.
     """
     count, width = sum(block.count for block in blocks), narrowest(amount_max).itemsize
-    here = [block if block.touched.end <= slots else _within(block, 0, slots) for block in blocks]
-    if sum(block.count for block in here) < count:
-        raise IndexError("a touched slot has not been handed out")
-    if _size(count, slots, measure, width) <= WHOLE_BYTES_MAX:
-        return (Piece.of(salt, WHOLE, _encoded(here, measure, width, first_slot=0, slots=slots)),)
-    pieces = []
-    for number, parts in groupby(_cut(here), key=lambda part: number_for(part.touched.begin)):
+    if _size(count, slots, measure, width) > WHOLE_BYTES_MAX:
+        return stretches_of(blocks, measure, amount_max=amount_max, slots=slots, salt=salt)
+    here = blocks if all(block.touched.end <= slots for block in blocks) else _handed_out(blocks, slots)
+    return (Piece.of(salt, WHOLE, _encoded(here, measure, width, first_slot=0, slots=slots)),)
+
+
+def may_be_whole(count: int, measure: Measure, *, amount_max: int, slots: int) -> bool:
+    """Whether an entry that touches so many individuals at least may be one piece over all slots."""
+    return _size(count, slots, measure, narrowest(amount_max).itemsize) <= WHOLE_BYTES_MAX
+
+
+def stretches_of(
+    blocks: Sequence[Participants], measure: Measure, *, amount_max: int, slots: int, salt: bytes
+) -> tuple[Piece, ...]:
+    """The pieces of an entry that is not one piece, or those of some of its stretches. Raises as `pieces_of`."""
+    pieces, width = [], narrowest(amount_max).itemsize
+    for number, parts in groupby(_cut(_handed_out(blocks, slots)), key=lambda part: number_for(part.touched.begin)):
         first_slot = number * STRETCH_SLOTS
         left = min(slots - first_slot, STRETCH_SLOTS)
         content = _encoded(list(parts), measure, width, first_slot=first_slot, slots=left)
@@ -245,7 +258,15 @@ def pieces_of(
     return tuple(pieces)
 
 
-def _within(block: Participants, begin: int, end: int) -> Participants:
+def _handed_out(blocks: Sequence[Participants], slots: int) -> list[Participants]:
+    """The blocks without places beyond the slots. Raises IndexError where one of these is touched."""
+    here = [block if block.touched.end <= slots else within(block, 0, slots) for block in blocks]
+    if sum(block.count for block in here) < sum(block.count for block in blocks):
+        raise IndexError("a touched slot has not been handed out")
+    return here
+
+
+def within(block: Participants, begin: int, end: int) -> Participants:
     """Those of a block with slots from `begin` up to `end`."""
     touched = block.touched
     if begin <= touched.begin and touched.end <= end:
@@ -271,7 +292,7 @@ def _cut(blocks: Iterable[Participants]) -> Iterator[Participants]:
     """The blocks cut where stretches end; parts that touch nobody are left out."""
     for block in blocks:
         for number in range(number_for(block.touched.begin), number_for(max(block.touched.end - 1, 0)) + 1):
-            part = _within(block, number * STRETCH_SLOTS, (number + 1) * STRETCH_SLOTS)
+            part = within(block, number * STRETCH_SLOTS, (number + 1) * STRETCH_SLOTS)
             if part.count > 0:
                 yield part
 

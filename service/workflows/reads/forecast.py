@@ -12,8 +12,8 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Integers, kept
-from service.core.charge import charge_units, rho_of_units
+from service.arrays import Integers
+from service.core.charge import rho_of_units
 from service.query.plan import Plan
 from service.query.schema import doc
 from service.workflows.model.views import LedgerSequence, NoiseSigma, QueryWords, WorstCaseRho
@@ -70,12 +70,7 @@ class Charges(NamedTuple):
 
 def charges_of(plan: Plan, records: RecordsView) -> Charges:
     """The charges that a query would have now; nothing is charged."""
-    slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for block in records.contributions(plan):
-        norms = block.norms_squared if block.touched.marks is None else kept(block.touched.marks, block.norms_squared)
-        slots.append(block.touched.slots())
-        units.append(charge_units(np.ascontiguousarray(norms), plan.sigma_steps))
-    return Charges(slots=np.concatenate(slots), units=np.concatenate(units))
+    return Charges(*records.charges(plan))
 
 
 def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Forecast:

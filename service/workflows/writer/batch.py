@@ -6,7 +6,7 @@ answer, and charges and answer are appended together. Nothing leaves before the 
 `document` is the answer as JSON bytes, as they are committed and sent, and made again by a verification.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
-from service.core.noise import Entropy
-from service.core.release import Block, Release, answer
+from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Plan
@@ -28,10 +27,10 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
 from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.pieces import Measure, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord
 from service.workflows.ports.store import CommitRejected
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
+from service.workflows.shards.shard import ShardRelease, Turn
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
 
@@ -119,6 +118,7 @@ def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool
 _ID_BYTES: Final = 16
 
 Outcome = StoredAnswer | WorkflowError | CommitRejected
+Begun = Turn | PublicEntry | WorkflowError | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +131,7 @@ class Batch:
     transaction: Transaction | ConditionalAppend
     state: DatasetState
     entropy: Entropy
+    turns: list[Turn] = field(default_factory=list)
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     fresh: list[AnswerRecord] = field(default_factory=list)
@@ -139,85 +140,64 @@ class Batch:
     is_empty: bool = True
 
     def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
-        """Answer in order; a refusal takes its query's place. The caller commits, then releases."""
+        """Answer in order; a refusal takes its query's place. The caller commits, then releases.
+
+        The shards answer all queries that have to be charged in one call; each sees the debits of those before.
+        """
         self.answers = dict(self.transaction.known.answers)
         reach("key-looked-up")
-        outcomes = [self._outcome(request) for request in requests]
+        addresses: set[Address] = set()
+        begun = [self._begun(request, addresses) for request in requests]
+        released: Iterator[ShardRelease] = iter(())
+        if self.turns:
+            reach("noise-drawn")
+            released = iter(self.state.shards.answer(self.turns))
+        outcomes = [self._outcome(request, each, released) for request, each in zip(requests, begun, strict=True)]
         if self.fresh:
             self.transaction.append(self.entries, self.fresh, self.worst_cases, self.parameters)
             reach("rows-inserted")
             self.is_empty = False
         return outcomes
 
-    def _outcome(self, request: QueryRequest) -> Outcome:
-        known = self.answers.get(request.address)
-        if known is not None and known.request_hash != request.request_hash:
-            return KeyConflict()
-        if known is None:
-            reused = self._reused(request.plan) if request.plan.reuse else None
+    def _begun(self, request: QueryRequest, addresses: set[Address]) -> Begun:
+        """The turn of a query that has to be charged, the release that it reuses, or its refusal.
+
+        None where its key is known; `addresses` are those of the batch so far. Noise, id and salt are drawn from the
+        same entropy, so that frozen entropy freezes whole exchanges.
+        """
+        address, plan = request.address, request.plan
+        if address in self.answers or address in addresses:
+            return None
+        begun: Begun = self._reused(plan) if plan.reuse else None
+        if begun is None:
             try:
-                entry = reused or self._charged(request)
+                self._refuse(request)
             except WorkflowError as refusal:
                 return refusal
-            known = self.answers[request.address] = AnswerRecord(
-                principal_id=request.analyst.id,
-                key=request.key,
-                request_hash=request.request_hash,
-                seq=entry.seq,
-                query_id=entry.query_id,
-                body=document(request.plan, entry, self.state.record, reused=reused is not None),
-                at=request.accepted_at.replace(microsecond=0),
+            noise = rounded_gaussian(plan.dimension, plan.sigma_steps, self.entropy)
+            drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
+            begun = Turn(
+                plan=plan,
+                seq=self.transaction.head.seq + len(self.turns) + 1,
+                query_id=UUID(bytes=drawn[:_ID_BYTES], version=4),
+                salt=drawn[_ID_BYTES:],
+                slots=self.state.slots_used,
+                noise=noise,
             )
-            self.fresh.append(known)
-            for given in request.plan.parameters:
-                self._keep(request.analyst.id, given)
-        return stored_answer(known)
+            self.turns.append(begun)
+        addresses.add(address)
+        return begun
 
-    def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
-        """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
-        if given.numbers is not None and given.shape is not None and not given.is_kept:
-            self.parameters.append(
-                KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=given.shape, numbers=given.numbers)
-            )
+    def _refuse(self, request: QueryRequest) -> None:
+        """Refuse a query by what is public. Raises DatasetArchived, Unavailable, AllowanceExceeded.
 
-    def _reused(self, plan: Plan) -> PublicEntry | None:
-        """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
-
-        An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
+        The allowance is compared with the worst case of every query so far.
         """
-        same = (entry for entry in reversed(self.entries) if entry.query_hash == plan.query_hash)
-        entry = next(same, None) or self.transaction.known.reusable.get(plan.query_hash)
-        if entry is None:
-            return None
-        is_met = plan.is_met_by(
-            sigma=entry.sigma, grid_log2=entry.grid_log2, dimension=entry.dimension, sigmas=entry.item_sigmas
-        )
-        return entry if is_met else None
-
-    def _charged(self, request: QueryRequest) -> LedgerEntry:
-        """The paper's step: charge, filter, sum, debit, noise; the next query of the batch sees the debits."""
-        plan, record = request.plan, self.state.record
+        record, analyst, cost = self.state.record, request.analyst, request.plan.worst_case_units
         if record.is_archived:
             raise DatasetArchived
         if record.version != request.version:  # the plan speaks of columns as they were when it was made
             raise Unavailable
-        self._spend_allowance(request)
-        release = answer(
-            _with_failpoints(self.state.contributions(plan)),
-            self.state.memory.accounts,
-            plan.terms,
-            entropy=self.entropy,
-            dropped=self.state.memory.counters.have_been_left_out if record.rule == "drop" else None,
-        )
-        reach("summed")
-        entry = self._entry(request, release)
-        self.state.released(release, entry)
-        self.entries.append(entry)
-        return entry
-
-    def _spend_allowance(self, request: QueryRequest) -> None:
-        """Public numbers only: the worst case of every query so far against the analyst's allowance."""
-        analyst, cost = request.analyst, request.plan.worst_case_units
         spent = self.worst_cases.get(analyst.id, 0)
         if analyst.allowance_units is not None:
             left = analyst.allowance_units - self.transaction.known.worst_cases.get(analyst.id, 0) - spent
@@ -226,18 +206,61 @@ class Batch:
                 raise AllowanceExceeded(f"The query may cost rho {asked:f}; rho {rest:f} of your allowance is left.")
         self.worst_cases[analyst.id] = min(spent + cost, CHARGE_UNITS_MAX)
 
-    def _entry(self, request: QueryRequest, release: Release) -> LedgerEntry:
+    def _outcome(self, request: QueryRequest, begun: Begun, released: Iterator[ShardRelease]) -> Outcome:
+        """The answer under a request's key, made from what the shards released or from a release before."""
+        if isinstance(begun, WorkflowError):
+            return begun
+        if begun is not None:
+            place = begun.seq - self.transaction.head.seq - 1
+            is_fresh = isinstance(begun, Turn) and place == len(self.entries)
+            if isinstance(begun, Turn) and is_fresh:
+                self.entries.append(self._entry(request, begun, next(released)))
+                self.state.released(self.entries[place])
+            entry = self.entries[place] if isinstance(begun, Turn) else begun
+            fresh = self.answers[request.address] = AnswerRecord(
+                principal_id=request.analyst.id,
+                key=request.key,
+                request_hash=request.request_hash,
+                seq=entry.seq,
+                query_id=entry.query_id,
+                body=document(request.plan, entry, self.state.record, reused=not is_fresh),
+                at=request.accepted_at.replace(microsecond=0),
+            )
+            self.fresh.append(fresh)
+            for given in request.plan.parameters:
+                self._keep(request.analyst.id, given)
+        known = self.answers[request.address]
+        return stored_answer(known) if known.request_hash == request.request_hash else KeyConflict()
+
+    def _keep(self, analyst_id: UUID, given: HashedParameters) -> None:
+        """Keep the numbers of a query that is answered, a reused one too, unless this analyst's are kept."""
+        if given.numbers is not None and given.shape is not None and not given.is_kept:
+            self.parameters.append(
+                KeptParameters(principal_id=analyst_id, sha256=given.sha256, shape=given.shape, numbers=given.numbers)
+            )
+
+    def _reused(self, plan: Plan) -> Turn | PublicEntry | None:
+        """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
+
+        An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
+        """
+        turn = next((turn for turn in reversed(self.turns) if turn.plan.query_hash == plan.query_hash), None)
+        found = self.transaction.known.reusable.get(plan.query_hash) if turn is None else turn.plan
+        if found is None:
+            return None
+        is_met = plan.is_met_by(
+            sigma=found.sigma, grid_log2=found.grid_log2, dimension=found.dimension, sigmas=found.item_sigmas
+        )
+        return (turn or self.transaction.known.reusable[plan.query_hash]) if is_met else None
+
+    def _entry(self, request: QueryRequest, turn: Turn, released: ShardRelease) -> LedgerEntry:
         plan, head = request.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
-        # Drawn from the same entropy as the noise, so that frozen entropy freezes whole exchanges.
-        drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
-        salt = drawn[_ID_BYTES:]
-        slots = self.state.memory.slots_used
         return LedgerEntry(
             format=FORMAT,
-            seq=head.seq + len(self.entries) + 1,
-            query_id=UUID(bytes=drawn[:_ID_BYTES], version=4),
+            seq=turn.seq,
+            query_id=turn.query_id,
             analyst_id=request.analyst.id,
             analyst=request.analyst.name,
             epoch=head.epoch,
@@ -249,41 +272,19 @@ class Batch:
             dimension=plan.dimension,
             worst_case_units=plan.worst_case_units,
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
-            salt=salt,
-            pieces=pieces_of(
-                release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=slots, salt=salt
-            ),
-            answer_digest=answer_digest(salt, request.analyst.id, request.key),
+            salt=turn.salt,
+            pieces=released.pieces,
+            answer_digest=answer_digest(turn.salt, request.analyst.id, request.key),
             acts=head.data_version,
             acts_hash=head.journal_hash,
-            charged_count=release.charged_count,
-            left_out_count=release.left_out_count,
-            charged_units=release.charged_units,
-            values=release.values.astype(">i8").tobytes(),
+            charged_count=released.charged_count,
+            left_out_count=released.left_out_count,
+            charged_units=released.charged_units,
+            values=released.values.astype(">i8").tobytes(),
             asked_at=request.accepted_at.replace(microsecond=0),
             previous_hash=last_hash,
             hash=b"",
         ).sealed()
-
-
-def measure_of(release: Release) -> Measure:
-    """The kind of amounts in a release's pieces."""
-    if any(block.asked is not None for block in release.blocks):
-        return Measure.TWO_NORMS
-    return Measure.ONE_NORM if release.one_norm else Measure.NORMS
-
-
-def _with_failpoints(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, with the failpoints within the core's step, reached outside of the pure core.
-
-    The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it
-    asks for the next.
-    """
-    reach("noise-drawn")
-    for block in blocks:
-        reach("charges")
-        yield block
-        reach("active-set")
 
 
 def stored_answer(record: AnswerRecord) -> StoredAnswer:

@@ -9,12 +9,12 @@ import queue
 import threading
 from typing import Final
 
-from service.engine.memory import DatasetMemory
 from service.incidents import report_incident
 from service.workflows.model.errors import Fenced, Unavailable
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.shards.shard import Shard
 
 _WAITING_MAX: Final = 2
 """The one being written counts; when a writer ends, a second may wait."""
@@ -25,9 +25,9 @@ class Checkpointer:
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         self._record, self._guard, self._telemetry = record, guard, telemetry
-        self._queue: queue.SimpleQueue[Checkpoint | DatasetMemory | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Checkpoint | Shard | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
-        self.is_preparing = False  # a memory waits to be prepared, or is
+        self.is_preparing = False  # shards wait to be prepared, or are
 
     @property
     def is_idle(self) -> bool:
@@ -46,21 +46,21 @@ class Checkpointer:
                 self._waiting += 1
                 self._queue.put(checkpoint)
 
-    def prepare(self, memory: DatasetMemory) -> None:
-        """Have what queries asked for and did not find made in a memory. By its owner, unless one is being prepared."""
+    def prepare(self, shards: Shard) -> None:
+        """Have what queries asked for and did not find made. By the shards' owner, unless they are being prepared."""
         self.is_preparing = True
-        self._queue.put(memory)
+        self._queue.put(shards)
 
     def end(self) -> None:
         """Let the step after the last checkpoint be the last one."""
         self._queue.put(None)
 
     def step(self) -> bool:
-        """Wait for a checkpoint and write it, or for a memory and prepare it. False at the end."""
+        """Wait for a checkpoint and write it, or for shards and prepare them. False at the end."""
         work = self._queue.get()
         if work is None:
             return False
-        if isinstance(work, DatasetMemory):
+        if isinstance(work, Shard):
             self._prepare(work)
             return True
         try:
@@ -70,10 +70,10 @@ class Checkpointer:
                 self._waiting -= 1
         return True
 
-    def _prepare(self, memory: DatasetMemory) -> None:
+    def _prepare(self, shards: Shard) -> None:
         """Without it, queries look at every row."""
         try:
-            memory.prepare()
+            shards.prepare()
         except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
             report_incident(error, f"indexes of dataset {self._record.id}", dataset=self._record.name)
         finally:

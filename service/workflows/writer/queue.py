@@ -190,8 +190,8 @@ class WriterQueue:
                     self._answer_waiting()
         if self._turns.heap:
             self._answer_waiting()
-        if not (self.checkpoints.is_preparing or self._state.memory.take_prepared()):
-            self.checkpoints.prepare(self._state.memory)
+        if not (self.checkpoints.is_preparing or self._state.shards.take_prepared()):
+            self.checkpoints.prepare(self._state.shards)
         self._bound_tail(is_last=not running)
         self._steps_half += 1
         return running

@@ -59,7 +59,7 @@ def writer_of(replica: Replica) -> WriterThread:
 
 def spent(replica: Replica) -> list[int]:
     """The spent totals of Ann, Bob and Eve."""
-    return writer_of(replica).look(lambda state: state.memory.accounts.spent[:3].tolist())
+    return writer_of(replica).look(lambda state: state.shards.memory.accounts.spent[:3].tolist())
 
 
 def findings(store: Store) -> list[str]:
@@ -159,7 +159,7 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
         expected = spent(replica)
         amend_erased(writer_of(replica))
         other.catch_up()
-        assert other.look(lambda state: state.memory.accounts.spent[:3].tolist()) == expected
+        assert other.look(lambda state: state.shards.memory.accounts.spent[:3].tolist()) == expected
 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:

@@ -62,7 +62,7 @@ def spent(replica: Replica) -> list[int]:
     """The spent totals by slot."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     writer.catch_up()
-    return writer.look(lambda state: state.memory.accounts.spent[:3].tolist())
+    return writer.look(lambda state: state.shards.memory.accounts.spent[:3].tolist())
 
 
 def kept(store: Store) -> list[int]:

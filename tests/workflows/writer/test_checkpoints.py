@@ -64,7 +64,7 @@ def test_indexes_that_queries_ask_for_are_made_beside_them(store: SlowDisk, monk
         upload(replica, "people", ROWS)
         monkeypatch.setattr(Inverted, "of", of)
         ask(replica, analyst(replica), "by-age", where={"ge": [{"col": "age"}, 40]})
-        memory = replica.registry.writer(replica.registry.record("survey")).committer.state.memory
+        memory = replica.registry.writer(replica.registry.record("survey")).committer.state.shards.memory
     assert memory.take_prepared()
     assert makers == ["pages"]
 

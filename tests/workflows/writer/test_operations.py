@@ -134,13 +134,13 @@ def check(replica: Replica, store: Store) -> None:
         fresh.catch_up(transaction)
     assert state.position == fresh.position
     for held, wanted in (
-        (state.memory.people.present, fresh.memory.people.present),
-        (state.memory.accounts.limits, fresh.memory.accounts.limits),
-        (state.memory.accounts.spent, fresh.memory.accounts.spent),
-        (state.memory.accounts.paused, fresh.memory.accounts.paused),
+        (state.shards.memory.people.present, fresh.shards.memory.people.present),
+        (state.shards.memory.accounts.limits, fresh.shards.memory.accounts.limits),
+        (state.shards.memory.accounts.spent, fresh.shards.memory.accounts.spent),
+        (state.shards.memory.accounts.paused, fresh.shards.memory.accounts.paused),
     ):
         assert np.array_equal(held, wanted)
-    assert state.memory.events("visits").rows == fresh.memory.events("visits").rows
+    assert state.shards.memory.events("visits").rows == fresh.shards.memory.events("visits").rows
 
 
 def test_queries_are_answered_while_an_upload_is_prepared(replica: Replica, store: Store, between: Between) -> None:
@@ -169,7 +169,7 @@ def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: 
         assert charged(replica, "during") == 1
     done.result()
     assert charged(replica, "after") == 1
-    assert bool(state_of(replica).memory.accounts.paused[0])
+    assert bool(state_of(replica).shards.memory.accounts.paused[0])
     check(replica, store)
 
 
@@ -194,7 +194,9 @@ def test_individuals_that_join_during_a_reconciliation_join_under_its_terms(
         transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
         transaction.commit()
     done.result()
-    assert int(state_of(replica).memory.accounts.limits[2]) == replica.registry.record("survey").budget_units - 1000
+    assert (
+        int(state_of(replica).shards.memory.accounts.limits[2]) == replica.registry.record("survey").budget_units - 1000
+    )
     check(replica, store)
 
 
@@ -268,7 +270,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
         }
         if act == "resume":
             pause(replica, "bob")
-        memory = state_of(replica).memory
+        memory = state_of(replica).shards.memory
         with monkeypatch.context() as patch:
             patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
             patch.setattr("tests.memory.store.MemoryTransaction", UnclearTransaction)
@@ -280,7 +282,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
             if takes_effect
             else usual
         )
-        assert state_of(replica).memory is memory
+        assert state_of(replica).shards.memory is memory
         check(replica, store)
 
 

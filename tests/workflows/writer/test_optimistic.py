@@ -221,7 +221,7 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
             for sigma in [3, *sigmas]:
                 with suppress(CommitRejected):
                     ask(replica, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
-            memory = writer._state.memory
+            memory = writer._state.shards.memory
             with store.transaction(1, lock=False) as transaction:
                 replayed = totals(transaction.entries(after=0))
             assert memory.accounts.spent.tolist()[:3] == replayed.spent.tolist()[:3]

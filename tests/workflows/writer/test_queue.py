@@ -208,14 +208,14 @@ def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
 ) -> None:
     """One failing query in a batch is an incident; the others get their answers, once each."""
     who = analyst(replica)
-    real = __import__("service.workflows.writer.state", fromlist=["contributions"]).contributions
+    real = __import__("service.workflows.shards.shard", fromlist=["contributions"]).contributions
 
     def fragile(plan: Any, memory: Any, **rule: Any) -> Any:
         if plan.sigma == 13.0:
             raise RuntimeError("ann is 44")
         return real(plan, memory, **rule)
 
-    monkeypatch.setattr("service.workflows.writer.state.contributions", fragile)
+    monkeypatch.setattr("service.workflows.shards.shard.contributions", fragile)
     bodies = [
         orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False})
         for sigma in (12.0, 13.0, 14.0)

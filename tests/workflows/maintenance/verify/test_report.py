@@ -171,7 +171,7 @@ def test_a_vector_that_was_shortened_for_nothing_is_found(
         norms[0] = amount(int(norms[0]))
         return replace(release, blocks=(replace(block, norms_squared=norms),))
 
-    monkeypatch.setattr("service.workflows.writer.batch.answer", faulty)
+    monkeypatch.setattr("service.workflows.shards.shard.answer", faulty)
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])

@@ -1,0 +1,60 @@
+"""The division of a dataset's pages over shards: public arithmetic, the same for every dataset of a capacity.
+
+Shard k of N holds the pages p with p mod N = k, as its own pages 0, 1, 2, ...: its page l is page l N + k of the
+dataset. A page is never on two shards, so that neither is an individual, nor a piece of a ledger entry.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.working_memory import PAGE_SLOTS
+
+__all__ = ["UNDIVIDED", "ShardPlace"]
+
+_PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
+_Slots = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlace:
+    """Shard `number` of `count`. Raises ValueError unless 0 <= number < count."""
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        """Refuse a shard that is none of them."""
+        if not 0 <= self.number < self.count:
+            raise ValueError(f"there is no shard {self.number} of {self.count}")
+
+    def holds(self, slots: _Slots) -> NDArray[np.bool_]:
+        """Which of some slots (k,) are on this shard, (k,)."""
+        here: NDArray[np.bool_] = (slots >> _PAGE_BITS) % self.count == self.number
+        return here
+
+    def own(self, slots: _Slots) -> _Slots:
+        """The shard's own numbers (k,) of slots (k,) of the dataset that are on it."""
+        pages = slots >> _PAGE_BITS
+        return slots - ((pages - pages // self.count) << _PAGE_BITS)
+
+    def of_dataset(self, slots: _Slots) -> _Slots:
+        """The slots (k,) of the dataset with these numbers (k,) of the shard's own."""
+        return slots + ((((slots >> _PAGE_BITS) * (self.count - 1)) + self.number) << _PAGE_BITS)
+
+    def page_of_dataset(self, page: int) -> int:
+        """The number in the dataset of a page of the shard's own."""
+        return page * self.count + self.number
+
+    def slots(self, slots: int) -> int:
+        """How many of the shard's own slots hold its part of slots 0 to `slots` - 1."""
+        if slots == 0:
+            return 0
+        last_page, in_last = (slots - 1) >> _PAGE_BITS, (slots - 1) % PAGE_SLOTS + 1
+        before = max(-(-(last_page - self.number) // self.count), 0)
+        return before * PAGE_SLOTS + (in_last if last_page % self.count == self.number else 0)
+
+
+UNDIVIDED: Final = ShardPlace(0, 1)

@@ -1,0 +1,1 @@
+"""The shards of a dataset: the arrays of its individuals, undivided or by page over several."""
