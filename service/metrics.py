@@ -21,6 +21,7 @@ from prometheus_client import (
 )
 
 from service.workflows.ports.telemetry import Commit
+from service.workflows.readiness import ShardHealth
 
 LABELS: Final = frozenset({"route", "status", "kind", "le"})
 """Every label that any metric may have."""
@@ -38,6 +39,8 @@ OPERATOR: Final[Mapping[str, str]] = {
     "sparing_closed_connections": "connections of clients that the server has ended, by the bound that they passed",
     "sparing_queue_length": "items that wait in all writer queues together",
     "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
+    "sparing_lost_shards": "shards of divided datasets that do not work, which faults of processes make",
+    "sparing_shard_restarts": "how often shards were started again since their datasets were opened",
     "sparing_slot_overruns": "responses that were not ready at their instant, because work took too long",
     "sparing_batch_questions": "queries that shared a transaction; by real durations without slots or after a fault",
     "sparing_commits": "durable transactions by kind; individuals act too, and charges make checkpoints due",
@@ -75,6 +78,8 @@ class PrometheusTelemetry:
         self._waiting = Gauge(*_described("sparing_queue_length"), registry=registry)
         self._fenced = Gauge(*_described("sparing_fenced_datasets"), registry=registry)
         self._opened = Gauge(*_described("sparing_opened_datasets"), registry=registry)
+        self._lost_shards = Gauge(*_described("sparing_lost_shards"), registry=registry)
+        self._restarts = Gauge(*_described("sparing_shard_restarts"), registry=registry)
         self._ready = Gauge(*_described("sparing_ready"), registry=registry)
 
     def watch(
@@ -84,12 +89,15 @@ class PrometheusTelemetry:
         fenced: Callable[[], int],
         opened: Callable[[], int],
         ready: Callable[[], bool],
+        shards: Callable[[], Mapping[str, ShardHealth]],
     ) -> None:
         """Ask for the length of the queue, the numbers of datasets and the readiness at every reading."""
         self._ready.set_function(ready)
         self._waiting.set_function(waiting)
         self._fenced.set_function(fenced)
         self._opened.set_function(opened)
+        self._lost_shards.set_function(lambda: sum(each.shards - each.ready for each in shards().values()))
+        self._restarts.set_function(lambda: sum(each.restarts for each in shards().values()))
 
     def request_began(self) -> None:
         """Count it in."""

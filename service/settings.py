@@ -20,6 +20,7 @@ _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
 _RATE_MAX: Final = 1_000_000
 _SECRET_CHARACTERS_MIN: Final = 32
+_SHARDS: Final = "The most processes over which one dataset is divided: one for each 2^20 of its capacity, at most 64."
 
 
 class SettingsError(ValueError):
@@ -183,6 +184,7 @@ class Settings(BaseSettings):
         ge=1,
         description="The number of processes that serve behind the one address, each with a memory of its own.",
     )
+    shards: _Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
     forward_url: _PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
         default="http://127.0.0.1",
@@ -206,8 +208,7 @@ class Settings(BaseSettings):
         validation_alias="SPARING_RELEASE_SLOT_MS",
         default=2,
         ge=0,
-        description="The length of a time slot in milliseconds; "
-        "queries begin and their answers leave at whole multiples of it. 0 delays nothing.",
+        description="The milliseconds of a time slot, in which queries begin and answers leave; 0 delays nothing.",
     )
     memory_bytes_max: _Number = Field(
         validation_alias="SPARING_MEMORY_BYTES_MAX",
@@ -253,8 +254,7 @@ class Settings(BaseSettings):
         validation_alias="SPARING_BODY_TIMEOUT_MS",
         default=30_000,
         ge=1,
-        description="The time in milliseconds after which a body that comes at less than 500 bytes a second "
-        "is given up.",
+        description="The time in milliseconds after which a body slower than 500 bytes a second is given up.",
     )
     drain_notice_ms: _Number = Field(
         validation_alias="SPARING_DRAIN_NOTICE_MS",
@@ -293,8 +293,7 @@ class Settings(BaseSettings):
         validation_alias="SPARING_TCP_TIMEOUT_MS",
         default=10_000,
         ge=1,
-        description="The longest that either end of a connection to Postgres waits for an acknowledgement, "
-        "in milliseconds.",
+        description="The longest wait for an acknowledgement on a connection to Postgres, in milliseconds.",
     )
     redis_timeout_ms: _Number = Field(
         validation_alias="SPARING_REDIS_TIMEOUT_MS",

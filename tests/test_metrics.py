@@ -14,7 +14,7 @@ from service.metrics import LABELS, OPERATOR, PUBLIC, TIMED, PrometheusTelemetry
 def telemetry() -> PrometheusTelemetry:
     """Everything has happened once, twice or thrice."""
     made = PrometheusTelemetry()
-    made.watch(waiting=lambda: 7, fenced=lambda: 2, opened=lambda: 3, ready=lambda: True)
+    made.watch(waiting=lambda: 7, fenced=lambda: 2, opened=lambda: 3, ready=lambda: True, shards=dict)
     made.request_began()
     made.request_began()
     made.request_ended("GET /v1/queries/{query_id}", 200)

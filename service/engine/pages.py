@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from service.arrays import FEW
 from service.core.renyi_filter import Touched
-from service.query.working_memory import PAGE_SLOTS
+from service.query.division import PAGE_SLOTS
 
 __all__ = [
     "PAGE_BITS",

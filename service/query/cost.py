@@ -25,6 +25,7 @@ from service.query.columns import (
     listed,
 )
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
+from service.query.division import people_at_fullest, rows_at_fullest
 from service.query.features import FeatureMap
 from service.query.layout import (
     CATEGORIES_SHOWN_MAX,
@@ -120,38 +121,59 @@ class Speed:
     committed_byte: float = 9.0  # hashing, sending and storing it durably
     commit: float = 4_000_000  # one transaction and its witness
     read: float = 3_000_000  # one small read of the database
+    shard_round_trip: float = 2_000_000  # a call to all shards of a dataset
+    shard_coordinate: float = 20.0  # one number of a sum that a shard sends
+    shard_slowdown: float = 2.0  # how many times as long work by row takes while every core is at work
+    cores: float = 1.0
+
+    def slower_at_once(self, shards: int) -> float:
+        """How many times as long work by row takes at one of so many shards at work at once."""
+        return self.shard_slowdown * max(shards / self.cores, 1.0)
 
 
-def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int, speed: Speed) -> PublicCost:
-    """The public cost of a plan on a table of a dataset of at most `capacity` individuals."""
-    rows = table.rows_max(capacity)
-    touched = min(rows, capacity)
-    time_ns = speed.query + speed.literal * _OWN_STEPS * len(plan.item_sigmas)
+def cost_of(
+    plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int, speed: Speed, shards: int = 1
+) -> PublicCost:
+    """The public cost of a plan on a table of a dataset of at most `capacity` individuals.
+
+    Over several shards people and rows cost as much as at the fullest of them, with all at work at once; what is
+    committed, the noise and the reply are not divided.
+    """
+    by_row_ns = _rows_ns(plan, table, speed, capacity=capacity, shards=shards)
+    time_ns = by_row_ns if shards == 1 else by_row_ns * speed.slower_at_once(shards) + speed.shard_round_trip
+    time_ns += speed.query + speed.literal * _OWN_STEPS * len(plan.item_sigmas)
     time_ns += _conditions_ready_ns(plan.predicate, plan.columns, speed)
-    time_ns += speed.literal * _FEATURE * features_of(plan)
-    time_ns += rows * _chosen_ns(plan.predicate, plan.columns, columns_by_row(plan), speed)
-    time_ns += 0.0 if plan.room_units is None else rows * speed.leaf_row * _ROOM
-    time_ns += rows * _added_ns(plan, table, speed) + _made_ready_ns(plan, speed)
-    time_ns += sum(2 * rows * _predicted_ns(model, speed) for model in models_of(plan))
-    time_ns += sum(_totalled_ns(events, capacity, speed) for events in own_events_of(plan))
-    if plan.rows_kept is not None:
-        time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
-    time_ns += touched * _individual_ns(plan, table, speed)
-    committed = _committed_bytes(plan, touched, capacity)
-    time_ns += plan.dimension * _coordinate_ns(plan, speed)
+    time_ns += speed.literal * _FEATURE * features_of(plan) + _made_ready_ns(plan, speed)
+    committed = _committed_bytes(plan, min(table.rows_max(capacity), capacity), capacity)
+    time_ns += plan.dimension * (_coordinate_ns(plan, speed) + (shards > 1) * shards * speed.shard_coordinate)
     time_ns += committed * speed.committed_byte
     return PublicCost(
         time_ns=ceil(time_ns),
         kept_bytes=_COPIES * (committed + _unstored_bytes(plan)),
-        working_bytes=working_bytes(plan, table, capacity=capacity),
+        working_bytes=shards * working_bytes(plan, table, capacity=capacity, shards=shards),
     )
+
+
+def _rows_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed, *, capacity: int, shards: int) -> float:
+    """Looking at rows, adding them up and charging people: the work that shards divide, at the fullest of them."""
+    people, rows = people_at_fullest(capacity, shards), rows_at_fullest(table, capacity, shards)
+    time_ns = rows * _chosen_ns(plan.predicate, plan.columns, columns_by_row(plan), speed)
+    time_ns += 0.0 if plan.room_units is None else rows * speed.leaf_row * _ROOM
+    time_ns += rows * _added_ns(plan, table, speed)
+    time_ns += sum(2 * rows * _predicted_ns(model, speed) for model in models_of(plan))
+    for events in own_events_of(plan):
+        totalled = rows_at_fullest(events.declared, capacity, shards)
+        time_ns += _totalled_ns(events, speed, people=people, rows=totalled)
+    if plan.rows_kept is not None:
+        time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
+    return time_ns + min(rows, people) * _individual_ns(plan, table, speed)
 
 
 class Costs:
     """The public costs of the plans of one dataset: what a shape of plan costs is worked out once, and kept."""
 
-    def __init__(self, schema: Schema, *, capacity: int, speed: Speed) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, *, capacity: int, speed: Speed, shards: int = 1) -> None:
+        self.schema, self.shards = schema, shards
         self._capacity, self._speed = capacity, speed
         self._by_shape: dict[Hashable, PublicCost] = {}
 
@@ -185,7 +207,8 @@ class Costs:
         return known
 
     def _worked_out(self, plan: Plan) -> PublicCost:
-        return cost_of(plan, self.schema.tables[plan.table], capacity=self._capacity, speed=self._speed)
+        table = self.schema.tables[plan.table]
+        return cost_of(plan, table, capacity=self._capacity, speed=self._speed, shards=self.shards)
 
 
 def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
@@ -372,12 +395,11 @@ def _read_ns(features: FeatureMap, speed: Speed) -> float:
     return (features.size - numbers) * speed.feature + numbers * speed.vector_number
 
 
-def _totalled_ns(events: OwnTotal, capacity: int, speed: Speed) -> float:
+def _totalled_ns(events: OwnTotal, speed: Speed, *, people: int, rows: int) -> float:
     """Choosing and totalling the events of all individuals, and coding each individual's total."""
     chosen = _chosen_ns(events.predicate, events.columns, events.columns.values(), speed)
-    rows = events.declared.rows_max(capacity)
     ready = _conditions_ready_ns(events.predicate, events.columns, speed)
-    return ready + rows * (chosen + speed.scalar_entry) + capacity * speed.individual
+    return ready + rows * (chosen + speed.scalar_entry) + people * speed.individual
 
 
 def _labels_bytes(layout: Layout) -> int:

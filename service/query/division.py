@@ -5,15 +5,26 @@ dataset. A page is never on two shards, so that neither is an individual, nor a 
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.working_memory import PAGE_SLOTS
+from service.query.schema import EventsTable, IndividualsTable
 
-__all__ = ["UNDIVIDED", "ShardPlace"]
+__all__ = ["PAGE_SLOTS", "UNDIVIDED", "ShardPlace", "people_at_fullest", "rows_at_fullest", "shards_for"]
 
+PAGE_SLOTS: Final = 2**16
+"""The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
+SHARD_CAPACITY_MIN: Final = 2**20
+"""A dataset has one shard for each so many individuals at most."""
+ROWS_SHARE: Final = Fraction(5, 4)
+"""No shard may have more rows of events than so many times its part of the table's `rows_capacity`.
+
+Nothing public says how events are spread over people, and the price of a query is that of the fullest shard.
+"""
 _PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 _Slots = NDArray[np.int64]
 
@@ -58,3 +69,22 @@ class ShardPlace:
 
 
 UNDIVIDED: Final = ShardPlace(0, 1)
+
+
+def shards_for(capacity: int, *, shards_max: int) -> int:
+    """The number of shards of a dataset of at most `capacity` individuals, of so many that the operator admits."""
+    return max(min(shards_max, -(-capacity // SHARD_CAPACITY_MIN)), 1)
+
+
+def people_at_fullest(capacity: int, shards: int) -> int:
+    """The most individuals on one of so many shards."""
+    pages = -(-capacity // PAGE_SLOTS)
+    return min(capacity, -(-pages // shards) * PAGE_SLOTS)
+
+
+def rows_at_fullest(table: IndividualsTable | EventsTable, capacity: int, shards: int) -> int:
+    """The most rows of a table on one of so many shards."""
+    rows = table.rows_max(capacity)
+    if shards == 1:
+        return rows
+    return min(ceil(rows * ROWS_SHARE / shards), table.rows_max(people_at_fullest(capacity, shards)))

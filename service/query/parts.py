@@ -78,7 +78,7 @@ def bucketed(column: QueryColumn, name: str, unit: Unit, field: str) -> tuple[Qu
     starts = list(_starts(first, last, unit))
     _check_count(len(starts), field)
     thresholds = [max(start * unit_steps - low, 0) for start in starts] + [high - low + 1]
-    labels = Labels(partial(_label, tuple(starts), _LABELS[unit]), 0, len(starts))
+    labels = Labels(partial(_label, tuple(starts), unit), 0, len(starts))
     formula = Intervals(column=column.name, thresholds=tuple(thresholds))
     return _part(name, formula, len(starts)), Parts(labels=labels, said=said)
 
@@ -137,5 +137,5 @@ _LABELS: Final[dict[str, Callable[[date], str]]] = {
 }
 
 
-def _label(starts: Sequence[int], text_of: Callable[[date], str], place: int) -> str:
-    return text_of(_day(starts[place]))
+def _label(starts: Sequence[int], unit: Unit, place: int) -> str:
+    return _LABELS[unit](_day(starts[place]))

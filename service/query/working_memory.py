@@ -10,6 +10,7 @@ from typing import Final
 from service.arrays import narrowest
 from service.query.columns import CODE_TABLE_SPAN_MAX, Intervals, Placed, QueryColumn, Weighted, listed, sources
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
+from service.query.division import PAGE_SLOTS, people_at_fullest, rows_at_fullest
 from service.query.gradients import rows_in_products
 from service.query.layout import BLOCK_ROWS, Functionals, Histogram, Sum, rows_in_run
 from service.query.own_events import OwnTotal
@@ -30,9 +31,6 @@ RUNS_MAX: Final = 8
 """The most runs of codes in a list of values that are looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
 """The largest column in which a list of values is looked up in a table, of one byte a code."""
-
-PAGE_SLOTS: Final = 2**16
-"""The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
 
 # Bytes of working arrays for one of each, with a margin over what the largest queries allocate.
 _FIXED: Final = 2**16  # the objects of one query
@@ -68,12 +66,13 @@ _EVENT_ADDED: Final = 48 + _CALCULATING  # of an event that is totalled: its ind
 _VALUE: Final = 64  # of a list of values
 
 
-def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int) -> int:
+def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int, shards: int = 1) -> int:
     """The most that the evaluation of a plan allocates, in bytes, on any data of at most `capacity` individuals.
 
     It is counted from the plan to the released numbers and the charges, and holds beside the dataset with its indexes.
+    Over several shards it is what the fullest of them allocates.
     """
-    rows = table.rows_max(capacity)
+    rows, capacity = rows_at_fullest(table, capacity, shards), people_at_fullest(capacity, shards)
     return (
         _FIXED
         + len(plan.items) * _ITEM

@@ -1,5 +1,7 @@
 """The adapters of a replica's ports, opened in one order and closed in reverse."""
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -42,6 +44,8 @@ from service.workflows.replication.ownership import Ownership
 
 now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 """The wall clock, in UTC."""
+
+log = logging.getLogger("sparing.shards")
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
@@ -92,6 +96,8 @@ def open_adapters(
         if ownership is not None:
             replica.share(ownership)
             ownership.open()
+        if serves and settings.shards > 1:
+            _divide(replica, settings.shards)
         opened.enter_context(closing(replica))
         replica.readiness.check_witnesses()
         if serves:
@@ -108,6 +114,18 @@ def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
         replica.amend_ledgers()
         replica.overview.follow(tell)
         yield
+
+
+def _divide(replica: Replica, shards_max: int) -> None:
+    """Large datasets over several processes; more of them than cores work by turns."""
+    from service.store.shards import ProcessShards  # noqa: PLC0415 - few have shards
+
+    cores = os.cpu_count() or 1
+    if shards_max > cores:
+        log.warning(
+            "SPARING_SHARDS is %d, and this machine has %d cores: shards will wait for each other", shards_max, cores
+        )
+    replica.divide(ProcessShards(), shards_max)
 
 
 def _admit_by_provider(replica: Replica, settings: Settings) -> None:

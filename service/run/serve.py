@@ -186,6 +186,12 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
 
         def watch(replica: "Replica") -> None:
             ready = replica.readiness.is_ready
-            telemetry.watch(waiting=replica.waiting, fenced=replica.fenced, opened=replica.opened, ready=ready)
+            telemetry.watch(
+                waiting=replica.waiting,
+                fenced=replica.fenced,
+                opened=replica.opened,
+                ready=ready,
+                shards=replica.readiness.shards,
+            )
 
         yield telemetry, url, watch

@@ -3,8 +3,10 @@
 import json
 import logging
 import os
+import subprocess
+import sys
 import tempfile
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,6 +22,19 @@ log = logging.getLogger("sparing.speed")
 _SPEED_FILE: Final = "speed.json"
 _SLOWER: Final = 2
 """A commit is worth a warning that takes longer than a slot and so many times as long as its kept constant."""
+
+_SLOWDOWN_MARGIN: Final = 1.25
+_PASSES: Final = """
+import time
+import numpy as np
+left, right = np.arange(2**22), np.arange(2**22)
+marks = left % 3 > 0
+began = time.perf_counter()
+for _ in range(8):
+    np.add(left, right, out=right)
+    np.logical_and(marks, right > left, out=marks)
+print(time.perf_counter() - began)
+"""
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -39,7 +54,7 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
     if settings.release_slot_ms == 0:
         return Speed()
     kept = _kept(settings)
-    if kept is None:
+    if kept is None or (settings.shards > 1 and kept.cores != _cores()):
         return calibrate(settings, store)
     commit_ns = measured_commit_ns(partial(_commit, settings.home, store))
     if commit_ns > max(_SLOWER * kept.commit, settings.release_slot_ms * _NS_PER_MS):
@@ -51,8 +66,27 @@ def calibrate(settings: Settings, store: CommitProbe) -> Speed:
     """Measure this machine and keep the result in the home."""
     path = open_home(settings.home).path / _SPEED_FILE  # with servers of others there may be none yet
     speed = measured_speed(system_entropy, measured_commits(partial(_commit, settings.home, store)))
+    if settings.shards > 1:
+        speed = replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
     write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
     return speed
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _measured_slowdown() -> float:
+    """How many times as long a pass over arrays takes while every core makes one, with a margin; 1 at least."""
+    (alone_s,) = _passes_s(1)
+    return max(max(_passes_s(_cores())) / alone_s, 1.0) * _SLOWDOWN_MARGIN
+
+
+def _passes_s(count: int) -> list[float]:
+    """The time of passes over arrays in so many processes at once, in s each."""
+    command = [sys.executable, "-I", "-c", _PASSES]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(count)]
+    return [float(process.communicate()[0]) for process in processes]
 
 
 def _kept(settings: Settings) -> Speed | None:

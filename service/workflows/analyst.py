@@ -74,7 +74,7 @@ class Analysts:
         record = self._visible(principal, dataset)
         plan = compiled(self._submitter.numbered(principal, record, query), record)
         self._registry.guard(record).refuse_if_closed()
-        cost = self._admission.cost_of(plan, record)
+        cost = self._admission.cost_of(plan, record, self._registry.shards(record))
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         canonical = orjson.loads(plan.canonical)
         noise = plan.noise

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
+from service.query.schema import doc
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
+from service.workflows.ports.shards import NO_SHARDS
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.registry import DatasetRegistry
@@ -35,12 +37,23 @@ class ReadinessReport:
         return {code: codes.count(code) for code in sorted(set(codes))}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardHealth:
+    """The shards of an open dataset that is divided."""
+
+    backend: Annotated[str, doc("Where they are: `processes` beside the service.")]
+    shards: Annotated[int, doc("How many there are.")]
+    ready: Annotated[int, doc("How many of them work; the others are being started again.")]
+    restarts: Annotated[int, doc("How often any was started again since the dataset was opened.")]
+
+
 class Readiness:
     """The problems that keep this process from serving; looked at anew at most once a second."""
 
     def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
         self._store, self._registry, self._clock = store, registry, clock
         self._found = datetime.min.replace(tzinfo=UTC), ReadinessReport()
+        self.shard_backend = NO_SHARDS
         self._look_under_way: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -72,6 +85,25 @@ class Readiness:
         closed = self.report().closed
         names = self._registry.names() if principal.dataset is None else [principal.dataset]
         return {name: closed.get(name, OPEN) for name in names}
+
+    def shards_for(self, principal: Principal) -> dict[str, ShardHealth]:
+        """The shards of each divided dataset that a curator may use and that is open in this process."""
+        if principal.role != "curator":
+            return {}
+        return {name: each for name, each in self.shards().items() if principal.dataset in {None, name}}
+
+    def shards(self) -> dict[str, ShardHealth]:
+        """The shards of each divided dataset that is open in this process."""
+        divided = [writer for writer in self._registry.opened() if writer.shards.count > 1]
+        return {
+            writer.committer.state.record.name: ShardHealth(
+                backend=self.shard_backend.backend,
+                shards=writer.shards.count,
+                ready=writer.shards.count - len(writer.shards.lost),
+                restarts=writer.shards.restarts,
+            )
+            for writer in divided
+        }
 
     def check_witnesses(self) -> list[str]:
         """Compare every dataset with its witness, for `report` too; the public codes of the problems."""

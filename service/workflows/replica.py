@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 
 from service.core.noise import Entropy
+from service.query.division import shards_for
 from service.workflows.admission.admission import MEMORY_BYTES_MAX, Admission
 from service.workflows.admission.transfers import Transfers
 from service.workflows.analyst import Analysts
@@ -18,6 +19,7 @@ from service.workflows.overview import Overview
 from service.workflows.ports.cache import Cache, NoCache
 from service.workflows.ports.identity import IdentityProvider
 from service.workflows.ports.row_reader import RowReader
+from service.workflows.ports.shards import NO_SHARDS, ShardBackend
 from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
@@ -28,6 +30,7 @@ from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.shards.divided import DividedShards
 from service.workflows.sign_ins import SignIns
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.threads import WriterThread
@@ -60,6 +63,7 @@ class Replica:
         self._store, self._entropy, self._telemetry = store, entropy, telemetry
         self._pepper, self._clock = pepper, clock
         self._amender: Amender | None = None
+        self.shard_backend = NO_SHARDS
         self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer)
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)
@@ -103,6 +107,11 @@ class Replica:
         """Read uploads from now on with `reader`, and not in this process. To be called before the first request."""
         self.curators.reader = reader
 
+    def divide(self, backend: ShardBackend, shards_max: int) -> None:
+        """Divide large datasets over so many shards at most. To be called before the first request."""
+        self.shard_backend = self.readiness.shard_backend = backend
+        self.registry.shards_for = lambda record: shards_for(record.capacity, shards_max=shards_max)
+
     def leave(self) -> None:
         """Let other processes take over the datasets; accepted requests are still finished. Safe in signal handlers."""
         if self.ownership is not None:
@@ -144,6 +153,10 @@ class Replica:
         for writer in self.registry.let_go(dataset_ids):
             self._exchange.unfollow(writer)
 
+    def _open_shards(self, record: DatasetRecord) -> DividedShards | None:
+        count = self.registry.shards_for(record)
+        return None if count == 1 else DividedShards(self.shard_backend.open(record, count))
+
     def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> WriterThread:
         writer = WriterThread(
             record=record,
@@ -151,6 +164,7 @@ class Replica:
             entropy=self._entropy,
             telemetry=self._telemetry,
             exchange=self._exchange,
+            shards_opened=self._open_shards(record),
             when_free=None if self.admission.scheduler is None else self.admission.scheduler.when_free,
         )
         self._exchange.follow(record.genesis, writer)

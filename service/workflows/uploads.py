@@ -26,6 +26,7 @@ from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.canonical import canonical_json
+from service.query.division import ShardPlace, rows_at_fullest
 from service.query.problems import FieldError, quoted
 from service.query.schema import EventsTable, IndividualsTable
 from service.query.suggestions import did_you_mean
@@ -245,7 +246,7 @@ class _UploadOperation:
         new, whose = self.rows.keys.taken(unknown).distinct()
         slots[unknown] = self.slots_used + whose
         slots = self._within_limit(table, slots)
-        self._check_rows_capacity(table)
+        self._check_rows_capacity(table, slots)
         if unknown.size:
             is_new = slots >= self.slots_used
             whose = slots[is_new] - self.slots_used  # each has a row left, and so all of them join
@@ -305,13 +306,22 @@ class _UploadOperation:
                 slots[part] = self.transaction.slots_of_tombstones(self.pepper.tombstones(self.record.id, keys[part]))
         return slots
 
-    def _check_rows_capacity(self, table: EventsTable) -> None:
-        """The public cost of every query rests on this public number."""
-        room = table.rows_max(self.record.capacity)
-        held = sum(self.records.rows_held(self.table_name))
-        if held + len(self.rows.keys) > room:
-            message = f"the table has room for {room} rows and holds {held}; these are {len(self.rows.keys)} more"
+    def _check_rows_capacity(self, table: EventsTable, slots: Integers) -> None:
+        """The public cost of every query rests on these public numbers: of all rows, and of those at each shard."""
+        room, capacity = table.rows_max(self.record.capacity), self.record.capacity
+        held = self.records.rows_held(self.table_name)
+        if sum(held) + len(self.rows.keys) > room:
+            message = f"the table has room for {room} rows and holds {sum(held)}; these are {len(self.rows.keys)} more"
             raise InvalidRequest.of("rows", message)
+        at_shard = rows_at_fullest(table, capacity, len(held))
+        for number, rows in enumerate(held):
+            more = int(np.count_nonzero(ShardPlace(number, len(held)).holds(slots)))
+            if more and rows + more > at_shard:
+                message = (
+                    f"the rows of the people at one of the {len(held)} shards would be {rows + more}, and a shard has"
+                    f" room for {at_shard}: the dataset's rows are spread too unevenly for so many shards"
+                )
+                raise InvalidRequest.of("rows", message)
 
     def _within_limit(self, table: EventsTable, slots: Integers) -> Integers:
         """The slots of the rows that may be stored: the overflow bounds of every query rest on a public number."""

@@ -19,8 +19,9 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import DatasetRecord, Head
+from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse
 from service.workflows.model.views import Principal
+from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import Shard
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
@@ -30,6 +31,7 @@ from tests.core.contributions import sparse
 from tests.core.injected import seeded
 from tests.laws.forms import Form, as_they_come
 from tests.laws.node_world import CAPACITY, SCHEMA, codes_of, crowd
+from tests.memory.shards import divided
 from tests.memory.store import MemoryConditionalAppend, MemoryStore
 from tests.memory.transaction import MemoryTransaction
 
@@ -54,23 +56,34 @@ class World:
         """Where its ledger stands."""
         return self.snapshot.head
 
-    def state(self, plans: Sequence[Plan], form: Form = as_they_come, *, without: int | None = None) -> DatasetState:
+    def state(
+        self,
+        plans: Sequence[Plan],
+        form: Form = as_they_come,
+        *,
+        without: int | None = None,
+        shards: int = 1,
+        opened: DividedShards | None = None,
+    ) -> DatasetState:
         """A replica's memory, with limits such that these plans exhaust some people and not others.
 
-        Some are paused and some are erased, `without` too.
+        Some are paused and some are erased, `without` too. One shard gives its blocks in another form.
         """
         shard = ReformedShard(self.record)
         shard.form = form
-        state = DatasetState(self.record, shards=shard)
+        several = divided(self.record, shards) if shards > 1 else opened
+        state = DatasetState(self.record, shards=several or shard)
         state.catch_up(self.snapshot)
-        slots = np.arange(state.shards.memory.accounts.size)
+        slots = np.arange(self.head.slots)
         most = max(plan.worst_case_units for plan in plans)
         thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
-        state.shards.memory.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
-        state.shards.memory.accounts.paused[slots * 5 % 23 == 3] = True
-        some = np.flatnonzero(state.shards.memory.people.present)[3::9001].tolist()
-        for slot in (*some, *([] if without is None else [without])):
-            state.shards.memory.erase(slot)
+        are_there = state.copy_accounts(slots).present
+        accounts = SlotsInUse(
+            slots=slots, limits=thirds[slots * 13 % 17 % len(LIMITS)], present=are_there, paused=slots * 5 % 23 == 3
+        )
+        state.shards.set_accounts(accounts)
+        gone = {*np.flatnonzero(are_there)[3::9001].tolist(), *([] if without is None else [without])}
+        state.put(state.records().changed(emptied=np.array(sorted(gone), dtype=np.int64)))
         return state
 
 
@@ -95,11 +108,11 @@ class Asked:
 
 
 @cache
-def world(density: float) -> World:
+def world(density: float, all_slots: int = SLOTS) -> World:
     """So large a part of all slots hold an individual."""
     store = MemoryStore()
     record = store.add_dataset(replace(dataset(), schema=SCHEMA, capacity=CAPACITY))
-    slots = np.flatnonzero(np.random.default_rng(5).random(SLOTS) < density)
+    slots = np.flatnonzero(np.random.default_rng(5).random(all_slots) < density)
     who = slots * 7919 % 31 % len(crowd())
     records = [record_ for record_, _ in crowd().values()]
     visits = [rows for _, rows in crowd().values()]
@@ -112,7 +125,7 @@ def world(density: float) -> World:
         transaction.add_records("people", slots, _taken(codes_of("people", records), who))
         all_visits = [row for rows_ in visits for row in rows_]
         transaction.add_records("visits", owners, _taken(codes_of("visits", all_visits), chosen))
-        transaction.journal("rows", {}, slots=SLOTS)
+        transaction.journal("rows", {}, slots=all_slots)
         transaction.commit()
     return World(store=store, record=record, snapshot=MemoryTransaction(store, record.id, lock=False))
 
@@ -153,14 +166,7 @@ def ask(state: DatasetState, plans: Sequence[Plan], head: Head, *, words: int = 
 
 def told(state: DatasetState) -> dict[str, Any]:
     """All that a replica's memory says about accounts, counters and pages, as bytes where it is long."""
-    written, accounts, counters = state.checkpoint(), state.shards.memory.accounts, state.shards.memory.counters
-    columns = {
-        "limits": accounts.limits,
-        "room": accounts.room,
-        "paused": accounts.paused,
-        "charged": counters.charged,
-        "left out": counters.left_out,
-    }
+    written, columns = state.checkpoint(), state.copy_accounts(slice(0, state.slots_used))._asdict()
     pages = {
         number: [each.tobytes() for each in (totals.spent, totals.charged, totals.left_out)]
         for number, totals in written.pages.items()

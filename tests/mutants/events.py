@@ -126,8 +126,8 @@ MUTANTS = [
         name="rows are in memory before they are durable",
         incident="People of an upload whose commit failed are counted and charged.",
         file="service/workflows/uploads.py",
-        find="state.after_commit(lambda: state.put(change, slots_used=upload.slots_used, slots=joined, limits=upload.limits))",
-        put="state.put(change, slots_used=upload.slots_used, slots=joined, limits=upload.limits)",
+        find="lambda: state.put(change, slots_used=upload.slots_used, slots=joined, limits=upload.limits)",
+        put="state.put(change, slots_used=upload.slots_used, slots=joined, limits=upload.limits) or (lambda: None)",
         killed_by=f"{ACTING}::test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable",
     ),
     Mutant(

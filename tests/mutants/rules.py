@@ -55,8 +55,8 @@ MUTANTS = [
         name="a pause is for good under drop",
         incident="People who resume after a holiday take part in nothing any more.",
         file="service/workflows/shards/shard.py",
-        find="touches_paused=self._touches_paused):",
-        put="touches_paused=True):",
+        find="plan, self.memory, touches_paused=self._touches_paused):",
+        put="plan, self.memory, touches_paused=True):",
         killed_by=ACCOUNT,
     ),
     Mutant(

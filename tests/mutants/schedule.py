@@ -192,7 +192,7 @@ MUTANTS = [
         name="the cost counts the people that are there",
         incident="The delay of a query, and the header that states it, tell how many people the dataset has.",
         file="service/workflows/queries/submit.py",
-        find="costs = [self._admission.cost_of(request.plan, record) for request in requests]",
+        find="costs = [self._admission.cost_of(request.plan, record, writer.shards.count) for request in requests]",
         put="import dataclasses\n"
         "        count = writer.submit_look(lambda state: state.shards.memory.accounts.spent.size).result()\n"
         "        there = dataclasses.replace(record, capacity=max(count, 1))\n"

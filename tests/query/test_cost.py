@@ -344,9 +344,9 @@ def test_a_rare_value_costs_what_a_common_one_does(one: int, other: int) -> None
 
 
 def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
-    """The plan, the table's schema, the capacity and the server's speed; none of them can hold a record."""
+    """The plan, the schema, the capacity, the speed and the number of shards; none of them can hold a record."""
     hints = get_type_hints(cost_of)
-    assert set(hints) == {"plan", "table", "capacity", "speed", "return"}
+    assert set(hints) == {"plan", "table", "capacity", "speed", "shards", "return"}
     assert hints["capacity"] is int
     assert {hints["plan"], hints["speed"]} == {Plan, Speed}
     assert {each.__module__ for each in hints["table"].__args__} == {"service.query.schema"}

@@ -11,6 +11,7 @@ from service.api.middleware.request_context import DrainState
 from service.api.problems import Refusal
 from service.query.schema import doc
 from service.workflows.ports.store import StoreUnavailable
+from service.workflows.readiness import ShardHealth
 from service.workflows.replica import Replica
 
 router = APIRouter(tags=["ops"])
@@ -29,6 +30,9 @@ class Ready:
         dict[str, str],
         doc("With a key: the code of each dataset that it may use, `open` or why it is closed. Empty without one."),
     ]
+    shards: Annotated[
+        dict[str, ShardHealth], doc("With a curator's key: the shards of each dataset that is divided. Empty for none.")
+    ]
 
 
 @router.get("/livez", summary="Check that the process lives", response_description="The process lives.")
@@ -45,13 +49,17 @@ async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
     codes = ["draining"] if report is None else report.codes
     if report is None or codes:
         raise Refusal("not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
-    return Ready(closed=report.counts(), datasets=await _datasets(request, replica))
+    datasets, shards = await _datasets(request, replica)
+    return Ready(closed=report.counts(), datasets=datasets, shards=shards)
 
 
-async def _datasets(request: Request, replica: Replica) -> dict[str, str]:
+async def _datasets(request: Request, replica: Replica) -> tuple[dict[str, str], dict[str, ShardHealth]]:
     """Those of the request's key. A probe is never refused for its key: without a good one it names no dataset."""
     try:
         principal = await authenticated(request, replica, _recognition)
-        return {} if principal is None else await run_in_threadpool(replica.readiness.datasets_for, principal)
+        if principal is None:
+            return {}, {}
+        datasets = await run_in_threadpool(replica.readiness.datasets_for, principal)
+        return datasets, replica.readiness.shards_for(principal)
     except (Refusal, StoreUnavailable):
-        return {}
+        return {}, {}

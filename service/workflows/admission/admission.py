@@ -139,11 +139,12 @@ class Admission:
         self.speed, self.scheduler, self.limiter = speed or Speed(), scheduler, limiter
         self._costs: dict[int, Costs] = {}  # by dataset
 
-    def cost_of(self, plan: Plan, record: DatasetRecord) -> PublicCost:
-        """The public cost of a plan on this server."""
+    def cost_of(self, plan: Plan, record: DatasetRecord, shards: int = 1) -> PublicCost:
+        """The public cost of a plan on this server, where the dataset has so many shards."""
         costs = self._costs.get(record.id)
-        if costs is None or costs.schema is not record.schema:
-            costs = self._costs[record.id] = Costs(record.schema, capacity=record.capacity, speed=self.speed)
+        if costs is None or costs.schema is not record.schema or costs.shards != shards:
+            costs = Costs(record.schema, capacity=record.capacity, speed=self.speed, shards=shards)
+            self._costs[record.id] = costs
         return costs.of(plan)
 
     def read_cost(self, kept_bytes: int) -> PublicCost:

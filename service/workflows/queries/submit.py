@@ -127,7 +127,7 @@ class QuerySubmitter:
 
     def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> None:
         writer = self._registry.writer(record)
-        costs = [self._admission.cost_of(request.plan, record) for request in requests]
+        costs = [self._admission.cost_of(request.plan, record, writer.shards.count) for request in requests]
         submission = Submission(requests, costs[0] if len(costs) == 1 else total_cost(costs), writer)
         reach("queueing")
         submission.ticket = self._admission.admit(requests[0].analyst.id, submission.cost, submission, writer)

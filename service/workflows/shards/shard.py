@@ -69,8 +69,12 @@ class ShardRelease:
 class Shard:
     """The shard at a place: records, indexes, accounts, counters and page sequences. One caller changes it at a time.
 
+    It is of this process, and is never lost.
+
     Records are built beside queries, at a number of the load that they belong to: HeadMoved where it is another one.
     """
+
+    count, restarts, lost = 1, 0, frozenset[int]()
 
     def __init__(self, record: DatasetRecord, place: ShardPlace = UNDIVIDED) -> None:
         """An empty shard."""
@@ -87,6 +91,9 @@ class Shard:
         self.page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
         self._seqs_before = self.page_seqs
         self.grow(slots)
+
+    def close(self) -> None:
+        """Nothing has to be ended."""
 
     def add_rows(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Load rows (n of them) of a table. Raises ValueError for rows that do not fit."""
@@ -173,8 +180,10 @@ class Shard:
         return released
 
     def answer_part(self, turns: Sequence[Turn]) -> tuple[list[ShardRelease], bool]:
-        """Answer at one shard of several, and whether all indexes are made that queries have asked for."""
-        return self.answer(turns), self.take_prepared()
+        """Answer at one shard of several, without noise, and whether all indexes are made that were asked for."""
+        plain = [replace(turn, noise=np.zeros(turn.plan.dimension, dtype=np.int64)) for turn in turns]
+        self.take_prepared()
+        return self.answer(plain), self.take_prepared()
 
     def contributions(self, plan: Plan) -> Iterator[Block]:
         """Every touched individual's integer vector and squared norm, block by block, own slots increasing.

@@ -14,6 +14,7 @@ from service.workflows.model.errors import Fenced, Unavailable
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.shards.divided import DividedShards, Shards
 from service.workflows.shards.shard import Shard
 
 _WAITING_MAX: Final = 2
@@ -25,7 +26,7 @@ class Checkpointer:
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         self._record, self._guard, self._telemetry = record, guard, telemetry
-        self._queue: queue.SimpleQueue[Checkpoint | Shard | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Checkpoint | Shards | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
         self.is_preparing = False  # shards wait to be prepared, or are
 
@@ -46,7 +47,7 @@ class Checkpointer:
                 self._waiting += 1
                 self._queue.put(checkpoint)
 
-    def prepare(self, shards: Shard) -> None:
+    def prepare(self, shards: Shards) -> None:
         """Have what queries asked for and did not find made. By the shards' owner, unless they are being prepared."""
         self.is_preparing = True
         self._queue.put(shards)
@@ -60,7 +61,7 @@ class Checkpointer:
         work = self._queue.get()
         if work is None:
             return False
-        if isinstance(work, Shard):
+        if isinstance(work, Shard | DividedShards):
             self._prepare(work)
             return True
         try:
@@ -70,7 +71,7 @@ class Checkpointer:
                 self._waiting -= 1
         return True
 
-    def _prepare(self, shards: Shard) -> None:
+    def _prepare(self, shards: Shards) -> None:
         """Without it, queries look at every row."""
         try:
             shards.prepare()

@@ -20,6 +20,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange, Tail
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.shards.divided import Shards
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.committer import Committer, Operation
 from service.workflows.writer.state import DatasetState
@@ -69,10 +70,16 @@ class WriterQueue:
     telemetry: InitVar[Telemetry] = NULL_TELEMETRY
     exchange: InitVar[ReplicaExchange] = NO_EXCHANGE
     when_free: WhenFree | None = None
+    shards_opened: InitVar[Shards | None] = None
     checkpoint_every: ClassVar[int] = CHECKPOINT_EVERY
 
     def __post_init__(
-        self, record: DatasetRecord, entropy: Entropy, telemetry: Telemetry, exchange: ReplicaExchange
+        self,
+        record: DatasetRecord,
+        entropy: Entropy,
+        telemetry: Telemetry,
+        exchange: ReplicaExchange,
+        shards_opened: Shards | None,
     ) -> None:
         self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
         self._waiting: dict[int, int] = {}  # submissions, by analyst
@@ -80,7 +87,8 @@ class WriterQueue:
         self._is_copy_waiting = False
         self._steps_half = 0  # begun and ended steps: odd while one works on the state
         self._catching_up: Future[None] | None = None
-        self._state = DatasetState(record, self.tail)
+        self._state = DatasetState(record, self.tail, shards_opened)
+        self.shards = self._state.shards
         self.committer = Committer(
             record=record, state=self._state, guard=self.guard, entropy=entropy, telemetry=telemetry, exchange=exchange
         )
@@ -212,6 +220,7 @@ class WriterQueue:
             self.when_free(lambda _: self._enqueue_or_fail(copying, Future()))
         if is_last:
             self.checkpoints.end()
+            self._state.shards.close()
 
     def _copy_checkpoint_if_idle(self) -> None:
         self._is_copy_waiting = False

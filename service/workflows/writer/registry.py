@@ -54,6 +54,7 @@ class DatasetRegistry:
         self._background: list[BackgroundService] = []
         self._lock = threading.Lock()
         self.are_open = True
+        self.shards_for: Callable[[DatasetRecord], int] = lambda _: 1
 
     def attach(self, service: BackgroundService) -> None:
         """From now on tell `service` of each writer that is opened, and close it before the writers."""
@@ -73,6 +74,11 @@ class DatasetRegistry:
         self.displace(record)
         self._records[name] = record, time.monotonic()
         return record
+
+    def shards(self, record: DatasetRecord) -> int:
+        """The number of shards of a dataset: its writer's, or as many as it will have."""
+        opened = self._writers.get(record.id)
+        return self.shards_for(record) if opened is None else opened.shards.count
 
     def names(self) -> list[str]:
         """The names of all datasets."""

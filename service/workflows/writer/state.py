@@ -19,10 +19,12 @@ from service.query.schema import Schema
 from service.query.vector_columns import vectors_of
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
+from service.workflows.ports.shards import ShardLost
 from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import Changes, changes_since
 from service.workflows.replication.exchange import Tail
+from service.workflows.shards.divided import DividedShards, Shards
 from service.workflows.shards.shard import Shard
 
 _NEVER = -1
@@ -34,10 +36,10 @@ TAIL_BYTES_FOR_A_SLOT: Final = 64
 class DatasetState:
     """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
 
-    def __init__(self, record: DatasetRecord, tail: Tail | None = None, shards: Shard | None = None) -> None:
+    def __init__(self, record: DatasetRecord, tail: Tail | None = None, shards: Shards | None = None) -> None:
         """The first catch-up loads everything; `tail` may hold some entries already."""
         self.record = record
-        self.shards = shards or Shard(record)
+        self.shards: Shards = shards or Shard(record)
         self.slots_used = 0
         self._load = self._version = 0  # of the records: how often they were loaded, and changed or loaded
         self.seq = _NEVER
@@ -61,7 +63,8 @@ class DatasetState:
     def is_at(self, head: Head) -> bool:
         """Whether memory stands exactly at `head` and is valid."""
         stands_at = self._fence, self.seq, self.data_version
-        return stands_at == (head.fence, head.seq, head.data_version) and self._hash == head.hash
+        is_there = stands_at == (head.fence, head.seq, head.data_version) and self._hash == head.hash
+        return is_there and not self.shards.lost
 
     def has_come_to(self, head: Head) -> bool:
         """Whether memory has caught up with `head` and is valid."""
@@ -77,6 +80,8 @@ class DatasetState:
         With `reads_records` False, raises HeadMoved where records would have to be read.
         """
         head = transaction.head
+        if self.shards.lost:
+            self._load_lost(transaction)
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
             self.invalidate_all()
             self._fence = head.fence
@@ -102,8 +107,11 @@ class DatasetState:
 
     def acted(self, head: Head) -> None:
         """The acts up to `head` are durable: apply their staged changes."""
-        for change in self._staged:
-            change()
+        try:
+            for change in self._staged:
+                change()
+        except ShardLost:
+            self.invalidate_all()
         if self.data_version != _NEVER:
             self._stand_at(head)
 
@@ -248,11 +256,25 @@ class DatasetState:
         self.record = transaction.registration()
         self.invalidate_all()  # until the last row has come: a load cut short must not pass for the version held before
         self._load, self._version, self.slots_used = self._load + 1, self._version + 1, transaction.head.slots
-        self.shards.load(self.record, slots=self.slots_used, number=self._load)
-        self.shards.set_accounts(transaction.individuals())
+        self._fill(self.shards, transaction)
+
+    def _load_lost(self, transaction: Transaction) -> None:
+        """Load the shards that were lost; the totals of all are read again, since a batch may have been under way."""
+        if isinstance(self.shards, DividedShards):
+            restarted, head = self.shards.restarted(), transaction.head
+            are_others_there = (self.data_version, self._journal_hash) == (head.data_version, head.journal_hash)
+            self.invalidate_all()
+            if are_others_there:
+                self._fill(restarted, transaction)
+                self._stand_at(head)
+
+    def _fill(self, shards: Shards, transaction: Transaction) -> None:
+        """Load shards with the records of the transaction."""
+        shards.load(self.record, slots=self.slots_used, number=self._load)
+        shards.set_accounts(transaction.individuals())
         for name in self.record.schema.tables:
-            self.shards.add_rows(name, *transaction.records(name))
-        self.shards.index_categories()
+            shards.add_rows(name, *transaction.records(name))
+        shards.index_categories()
 
     def _load_spent(self, transaction: Transaction) -> None:
         """State = pages + the entries since (which the caller applies)."""
@@ -271,7 +293,7 @@ class RecordsView:
     Raises HeadMoved where they were loaded again.
     """
 
-    def __init__(self, shards: Shard, schema: Schema, *, load: int, version: int) -> None:
+    def __init__(self, shards: Shards, schema: Schema, *, load: int, version: int) -> None:
         self._shards, self._schema, self._load, self.version = shards, schema, load, version
 
     def changed(

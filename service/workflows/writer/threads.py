@@ -12,11 +12,13 @@ from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.replication.exchange import ReplicaExchange
+from service.workflows.shards.divided import Shards
 from service.workflows.writer.committer import Operation, Result
 from service.workflows.writer.queue import Look, WriterQueue
 
 PEEKS: Final = 3
 PEEK_EVERY_S: Final = 0.002
+RECOVERY_S: Final = 0.5
 LOOK_SOON_S: Final = 0.02
 """Steps of queries without a pause take milliseconds; where they take longer, the database is read instead."""
 
@@ -25,16 +27,31 @@ class WriterThread(WriterQueue):
     """A writer queue with two threads, which step it and its checkpoints; callers wait for the result."""
 
     def __post_init__(
-        self, record: DatasetRecord, entropy: Entropy, telemetry: Telemetry, exchange: ReplicaExchange
+        self,
+        record: DatasetRecord,
+        entropy: Entropy,
+        telemetry: Telemetry,
+        exchange: ReplicaExchange,
+        shards_opened: Shards | None,
     ) -> None:
-        super().__post_init__(record, entropy, telemetry, exchange)
-        steps, pages = partial(_exhaust, self.step), partial(_exhaust_slowly, self.checkpoints.step)
+        super().__post_init__(record, entropy, telemetry, exchange, shards_opened)
+        self._recovery: threading.Timer | None = None
+        steps, pages = partial(_exhaust, self._step), partial(_exhaust_slowly, self.checkpoints.step)
         self._threads = [
             threading.Thread(target=steps, name=f"writer-{record.name}", daemon=True),
             threading.Thread(target=pages, name=f"pages-{record.name}", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
+
+    def _step(self) -> bool:
+        """A step; a shard that was lost in it is loaded again soon, without waiting for the next query."""
+        is_going_on = self.step()
+        if is_going_on and self.shards.lost and (self._recovery is None or not self._recovery.is_alive()):
+            self._recovery = threading.Timer(RECOVERY_S, self.wake)
+            self._recovery.name, self._recovery.daemon = f"recovery-{self._threads[0].name}", True
+            self._recovery.start()
+        return is_going_on
 
     def act(self, act: Operation[Result]) -> Result:
         """Run an operation in the writer and wait until it is committed."""

@@ -1,0 +1,60 @@
+"""The program of a shard: it does what its coordinator calls, and ends when that is gone, however that happens.
+
+It has no connection to the database and no secret: all that it holds was sent to it. Signals that end a service are for
+the coordinator.
+"""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+
+from service.background import lower_priority
+from service.embedded.launch import end_with
+from service.query.division import ShardPlace
+from service.store.shards.messages import ConnectionEnded, receive, send
+from service.workflows.shards.shard import Shard
+
+QUERIES, RECORDS, ACCOUNTS = range(3)
+"""The lanes by their sockets."""
+
+
+def main(descriptors: Sequence[int], owner_pid: int) -> None:
+    """Serve the coordinator at the other ends of these sockets, one for each lane."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    end_with(owner_pid, signal.SIGKILL)
+    lanes = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    record, place = receive(lanes[QUERIES])
+    worker = ShardWorker(Shard(record, ShardPlace(*place)))
+    send(lanes[QUERIES], (True, os.getpid()))
+    for lane, is_slow in ((lanes[RECORDS], True), (lanes[ACCOUNTS], False)):
+        threading.Thread(target=worker.serve, args=(lane,), kwargs={"is_slow": is_slow}, daemon=True).start()
+    worker.serve(lanes[QUERIES])
+    os._exit(0)  # with whatever another lane is doing
+
+
+class ShardWorker:
+    """A shard, and the calls that may be made of it."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    def serve(self, lane: socket.socket, *, is_slow: bool = False) -> None:
+        """Do one call after the other, until the coordinator has gone."""
+        if is_slow:
+            lower_priority()
+        try:
+            while True:
+                call, arguments, named = receive(lane)
+                send(lane, self._done(call, arguments, named))
+        except (ConnectionEnded, OSError):
+            return
+
+    def _done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
+        """Whether the call has ended well, and its result or its error."""
+        try:
+            return True, getattr(self._shard, call)(*arguments, **named)
+        except Exception as error:  # noqa: BLE001 - it is the coordinator's to handle
+            return False, error.with_traceback(None)

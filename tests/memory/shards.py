@@ -1,0 +1,68 @@
+"""The twin of a shard's channel: the shard is an object of this process, and what it is told and tells is copied."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from service.query.division import ShardPlace
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
+from service.workflows.shards.divided import DividedShards
+from service.workflows.shards.shard import Shard
+
+
+class MemoryShardChannel:
+    """A channel to a shard of this process; it can be cut, before or after a call is done."""
+
+    def __init__(self, record: DatasetRecord, place: ShardPlace) -> None:
+        self.record, self.place = record, place
+        self.shard: Shard | None = Shard(record, place)
+        self.calls: list[str] = []
+        self.dies_at: tuple[str, bool] | None = None  # a call, and whether it is done before
+
+    def begin(self, lane: Lane, call: str, *arguments: object, **named: object) -> Callable[[], Any]:
+        """The call is done when it begins; its error comes with the result, as from another process."""
+        told = pickle.dumps((arguments, named))
+        if self.shard is None:
+            raise ShardLost
+        self.calls.append(call)
+        dies_at, self.dies_at = (
+            (self.dies_at, None) if self.dies_at and self.dies_at[0] == call else (None, self.dies_at)
+        )
+        if dies_at is not None and not dies_at[1]:
+            self.shard = None
+            return _lost
+        try:
+            arguments, named = pickle.loads(told)  # noqa: S301 - our own
+            result = pickle.dumps(getattr(self.shard, call)(*arguments, **named))
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            return _raising(error)
+        if dies_at is not None:
+            self.shard = None
+            return _lost
+        return lambda: pickle.loads(result)  # noqa: S301 - our own
+
+    def restart(self) -> None:
+        """An empty shard."""
+        self.shard = Shard(self.record, self.place)
+
+    def close(self) -> None:
+        """No shard."""
+        self.shard = None
+
+
+def _lost() -> None:
+    raise ShardLost
+
+
+def _raising(error: Exception) -> Callable[[], None]:
+    def result() -> None:
+        raise error
+
+    return result
+
+
+def divided(record: DatasetRecord, count: int) -> DividedShards:
+    """So many shards of this process."""
+    channels: list[ShardChannel] = [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
+    return DividedShards(channels)

@@ -1,0 +1,149 @@
+"""Shards in processes: they do what an object of this process does, and are lost and started again as one piece."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.core.renyi_filter import FilterViolation
+from service.query.division import ShardPlace
+from service.store.shards import process
+from service.store.shards.process import ProcessShard, ProcessShards
+from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.shards.divided import DividedShards
+from tests.contracts.stores import dataset, entry
+from tests.laws.form_world import ask, told, world
+from tests.laws.node_examples import outcomes
+from tests.laws.test_shards import SLOTS
+from tests.memory.shards import MemoryShardChannel
+from tests.workflows.replicas import eventually
+
+PLACE = ShardPlace(0, 2)
+
+
+@pytest.fixture(params=["memory", "process"])
+def channel(request: pytest.FixtureRequest) -> Iterator[ShardChannel]:
+    """Each kind of channel, to an empty shard with one page."""
+    kinds: dict[str, Any] = {"memory": MemoryShardChannel, "process": ProcessShard}
+    opened = kinds[request.param](dataset(), PLACE)
+    opened.begin("queries", "load", dataset(), slots=100, number=1)()
+    yield opened
+    opened.close()
+
+
+def test_a_call_returns_what_the_shard_returns(channel: ShardChannel) -> None:
+    """On every lane, with arrays that may be written."""
+    accounts = channel.begin("accounts", "accounts", np.array([3, 5]))()
+    assert accounts.present.tolist() == [False, False]
+    accounts.limit[:] = 7
+    assert channel.begin("records", "rows_held", 1, "visits")() == [0]
+    assert channel.begin("queries", "pages_since", 0)() == {}
+
+
+def test_an_error_of_the_shard_comes_with_the_result_and_loses_nothing(channel: ShardChannel) -> None:
+    """The next call is done."""
+    wait = channel.begin("queries", "replay", entry(world(0.0, SLOTS).head, {2: 2**60}))
+    with pytest.raises(FilterViolation):
+        wait()
+    assert channel.begin("queries", "pages_since", 0)() == {}
+
+
+def test_a_closed_shard_is_lost_and_a_restarted_one_is_empty(channel: ShardChannel) -> None:
+    """Nothing of what it held is left."""
+    channel.begin("queries", "grow", 5 * SLOTS)()
+    channel.close()
+    with pytest.raises(ShardLost):
+        channel.begin("accounts", "accounts", np.array([0]))()
+    channel.restart()
+    channel.begin("queries", "load", dataset(), slots=100, number=2)()
+    assert channel.begin("accounts", "accounts", np.array([0]))().limit.tolist() == [0]
+    channel.close()
+
+
+def pid_of(shard: ProcessShard) -> int:
+    """The running process."""
+    assert shard.pid is not None
+    return shard.pid
+
+
+@pytest.fixture
+def shard() -> Iterator[ProcessShard]:
+    """A shard in a process that has started."""
+    started = ProcessShard(dataset(), PLACE)
+    started.begin("queries", "load", dataset(), slots=100, number=1)()
+    yield started
+    started.close()
+
+
+def test_a_shard_that_is_killed_is_lost(shard: ProcessShard) -> None:
+    """Before a call and during one."""
+    os.kill(pid_of(shard), signal.SIGKILL)
+    with pytest.raises(ShardLost):
+        shard.begin("queries", "pages_since", 0)()
+    shard.restart()
+    shard.begin("queries", "load", dataset(), slots=100, number=1)()
+    os.kill(pid_of(shard), signal.SIGSTOP)
+    wait = shard.begin("queries", "pages_since", 0)
+    os.kill(pid_of(shard), signal.SIGKILL)
+    with pytest.raises(ShardLost):
+        wait()
+
+
+def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might do the call later, when nobody knows of it any more."""
+    monkeypatch.setattr(process, "CALL_S", 0.2)
+    os.kill(pid_of(shard), signal.SIGSTOP)
+    with pytest.raises(ShardLost):
+        shard.begin("queries", "pages_since", 0)()
+    eventually(lambda: _is_gone(pid_of(shard)))
+
+
+def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
+    """When the sockets are closed, whoever closed them."""
+    for connection in shard._sockets.values():
+        connection.close()
+    eventually(lambda: _is_gone(pid_of(shard)))
+
+
+def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment, its descriptors and its arguments."""
+    monkeypatch.setenv("SPARING_PEPPER", "secret")
+    shard.restart()
+    shard.begin("queries", "load", dataset(), slots=100, number=1)()
+    folder = Path(f"/proc/{shard.pid}")
+    assert b"secret" not in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+    targets = sorted(str(each.readlink()).split(":")[0] for each in (folder / "fd").iterdir())
+    assert targets == ["/dev/null"] * 3 + ["socket"] * 3
+
+
+def test_batches_in_processes_are_those_of_one_shard() -> None:
+    """Answers, entries, charges, pages and accounts, and a batch after one of them was killed and loaded again."""
+    there, plans = world(0.05, SLOTS), [outcome.plan for outcome in outcomes()[:24]]
+    whole = there.state(plans)
+    found = ask(whole, plans, there.head).bytes_of()
+    shards = DividedShards(ProcessShards().open(there.record, 2))
+    divided = there.state(plans, opened=shards)
+    assert ask(divided, plans, there.head).bytes_of() == found
+    assert told(divided) == told(whole)
+    (first, _) = shards._channels.values()
+    os.kill(pid_of(first), signal.SIGKILL)  # type: ignore[arg-type]
+    time.sleep(0.05)
+    with pytest.raises(ShardLost):
+        shards.pages_since(0)
+    divided.catch_up(there.snapshot)
+    assert shards.restarts == 1
+    assert told(divided)["position"] == there.state(plans).position
+    shards.close()
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended; a child that has is not waited for yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
