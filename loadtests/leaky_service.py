@@ -38,9 +38,9 @@ def slow_if_paused(self: Shard, plan: Plan) -> Iterator[Block]:
     return _contributions(self, plan)
 
 
-def cost_with_leak(self: Admission, plan: Plan, record: DatasetRecord) -> PublicCost:
+def cost_with_leak(self: Admission, plan: Plan, record: DatasetRecord, shards: int = 1) -> PublicCost:
     """The public cost of a plan, with room for the leak."""
-    cost = _cost_of(self, plan, record)
+    cost = _cost_of(self, plan, record, shards)
     return replace(cost, time_ns=cost.time_ns + 3 * LEAK_NS // 2)
 
 

@@ -22,6 +22,7 @@ from service.workflows.model.views import Guarantee, Principal, Rule
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
+from tests.memory.shards import only_shard
 
 _ANALYST: Final = Principal(
     id=UUID(int=1), role="analyst", name="bench", dataset=None, individual=None, allowance_units=None
@@ -45,8 +46,8 @@ def state_of(memory: DatasetMemory, rule: Rule = "skip") -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
     state = DatasetState(_record(memory, rule))
     state.slots_used = memory.slots_used
-    state.shards.memory = memory
-    state.shards.grow(memory.slots_used)
+    only_shard(state).memory = memory
+    only_shard(state).grow(memory.slots_used)
     return state
 
 

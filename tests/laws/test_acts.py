@@ -25,6 +25,7 @@ from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 from tests.rotation import times
@@ -164,7 +165,7 @@ class ActsMachine(RuleBasedStateMachine):
         self.touched[who] = 0
         self.compare(follower)
         for plan in self.plans[:made]:
-            answered(plan, follower.shards.memory, scan_worth=ALWAYS)
+            answered(plan, only_shard(follower).memory, scan_worth=ALWAYS)
 
     @rule(key=st.sampled_from(KEYS))
     def act_in_another_way(self, key: str) -> None:
@@ -198,9 +199,9 @@ class ActsMachine(RuleBasedStateMachine):
             by_index, by_scan, wanted = (
                 answered(plan, memory, scan_worth=worth)
                 for memory, worth in (
-                    (state.shards.memory, ALWAYS),
-                    (state.shards.memory, NEVER),
-                    (fresh.shards.memory, NEVER),
+                    (only_shard(state).memory, ALWAYS),
+                    (only_shard(state).memory, NEVER),
+                    (only_shard(fresh).memory, NEVER),
                 )
             )
             assert by_index == by_scan == wanted
@@ -228,7 +229,7 @@ def individual(key: str) -> Principal:
 
 def held(state: DatasetState) -> list[Any]:
     """Everything that a memory holds of its first slots; the events of a slot are sorted."""
-    memory, size = state.shards.memory, len(KEYS) + 1
+    memory, size = only_shard(state).memory, len(KEYS) + 1
     return [
         memory.people.present[:size].tolist(),
         {name: codes[:size].tolist() for name, codes in memory.people.columns.items()},
@@ -243,7 +244,7 @@ def held(state: DatasetState) -> list[Any]:
 
 def events(state: DatasetState) -> Iterator[tuple[int, int]]:
     """(slot, item) of each event."""
-    for _, page in state.shards.memory.events("visits").pages():
+    for _, page in only_shard(state).memory.events("visits").pages():
         yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
 
 

@@ -21,6 +21,7 @@ from service.workflows.model.journal import told_slots
 from service.workflows.model.rows import Checkpoint
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 from tests.rotation import times
@@ -162,7 +163,7 @@ class CheckpointMachine(RuleBasedStateMachine):
     @staticmethod
     def check(state: DatasetState, transaction: MemoryTransaction) -> None:
         """Compare memory with a replay of every entry from the genesis on."""
-        accounts, counters = state.shards.memory.accounts, state.shards.memory.counters
+        accounts, counters = only_shard(state).memory.accounts, only_shard(state).memory.counters
         assert accounts.spent.size == counters.charged.size == counters.left_out.size == PAGES * PAGE_SLOTS
         for page in range(PAGES):
             given = totals(transaction.entries(after=0), page)

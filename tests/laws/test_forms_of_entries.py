@@ -27,6 +27,7 @@ from tests.laws.forms import Blocks, Form, alternately, as_they_come, cut, lists
 from tests.laws.node_examples import outcomes
 from tests.laws.node_law import REFUSALS, answered, sent
 from tests.laws.node_world import BUDGET_UNITS, CAPACITY, SCHEMA
+from tests.memory.shards import only_shard
 from tests.rotation import some_of, times
 
 pytestmark = pytest.mark.slow
@@ -141,7 +142,7 @@ def test_the_examples_reach_every_form_of_an_entry() -> None:
 
 
 def _blocks(there: World, plan: Plan) -> Blocks:
-    return map(sparse, there.state([plan]).shards.contributions(plan))
+    return map(sparse, only_shard(there.state([plan])).contributions(plan))
 
 
 @settings(LAW, max_examples=times(12, 25))

@@ -15,6 +15,7 @@ from service.workflows.maintenance.prune import prune
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.writer.threads import WriterThread
 from tests.laws.restore_machine import KEYS, NAME, RestoreMachine
+from tests.memory.shards import only_shard
 from tests.rotation import times
 
 
@@ -71,7 +72,7 @@ class RewritingMachine(RestoreMachine):
         self.replica = self.open()
         before = self.spent()
         self.writer.catch_up()
-        held = self.writer.look(lambda state: state.shards.memory.accounts.spent[: before.size].tolist())
+        held = self.writer.look(lambda state: only_shard(state).memory.accounts.spent[: before.size].tolist())
         assert held == before.tolist()
 
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.ports.store import HeadMoved
+from service.workflows.shards.divided import DividedShards
 from tests.laws.every_node import documents
 from tests.laws.form_world import World, ask, told, world
 from tests.laws.node_examples import outcomes
 from tests.laws.test_forms_of_entries import batch_of, planned
+from tests.memory.shards import MemoryShardChannel
 from tests.rotation import some_of, times
 
 pytestmark = pytest.mark.slow
@@ -82,7 +84,8 @@ def test_the_people_of_each_page_are_at_one_shard() -> None:
     there = world(0.3, SLOTS)
     (plan,) = (outcome.plan for outcome in outcomes()[:1])
     state = there.state([plan], shards=3)
-    channels = state.shards._channels.values()  # type: ignore[union-attr]
-    held = [channel.shard.memory.people.present.sum() for channel in channels]  # type: ignore[attr-defined]
+    assert isinstance(state.shards, DividedShards)
+    shards = [channel.shard for channel in state.shards._channels.values() if isinstance(channel, MemoryShardChannel)]
+    held = [int(shard.memory.people.present.sum()) for shard in shards if shard is not None]
     assert sum(held) == state.copy_accounts(slice(0, SLOTS)).present.sum()
     assert np.all(np.array(held) > 0)

@@ -24,6 +24,7 @@ from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import AT, dataset, entry
 from tests.core.injected import seeded
 from tests.core.releases import answer
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 
 LIMIT_MAX, PRICE_MAX = 6, 4
@@ -74,11 +75,11 @@ class Account:
 
     def stand(self, state: State) -> None:
         """Put memory into a state."""
-        accounts = self.state.shards.memory.accounts
+        accounts = only_shard(self.state).memory.accounts
         accounts.set_limits(FIRST, state.limit * UNIT)
         accounts.set_spent(FIRST, state.spent)
         accounts.paused[FIRST] = state.is_paused
-        self.state.shards.memory.counters.set(FIRST, 3, int(state.is_out))
+        only_shard(self.state).memory.counters.set(FIRST, 3, int(state.is_out))
 
     def seen(self, state: State) -> State:
         """The state with the account as memory has it."""
@@ -93,7 +94,7 @@ class Account:
         terms = Terms(
             dimension=PRICE_MAX, sigma_steps=FINE_SIGMA, norm_squared_max=PRICE_MAX * STEP**2, shortens=query.shortens
         )
-        accounts, counters = self.state.shards.memory.accounts, self.state.shards.memory.counters
+        accounts, counters = only_shard(self.state).memory.accounts, only_shard(self.state).memory.counters
         dropped = counters.have_been_left_out if self.rule == "drop" else None
         release = answer([block_of(query.price)], accounts, terms, entropy=seeded(1), dropped=dropped)
         for block in release.blocks:

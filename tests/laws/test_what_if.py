@@ -18,6 +18,7 @@ from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.supposed_replay import SupposedReplay
 from service.workflows.writer.state import DatasetState
 from tests.laws.restore_machine import NAME, RestoreMachine
+from tests.memory.shards import only_shard
 from tests.rotation import times
 
 
@@ -56,7 +57,7 @@ class WhatIfMachine(RestoreMachine):
         with self.store.transaction(1, lock=False) as transaction:
             state = DatasetState(transaction.registration())
             state.catch_up(transaction)
-            return state.shards.memory.accounts.spent[: transaction.head.slots]
+            return only_shard(state).memory.accounts.spent[: transaction.head.slots]
 
     @invariant()
     def its_own_decisions_come_out(self) -> None:

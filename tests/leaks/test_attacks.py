@@ -35,6 +35,7 @@ from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import compile_query
 from service.query.schema import Schema
 from service.query.working_memory import SCAN_WORTH
+from tests.memory.shards import only_shard
 
 PEOPLE = 300_000
 
@@ -150,10 +151,10 @@ def test_the_planted_work_is_done_where_an_individual_has_paused() -> None:
     """And for no other: the contributions are those of the service."""
     memory = made(1000)
     state, plan = state_of(memory), plan_of(Priced(constant="individual", data=""), memory.schema, 1000)
-    slots = np.concatenate([block.touched.slots() for block in slow_if_paused(state.shards, plan)])
+    slots = np.concatenate([block.touched.slots() for block in slow_if_paused(only_shard(state), plan)])
     assert slots.tolist() == list(range(1000))
     one_paused(memory, np.zeros(0, dtype=np.int64))
 
     began = time.thread_time_ns()
-    slow_if_paused(state.shards, plan)
+    slow_if_paused(only_shard(state), plan)
     assert time.thread_time_ns() - began >= LEAK_NS

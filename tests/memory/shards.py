@@ -9,6 +9,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import Shard
+from service.workflows.writer.state import DatasetState
 
 
 class MemoryShardChannel:
@@ -19,6 +20,11 @@ class MemoryShardChannel:
         self.shard: Shard | None = Shard(record, place)
         self.calls: list[str] = []
         self.dies_at: tuple[str, bool] | None = None  # a call, and whether it is done before
+
+    @property
+    def is_to_die(self) -> bool:
+        """Whether the call at which it dies has not come."""
+        return self.dies_at is not None
 
     def begin(self, lane: Lane, call: str, *arguments: object, **named: object) -> Callable[[], Any]:
         """The call is done when it begins; its error comes with the result, as from another process."""
@@ -66,3 +72,9 @@ def divided(record: DatasetRecord, count: int) -> DividedShards:
     """So many shards of this process."""
     channels: list[ShardChannel] = [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
     return DividedShards(channels)
+
+
+def only_shard(state: DatasetState) -> Shard:
+    """The shard of an undivided dataset."""
+    assert isinstance(state.shards, Shard)
+    return state.shards

@@ -25,7 +25,7 @@ def test_each_slot_is_on_one_shard_and_comes_back(slots: list[int], count: int) 
     """Own numbers of a shard increase with the slots, stay within their page, and lead back to them."""
     listed = np.array(slots)
     places = [ShardPlace(number, count) for number in range(count)]
-    assert sum(place.holds(listed).astype(int) for place in places).tolist() == [1] * len(slots)
+    assert np.sum([place.holds(listed) for place in places], axis=0).tolist() == [1] * len(slots)
     for place in places:
         here = listed[place.holds(listed)]
         own = place.own(here)

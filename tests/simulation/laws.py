@@ -20,6 +20,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow
 from service.workflows.writer.state import DatasetState
 from tests.laws.reference import ReferenceDataset
+from tests.memory.shards import only_shard
 from tests.simulation.disk import SimulatedTransaction
 from tests.simulation.requests import ANALYSTS, Ask, Look, Pause
 from tests.simulation.witnesses import FirstWitness
@@ -142,19 +143,19 @@ class Laws:
         """
         if state.seq < 0 or state.data_version < 0:
             return
-        accounts = state.shards.memory.accounts
+        accounts = only_shard(state).memory.accounts
         if state.seq > self.seq:
             self.law(holds=False, sentence=f"{name} is at {state.seq}, the ledger at {self.seq}")
             return
-        at = max(state.seq, int(state.shards.page_seqs.max(initial=0)))
+        at = max(state.seq, int(only_shard(state).page_seqs.max(initial=0)))
         right = self._holds(
-            at, accounts.spent, state.shards.memory.counters.charged, state.shards.memory.counters.left_out
+            at, accounts.spent, only_shard(state).memory.counters.charged, only_shard(state).memory.counters.left_out
         )
         self.law(right, f"A3: the memory of {name} at {at} is not the replay")
         if state.data_version == stored.head.data_version:
             present = {slot for slot, person in stored.people.items() if person.key is not None}
             self.law(
-                set(np.flatnonzero(state.shards.memory.people.present).tolist()) == present,
+                set(np.flatnonzero(only_shard(state).memory.people.present).tolist()) == present,
                 f"{name} holds other people",
             )
             limits = {slot: int(accounts.limits[slot]) for slot in stored.people}

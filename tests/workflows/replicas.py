@@ -17,6 +17,7 @@ from service.workflows.replica import Replica
 from service.workflows.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import SeededEntropy, open_replica, register, upload
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
@@ -43,7 +44,7 @@ class Replicas:
 
     def spent(self, number: int) -> list[int]:
         """The spent totals in a replica's memory, by slot."""
-        spent: list[int] = self.writer(number)._state.shards.memory.accounts.spent[: len(PEOPLE)].tolist()
+        spent: list[int] = only_shard(self.writer(number)._state).memory.accounts.spent[: len(PEOPLE)].tolist()
         return spent
 
     def unload(self, number: int) -> None:

@@ -11,6 +11,7 @@ from service.store.entropy import system_entropy
 from service.workflows.model.ledger_entry import LedgerEntry
 from tests.factories import PassiveReplica, analyst, open_replica, register, upload
 from tests.gil_probe import bystander
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 
 PEOPLE = PAGE_SLOTS + 500
@@ -56,7 +57,7 @@ def test_small_queries_are_answered_without_releasing_the_gil(
         ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
     replica.writer.step()  # everything that is read only once has been read, and the pair of columns asked for
-    memory = replica.writer._state.shards.memory
+    memory = only_shard(replica.writer._state).memory
     memory.prepare()
     assert memory.take_prepared()
     with bystander() as turns:

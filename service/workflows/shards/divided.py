@@ -37,7 +37,7 @@ class DividedShards:
         self.count = len(channels)
         self._channels = dict(enumerate(channels))
         self.lost: set[int] = set()
-        self.restarts = 0
+        self.restarts, self.on_lost = 0, _nothing
         self._is_prepared = True
         self._restarted_at: dict[int, tuple[float, float]] = {}  # when, and how long a restart before must be ago
 
@@ -51,6 +51,7 @@ class DividedShards:
         for number in sorted(self.lost):
             now, (at, apart_s) = time.monotonic(), self._restarted_at.get(number, (0.0, 0.0))
             if now - at < apart_s:
+                self.on_lost()
                 raise ShardLost
             is_again = now - at < 2 * RESTARTS_APART_MAX_S
             apart_s = min(2 * apart_s, RESTARTS_APART_MAX_S) if is_again and apart_s else RESTARTS_APART_S
@@ -60,7 +61,7 @@ class DividedShards:
         part = DividedShards([])
         part.count, part._channels = self.count, {number: self._channels[number] for number in self.lost}
         self.lost.clear()
-        part.lost = self.lost  # one that is lost while it is loaded is lost here too
+        part.lost, part.on_lost = self.lost, self.on_lost  # one that is lost while it is loaded is lost here too
         return part
 
     def load(self, record: DatasetRecord, *, slots: int, number: int) -> None:
@@ -247,6 +248,7 @@ class DividedShards:
             except Exception as error:  # noqa: BLE001 - the others' replies are waited for first
                 errors.append(error)
         if self.lost:
+            self.on_lost()
             raise ShardLost
         if errors:
             raise errors[0]
@@ -255,6 +257,10 @@ class DividedShards:
 
 Shards = Shard | DividedShards
 """The arrays of a dataset, undivided or by page."""
+
+
+def _nothing() -> None:
+    """Nobody has to be told."""
 
 
 def _on(place: ShardPlace, slots: Integers, codes: Mapping[str, Codes]) -> Placed:

@@ -12,7 +12,7 @@ from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.shards.divided import Shards
+from service.workflows.shards.divided import DividedShards, Shards
 from service.workflows.writer.committer import Operation, Result
 from service.workflows.writer.queue import Look, WriterQueue
 
@@ -35,8 +35,10 @@ class WriterThread(WriterQueue):
         shards_opened: Shards | None,
     ) -> None:
         super().__post_init__(record, entropy, telemetry, exchange, shards_opened)
-        self._recovery: threading.Timer | None = None
-        steps, pages = partial(_exhaust, self._step), partial(_exhaust_slowly, self.checkpoints.step)
+        self.name, self._recovery = record.name, threading.Timer(0, self.wake)
+        if isinstance(self.shards, DividedShards):
+            self.shards.on_lost = self._recover_soon
+        steps, pages = partial(_exhaust, self.step), partial(_exhaust_slowly, self.checkpoints.step)
         self._threads = [
             threading.Thread(target=steps, name=f"writer-{record.name}", daemon=True),
             threading.Thread(target=pages, name=f"pages-{record.name}", daemon=True),
@@ -44,14 +46,12 @@ class WriterThread(WriterQueue):
         for thread in self._threads:
             thread.start()
 
-    def _step(self) -> bool:
-        """A step; a shard that was lost in it is loaded again soon, without waiting for the next query."""
-        is_going_on = self.step()
-        if is_going_on and self.shards.lost and (self._recovery is None or not self._recovery.is_alive()):
+    def _recover_soon(self) -> None:
+        """Have a lost shard loaded again without waiting for the next query."""
+        if not self._recovery.is_alive():
             self._recovery = threading.Timer(RECOVERY_S, self.wake)
-            self._recovery.name, self._recovery.daemon = f"recovery-{self._threads[0].name}", True
+            self._recovery.name, self._recovery.daemon = f"recovery-{self.name}", True
             self._recovery.start()
-        return is_going_on
 
     def act(self, act: Operation[Result]) -> Result:
         """Run an operation in the writer and wait until it is committed."""

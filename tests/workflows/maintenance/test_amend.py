@@ -20,6 +20,7 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
 
@@ -59,7 +60,7 @@ def writer_of(replica: Replica) -> WriterThread:
 
 def spent(replica: Replica) -> list[int]:
     """The spent totals of Ann, Bob and Eve."""
-    return writer_of(replica).look(lambda state: state.shards.memory.accounts.spent[:3].tolist())
+    return writer_of(replica).look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
 
 
 def findings(store: Store) -> list[str]:
@@ -159,7 +160,7 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
         expected = spent(replica)
         amend_erased(writer_of(replica))
         other.catch_up()
-        assert other.look(lambda state: state.shards.memory.accounts.spent[:3].tolist()) == expected
+        assert other.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist()) == expected
 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:

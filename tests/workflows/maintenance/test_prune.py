@@ -18,6 +18,7 @@ from service.workflows.ports.store import Store
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
@@ -62,7 +63,7 @@ def spent(replica: Replica) -> list[int]:
     """The spent totals by slot."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     writer.catch_up()
-    return writer.look(lambda state: state.shards.memory.accounts.spent[:3].tolist())
+    return writer.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
 
 
 def kept(store: Store) -> list[int]:

@@ -15,6 +15,7 @@ from service.workflows.model.rows import Asked
 from service.workflows.ports.cache import CommitNotice, SharedEntry
 from service.workflows.ports.witness import WitnessUnavailable
 from tests.factories import ask, witness_of
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
@@ -86,7 +87,7 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     world.replicas[0].curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
     )
-    eventually(lambda: int(world.writer(1)._state.shards.memory.people.present.sum()) == 4)
+    eventually(lambda: int(only_shard(world.writer(1)._state).memory.people.present.sum()) == 4)
 
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:

@@ -16,6 +16,7 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import WriterQueue
 from tests.factories import analyst, ask, open_replica, register, upload
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -64,7 +65,7 @@ def test_indexes_that_queries_ask_for_are_made_beside_them(store: SlowDisk, monk
         upload(replica, "people", ROWS)
         monkeypatch.setattr(Inverted, "of", of)
         ask(replica, analyst(replica), "by-age", where={"ge": [{"col": "age"}, 40]})
-        memory = replica.registry.writer(replica.registry.record("survey")).committer.state.shards.memory
+        memory = only_shard(replica.registry.writer(replica.registry.record("survey")).committer.state).memory
     assert memory.take_prepared()
     assert makers == ["pages"]
 

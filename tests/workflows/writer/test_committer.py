@@ -30,6 +30,7 @@ from tests.factories import (
     register,
     upload,
 )
+from tests.memory.shards import only_shard
 from tests.memory.transaction import CHECK_VIOLATION
 
 
@@ -94,7 +95,7 @@ def failures(asked: Sequence[PendingAnswer]) -> list[type[BaseException] | None]
 def check_memory(replica: PassiveReplica, store: Store) -> None:
     """Check that memory stands at the ledger's head and equals the ledger's replay."""
     state = replica.writer._state
-    spent = state.shards.memory.accounts.spent
+    spent = only_shard(state).memory.accounts.spent
     replayed = np.zeros_like(spent)
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
@@ -130,11 +131,11 @@ def test_a_rejected_query_invalidates_nothing(replica: PassiveReplica, store: St
     """However often it is asked, memory is neither wrong nor loaded again, and its key is free for another query."""
     who = analyst(replica)
     assert failures(together(replica, who, "first", 12.0)) == [None]
-    memory = replica.writer._state.shards.memory
+    memory = only_shard(replica.writer._state).memory
     for n in range(3):
         assert failures(together(replica, who, "same", REJECTED_SIGMA)) == [CommitRejected], n
         check_memory(replica, store)
-    assert replica.writer._state.shards.memory is memory
+    assert only_shard(replica.writer._state).memory is memory
     query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}')
     another = replica.analysts.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
     replica.writer.step()

@@ -23,6 +23,7 @@ from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.state import DatasetState
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 
@@ -134,13 +135,13 @@ def check(replica: Replica, store: Store) -> None:
         fresh.catch_up(transaction)
     assert state.position == fresh.position
     for held, wanted in (
-        (state.shards.memory.people.present, fresh.shards.memory.people.present),
-        (state.shards.memory.accounts.limits, fresh.shards.memory.accounts.limits),
-        (state.shards.memory.accounts.spent, fresh.shards.memory.accounts.spent),
-        (state.shards.memory.accounts.paused, fresh.shards.memory.accounts.paused),
+        (only_shard(state).memory.people.present, only_shard(fresh).memory.people.present),
+        (only_shard(state).memory.accounts.limits, only_shard(fresh).memory.accounts.limits),
+        (only_shard(state).memory.accounts.spent, only_shard(fresh).memory.accounts.spent),
+        (only_shard(state).memory.accounts.paused, only_shard(fresh).memory.accounts.paused),
     ):
         assert np.array_equal(held, wanted)
-    assert state.shards.memory.events("visits").rows == fresh.shards.memory.events("visits").rows
+    assert only_shard(state).memory.events("visits").rows == only_shard(fresh).memory.events("visits").rows
 
 
 def test_queries_are_answered_while_an_upload_is_prepared(replica: Replica, store: Store, between: Between) -> None:
@@ -169,7 +170,7 @@ def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: 
         assert charged(replica, "during") == 1
     done.result()
     assert charged(replica, "after") == 1
-    assert bool(state_of(replica).shards.memory.accounts.paused[0])
+    assert bool(only_shard(state_of(replica)).memory.accounts.paused[0])
     check(replica, store)
 
 
@@ -195,7 +196,8 @@ def test_individuals_that_join_during_a_reconciliation_join_under_its_terms(
         transaction.commit()
     done.result()
     assert (
-        int(state_of(replica).shards.memory.accounts.limits[2]) == replica.registry.record("survey").budget_units - 1000
+        int(only_shard(state_of(replica)).memory.accounts.limits[2])
+        == replica.registry.record("survey").budget_units - 1000
     )
     check(replica, store)
 
@@ -270,7 +272,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
         }
         if act == "resume":
             pause(replica, "bob")
-        memory = state_of(replica).shards.memory
+        memory = only_shard(state_of(replica)).memory
         with monkeypatch.context() as patch:
             patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
             patch.setattr("tests.memory.store.MemoryTransaction", UnclearTransaction)
@@ -282,7 +284,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
             if takes_effect
             else usual
         )
-        assert state_of(replica).shards.memory is memory
+        assert only_shard(state_of(replica)).memory is memory
         check(replica, store)
 
 

@@ -18,6 +18,7 @@ from service.workflows.replica import Replica
 from service.workflows.writer.committer import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals
 from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload, values
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryConditionalAppend, MemoryStore
 from tests.memory.transaction import MemoryTransaction
 
@@ -221,7 +222,7 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
             for sigma in [3, *sigmas]:
                 with suppress(CommitRejected):
                     ask(replica, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
-            memory = writer._state.shards.memory
+            memory = only_shard(writer._state).memory
             with store.transaction(1, lock=False) as transaction:
                 replayed = totals(transaction.entries(after=0))
             assert memory.accounts.spent.tolist()[:3] == replayed.spent.tolist()[:3]

@@ -17,6 +17,7 @@ from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, burn, dataset, entry, priced_entry
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.cache import MemoryWitness
+from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 
@@ -61,7 +62,7 @@ def test_a_load_cut_short_is_begun_again() -> None:
         state.catch_up(CutTransaction(store, 1, lock=False))
     store.kept[1] = newest
     state.catch_up(MemoryTransaction(store, 1, lock=True))
-    assert int(state.shards.memory.people.present.sum()) == len(ROWS)
+    assert int(only_shard(state).memory.people.present.sum()) == len(ROWS)
 
 
 @pytest.mark.parametrize("more", [0, 2])
@@ -83,7 +84,7 @@ def test_acts_of_another_history_are_not_followed(more: int) -> None:
         for _ in range(more):
             replica.curators.open_epoch("survey")
     state.catch_up(MemoryTransaction(store, 1, lock=False))
-    assert np.flatnonzero(state.shards.memory.people.present).tolist() == [1, 2]
+    assert np.flatnonzero(only_shard(state).memory.people.present).tolist() == [1, 2]
     assert state.data_version == store.head(1).data_version
 
 
@@ -97,11 +98,11 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
         state = DatasetState(store.datasets()[0])
         for acts in (2, 3):
             state.catch_up(MemoryTransaction(store, 1, lock=False))
-            memory = state.shards.memory
+            memory = only_shard(state).memory
             for _ in range(acts):
                 replica.curators.open_epoch("survey")
             state.catch_up(MemoryTransaction(store, 1, lock=False))
-            read.append(state.shards.memory is not memory)
+            read.append(only_shard(state).memory is not memory)
     assert read == [False, True]
 
 
@@ -176,7 +177,7 @@ def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
     fresh = DatasetState(record)
     fresh.catch_up(MemoryTransaction(store, 1, lock=False))
     for state in (copied, fresh):
-        counters = state.shards.memory.counters
+        counters = only_shard(state).memory.counters
         assert (counters.charged[slots].tolist(), counters.charged.sum()) == ([3, 0, 0], 3)
         assert (counters.left_out[slots].tolist(), counters.left_out.sum()) == ([0, 3, 3], 6)
 
@@ -196,8 +197,8 @@ def test_an_entry_that_touches_no_slot_is_read_again() -> None:
             state.apply(entry(store.head(1), charged, left_out))
         assert state.position is None
         state.catch_up(MemoryTransaction(store, 1, lock=False))
-        assert not state.shards.memory.accounts.spent.any()
-        assert not state.shards.memory.counters.charged.any()
+        assert not only_shard(state).memory.accounts.spent.any()
+        assert not only_shard(state).memory.counters.charged.any()
         assert state.seq == 0
 
 

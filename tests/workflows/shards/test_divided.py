@@ -1,0 +1,235 @@
+"""A replica with a divided dataset does what one with an undivided does, and a shard that is lost loses nothing.
+
+People are on three pages, so that of three shards each has one; one script of queries and acts runs on both replicas.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from functools import cache
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import orjson
+import pytest
+
+from service.engine.pages import PAGE_SLOTS
+from service.query.columns import codings_of
+from service.query.division import ShardPlace
+from service.query.parse import parse_query
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest, Unavailable
+from service.workflows.model.journal import told_slots
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Principal
+from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.replica import Replica
+from service.workflows.shards.divided import DividedShards
+from tests.contracts.stores import dataset
+from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.memory.shards import MemoryShardChannel
+from tests.memory.store import MemoryStore
+from tests.workflows.replicas import eventually
+
+SLOTS = [*range(60), *range(PAGE_SLOTS - 60, PAGE_SLOTS + 60), *range(2 * PAGE_SLOTS, 2 * PAGE_SLOTS + 60)]
+"""Of the people: the others were handed out and never came back, as after erasures."""
+KEYS = {slot: f"p{slot}" for slot in SLOTS}
+SEEN = (KEYS[0], KEYS[PAGE_SLOTS - 1], KEYS[PAGE_SLOTS], KEYS[2 * PAGE_SLOTS + 3])
+"""On both sides of the edges of pages."""
+
+
+class MemoryShards:
+    """Opens shards of this process."""
+
+    backend = "memory"
+
+    def __init__(self) -> None:
+        self.channels: list[MemoryShardChannel] = []
+
+    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
+        """Open them, and remember them."""
+        self.channels = [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
+        return [*self.channels]
+
+
+@contextmanager
+def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iterator[tuple[Replica, MemoryShards]]:
+    """A replica whose dataset has so many shards."""
+    backend = MemoryShards()
+    with open_replica(store, entropy) as replica:
+        replica.divide(backend, count)
+        replica.registry.shards_for = lambda _: count
+        yield replica, backend
+
+
+def filled(replica: Replica, store: MemoryStore) -> None:
+    """The dataset with its people and some visits."""
+    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 4}
+    register(replica, tables={"people": PEOPLE, "visits": visits}, capacity=200_000)
+    record = replica.registry.record("survey")
+    slots, number = np.array(SLOTS), np.arange(len(SLOTS))
+    codings = codings_of(record.schema.tables["people"].columns)
+    codes = {"country": number % 2, "age": number % 90, "spend": number % 7 * 1000}
+    with store.transaction(1, lock=True) as transaction:
+        transaction.add_individuals(slots, list(KEYS.values()), np.full(slots.size, record.budget_units))
+        columns = {name: codes[name].astype(coding.dtype) for name, coding in codings.items()}
+        transaction.add_records("people", slots, columns)
+        everybody = np.arange(slots[-1] + 1)
+        transaction.journal("rows", told_slots(joined=everybody, rows=slots), slots=everybody.size)
+        transaction.commit()
+    upload(replica, "visits", [(key, 1 + at % 3) for at, key in enumerate(KEYS.values()) if at % 4 == 0])
+
+
+def individual(key: str) -> Principal:
+    """The principal of an individual."""
+    return Principal(
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+    )
+
+
+QUERIES: tuple[dict[str, Any], ...] = (
+    {"noise": {"sigma": 1.5}},
+    {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 100.0}, "where": {"gt": [{"col": "age"}, 20]}},
+    {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 9.0}, "where": {"eq": [{"col": "age"}, 3]}},
+    {"from": "visits", "group_by": ["item"], "noise": {"sigma": 2.0}},
+    {"where": {"fold": {"of": 5, "seed": "a", "in": [2]}}, "noise": {"sigma": 4.0}},
+)
+
+
+def asked(replica: Replica, who: Principal, step: str) -> list[Any]:
+    """The values and the counts of every query, and of one that reuses an answer of its own batch."""
+    shown = []
+    for number, query in enumerate(QUERIES):
+        body = orjson.loads(ask(replica, who, f"{step} {number}", **query).body)
+        shown.append((body["values"], body["sequence"]))
+    entries = replica.auditors.ledger("survey", cursor=None, limit=5).items
+    return [*shown, [(entry.sequence, entry.charged, entry.left_out) for entry in entries]]
+
+
+def acted(replica: Replica) -> list[Any]:
+    """Every kind of act on people of each page."""
+    first, last, second, third = SEEN
+    upload(replica, "visits", [(second, 5), (third, 6), ("new", 7), (third, 7)])
+    with pytest.raises(InvalidRequest, match="rows_per_individual"):
+        upload(replica, "visits", [(last, 1)] * 5)
+    replica.curators.erase_individual("survey", second)
+    replica.curators.correct("survey", third, {"age": 3, "spend": 77.5})
+    replica.individuals.lower_limit(individual(first), "survey", limit_rho=None, pause=True)
+    replica.individuals.lower_limit(individual(last), "survey", limit_rho=Decimal("0.3"), pause=False)
+    upload(replica, "people", [(second, "SE", 3, 1)])
+    return [replica.curators.open_epoch("survey")]
+
+
+def seen(replica: Replica) -> list[Any]:
+    """What curators and individuals are shown."""
+    accounts = [replica.curators.account("survey", key) for key in (*SEEN, "new")]
+    summary = replica.overview.summary("survey")
+    query = {"version": 1, "select": [{"sum": {"column": "age"}}], "noise": {"sigma": 100.0}}
+    forecast = replica.overview.forecast("survey", parse_query(orjson.dumps(query)))
+    return [accounts, summary.individuals, summary.exhausted, forecast]
+
+
+def told(store: MemoryStore) -> list[Any]:
+    """All that is stored of charges: pieces, without what is salted, and pages."""
+    with store.transaction(1, lock=False) as transaction:
+        entries = transaction.entries(after=0)
+        pages = {page.number: (page.seq, page.totals.spent.tobytes()) for page in transaction.pages()}
+    return [[[(piece.number, piece.content) for piece in entry.pieces] for entry in entries], pages]
+
+
+def findings(store: MemoryStore) -> list[str]:
+    """What a verification finds but that most slots hold nobody."""
+    return [each for report in verify_all(store) for each in report.findings if not each.startswith("individuals")]
+
+
+def story(counts: tuple[int, int]) -> list[Any]:
+    """All that is shown and stored: on so many shards, and after a restart on so many others."""
+    store, entropy = MemoryStore(), SeededEntropy()
+    with divided_replica(store, counts[0], entropy) as (replica, _):
+        filled(replica, store)
+        who = analyst(replica)
+        shown = [asked(replica, who, "first"), acted(replica), asked(replica, who, "second"), seen(replica)]
+    with divided_replica(store, counts[1], entropy) as (replica, _):
+        shown += [seen(replica), asked(replica, who, "third"), seen(replica)]
+    assert findings(store) == []
+    return [shown, told(store)]
+
+
+@cache
+def undivided() -> list[Any]:
+    """The story of one shard."""
+    return story((1, 1))
+
+
+@pytest.mark.parametrize("counts", [(1, 3), (3, 2), (2, 8)])
+def test_a_divided_dataset_is_the_undivided_one(counts: tuple[int, int]) -> None:
+    """Answers, acts, refusals, accounts, summaries, forecasts, pieces and pages, and another number at each start."""
+    assert story(counts) == undivided()
+
+
+def paused_and_resumed(replica: Replica) -> None:
+    """Two acts of one individual."""
+    replica.individuals.lower_limit(individual(SEEN[0]), "survey", limit_rho=None, pause=True)
+    replica.individuals.resume(individual(SEEN[0]), "survey")
+
+
+CALLS: dict[str, Callable[[Replica, Principal, str], object]] = {
+    "answer_part": lambda replica, who, key: ask(replica, who, key, reuse=False),
+    "changed": lambda replica, _, key: upload(replica, "people", [(key, "NO", 1, 1)]),
+    "put": lambda replica, _, key: upload(replica, "people", [(key, "NO", 1, 1)]),
+    "set_paused": lambda replica, _, __: paused_and_resumed(replica),
+    "accounts": lambda replica, _, __: replica.curators.account("survey", SEEN[0]),
+}
+"""Calls of shards, and what makes them."""
+
+
+def test_a_shard_that_dies_in_a_call_costs_nobody_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the call is done and after: nothing is charged twice or lost, and the same key is answered later."""
+    monkeypatch.setattr("service.workflows.shards.divided.RESTARTS_APART_S", 0.01)
+    monkeypatch.setattr("service.workflows.shards.divided.RESTARTS_APART_MAX_S", 0.01)
+    store = MemoryStore()
+    with divided_replica(store, 3) as (replica, backend):
+        filled(replica, store)
+        who = analyst(replica)
+        ask(replica, who, "before")
+        for call, use in CALLS.items():
+            for is_done in (False, True):
+                backend.channels[0].dies_at = call, is_done
+                key = f"{call} {is_done}"
+                with suppress(Unavailable):  # an act that is durable already is done
+                    use(replica, who, key)
+                assert not backend.channels[0].is_to_die
+                eventually(lambda: not replica.registry.opened()[0].shards.lost)
+                with suppress(InvalidRequest):  # the upload was stored
+                    use(replica, who, key)
+                ask(replica, who, f"after {key}", reuse=False)
+        assert replica.registry.opened()[0].shards.restarts == 2 * len(CALLS)
+        spent = [row.spent_rho for row in replica.curators.budgets("survey", cursor=None, limit=50).items]
+        last = replica.auditors.ledger("survey", cursor=None, limit=100).items
+    assert findings(store) == []
+    assert len(last) == 1 + 2 * len(CALLS) + 2
+    with open_replica(store) as again:
+        assert [row.spent_rho for row in again.curators.budgets("survey", cursor=None, limit=50).items] == spent
+
+
+def test_a_shard_that_cannot_be_loaded_is_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time between two starts of it doubles, up to a bound; nothing is answered meanwhile."""
+    now = [100.0]
+    monkeypatch.setattr("service.workflows.shards.divided.time.monotonic", lambda: now[0])
+    channels = MemoryShards()
+    shards = DividedShards(channels.open(dataset(), 2))
+    starts = []
+    for _ in range(300):
+        channels.channels[1].close()
+        with pytest.raises(ShardLost):
+            shards.pages_since(0)
+        with suppress(ShardLost):
+            shards.restarted()
+            starts.append(now[0])
+        now[0] += 0.5
+    apart = [second - first for first, second in pairwise(starts)]
+    assert apart == sorted(apart)
+    assert apart[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert apart[-1] <= 60.0
