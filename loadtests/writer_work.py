@@ -15,6 +15,7 @@ from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
+from service.query.schema import Schema
 from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
@@ -32,8 +33,12 @@ _ASKED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 def work(plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip") -> None:
     """Answer a plan in a batch of its own, under a dataset's rule. Raises the refusal, if there is one."""
-    state = state_of(memory, rule)
-    batch = Batch(transaction=_Uncommitted(memory.slots_used), state=state, entropy=entropy)
+    answer_in(state_of(memory, rule), plan, entropy)
+
+
+def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
+    """Answer a plan in a batch of its own, in which nothing is committed. Raises the refusal, if there is one."""
+    batch = Batch(transaction=_Uncommitted(state.slots_used), state=state, entropy=entropy)
     request = QueryRequest(analyst=_ANALYST, key="key", request_hash=b"", plan=plan, accepted_at=_ASKED_AT)
     with state.tentative():
         (outcome,) = batch.answer_all([request])
@@ -41,26 +46,31 @@ def work(plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip
         raise outcome
 
 
+def state_on(schema: Schema, people: int) -> DatasetState:
+    """The writer's state of an empty dataset of so many individuals at most."""
+    return DatasetState(_record(schema, people, "skip"))
+
+
 @lru_cache(maxsize=2)
 def state_of(memory: DatasetMemory, rule: Rule = "skip") -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
-    state = DatasetState(_record(memory, rule))
+    state = DatasetState(_record(memory.schema, memory.slots_used, rule))
     state.slots_used = memory.slots_used
     only_shard(state).memory = memory
     only_shard(state).grow(memory.slots_used)
     return state
 
 
-def _record(memory: DatasetMemory, rule: Rule) -> DatasetRecord:
+def _record(schema: Schema, capacity: int, rule: Rule) -> DatasetRecord:
     return DatasetRecord(
         id=1,
         name="bench",
         guarantee=Guarantee(epsilon=None, delta=None),
         budget_units=UNITS_PER_RHO,
         limit_floor_units=UNITS_PER_RHO,
-        capacity=memory.slots_used,
+        capacity=capacity,
         rule=rule,
-        schema=memory.schema,
+        schema=schema,
         genesis=GENESIS,
     )
 

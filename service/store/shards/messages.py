@@ -1,16 +1,28 @@
-"""The messages between a coordinator and the process of a shard: Python objects, their arrays apart and not copied.
+"""The messages between a coordinator and the process of a shard: Python objects, their arrays and pieces apart.
 
-Both ends are one program on one machine, over a socket that no other process has, so that an object is what it says.
+Both ends are one program on one machine, over a socket and memory that no other process has, so that an object is what
+it says. Arrays and pieces of up to SHARED_BYTES_MAX together go through shared memory, larger ones through the socket.
 """
 
+import io
+import mmap
+import os
 import pickle
 import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-_HEADER: Final = Struct("!QI")  # bytes of the objects, number of arrays
+from service.workflows.model.pieces import Piece
+
+SHARED_BYTES_MIN: Final = 2**16
+SHARED_BYTES_MAX: Final = 2**28
+_HEADER: Final = Struct("!QI?")  # bytes of the objects, number of buffers, whether these are in shared memory
 _LENGTH: Final = Struct("!Q")
 _SENT_AT_ONCE: Final = 256
 
@@ -19,22 +31,101 @@ class ConnectionEnded(Exception):
     """The other end has closed the socket, or is gone."""
 
 
-def send(connection: socket.socket, message: object) -> None:
-    """Send a message. Raises OSError."""
-    buffers: list[pickle.PickleBuffer] = []
-    objects = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
-    arrays = [buffer.raw() for buffer in buffers]
-    lengths = b"".join(_LENGTH.pack(array.nbytes) for array in arrays)
-    _send_all(connection, [memoryview(_HEADER.pack(len(objects), len(arrays)) + lengths + objects), *arrays])
+class MessageLane:
+    """One end of a lane: a socket, and a file in memory for each direction. One caller at a time."""
+
+    def __init__(self, connection: socket.socket, *, sent: int, received: int) -> None:
+        """The descriptors are of nameless files in memory, which the other end has the other way round."""
+        self.connection = connection
+        self._sent, self._received = SharedMemory(sent), SharedMemory(received)
+
+    def send(self, message: object) -> None:
+        """Send a message. Raises OSError."""
+        buffers: list[pickle.PickleBuffer] = []
+        objects = io.BytesIO()
+        _Pickler(objects, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(message)
+        views = [buffer.raw() for buffer in buffers]
+        total = sum(view.nbytes for view in views)
+        is_shared = SHARED_BYTES_MIN <= total <= SHARED_BYTES_MAX
+        lengths = b"".join(_LENGTH.pack(view.nbytes) for view in views)
+        header = _HEADER.pack(objects.tell(), len(views), is_shared) + lengths
+        if is_shared:
+            self._sent.write(views, total)
+            views = []
+        _send_all(self.connection, [memoryview(header), objects.getbuffer(), *views])
+
+    def receive(self) -> Any:  # noqa: ANN401 - whatever was sent
+        """The next message. Raises ConnectionEnded, OSError, TimeoutError."""
+        objects_bytes, count, is_shared = _HEADER.unpack(_received(self.connection, _HEADER.size))
+        head = _received(self.connection, _LENGTH.size * count + objects_bytes)
+        objects = head[_LENGTH.size * count :]
+        lengths = [length for (length,) in _LENGTH.iter_unpack(head[: _LENGTH.size * count])]
+        total = sum(lengths)
+        whole = self._received.read(total) if is_shared else _received(self.connection, total)
+        return pickle.loads(objects, buffers=_cut(whole, lengths))  # noqa: S301 - of our own process
+
+    def close(self) -> None:
+        """Close socket and memory, which ends what the other end waits for."""
+        with suppress(OSError):  # the other end is gone
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+        self._sent.close()
+        self._received.close()
 
 
-def receive(connection: socket.socket) -> Any:  # noqa: ANN401 - whatever was sent
-    """The next message. Raises ConnectionEnded, OSError, TimeoutError."""
-    objects_bytes, count = _HEADER.unpack(_received(connection, _HEADER.size))
-    lengths = _received(connection, _LENGTH.size * count)
-    objects = _received(connection, objects_bytes)
-    arrays = [_received(connection, length) for (length,) in _LENGTH.iter_unpack(lengths)]
-    return pickle.loads(objects, buffers=arrays)  # noqa: S301 - of our own process
+class SharedMemory:
+    """A nameless file in memory, as long as the longest message so far."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._map: mmap.mmap | None = None
+
+    def write(self, views: Sequence[memoryview], total: int) -> None:
+        """Put buffers one after the other."""
+        if os.fstat(self._descriptor).st_size < total:
+            os.ftruncate(self._descriptor, -(-total // mmap.PAGESIZE) * mmap.PAGESIZE)
+        mapped, end = self._mapped(total), 0
+        for view in views:
+            begin, end = end, end + view.nbytes
+            mapped[begin:end] = view.cast("B") if view.ndim != 1 or view.format != "B" else view
+
+    def read(self, total: int) -> memoryview:
+        """All buffers, in memory that the next message changes."""
+        return memoryview(self._mapped(total))
+
+    def close(self) -> None:
+        """Close the file; what is mapped stays until it is no longer used."""
+        os.close(self._descriptor)
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        if self._map is None or len(self._map) < size:
+            self._map = mmap.mmap(self._descriptor, os.fstat(self._descriptor).st_size)
+        return self._map
+
+
+class _Pickler(pickle.Pickler):
+    """Puts the bytes of arrays and of pieces into buffers."""
+
+    def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - the signature of pickle's
+        """How an array or a piece is made again, from a copy of its buffer."""
+        if type(obj) is np.ndarray and obj.flags.c_contiguous and not obj.dtype.hasobject:
+            return _array, (pickle.PickleBuffer(obj.reshape(-1).view(np.uint8).data), obj.dtype.str, obj.shape)
+        if type(obj) is Piece:
+            return _piece, (obj.number, pickle.PickleBuffer(obj.content), obj.digest, obj.first_digest)
+        return NotImplemented
+
+
+def _array(buffer: memoryview, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.frombuffer(buffer, dtype=dtype).reshape(shape).copy()
+
+
+def _piece(number: int, content: memoryview, digest: bytes, first_digest: bytes) -> Piece:
+    return Piece(number=number, content=bytes(content), digest=digest, first_digest=first_digest)
+
+
+def _cut(whole: memoryview, lengths: Sequence[int]) -> list[memoryview]:
+    ends = [0, *accumulate(lengths)]
+    return [whole[begin:end] for begin, end in pairwise(ends)]
 
 
 def _send_all(connection: socket.socket, views: list[memoryview]) -> None:

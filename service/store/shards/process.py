@@ -7,12 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 from service.incidents import report_incident
 from service.query.division import ShardPlace
-from service.store.shards.messages import ConnectionEnded, receive, send
+from service.store.shards.messages import ConnectionEnded, MessageLane
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
 
@@ -43,7 +42,7 @@ class ProcessShard:
         """Nothing is started yet."""
         self._record, self._place = record, place
         self._process: subprocess.Popen[bytes] | None = None
-        self._sockets: dict[Lane, socket.socket] = {}
+        self._ends: dict[Lane, MessageLane] = {}
         self._locks = {lane: threading.Lock() for lane in _LANES}
         self._is_ready = False
 
@@ -59,9 +58,9 @@ class ProcessShard:
         try:
             if self._process is None and lane == "queries":
                 self._start()
-            connection = self._sockets[lane]
-            connection.settimeout(ANSWER_S if call == "answer_part" else CALL_S)
-            send(connection, (call, arguments, named))
+            end = self._ends[lane]
+            end.connection.settimeout(ANSWER_S if call == "answer_part" else CALL_S)
+            end.send((call, arguments, named))
         except (ConnectionEnded, OSError, KeyError) as error:
             lock.release()
             raise self._lost(error) from None
@@ -72,9 +71,9 @@ class ProcessShard:
         def result() -> Any:  # noqa: ANN401 - of any method of a shard
             try:
                 if not self._is_ready:
-                    receive(connection)
+                    end.receive()
                     self._is_ready = True
-                is_done, outcome = receive(connection)
+                is_done, outcome = end.receive()
             except (ConnectionEnded, OSError) as error:
                 raise self._lost(error) from None
             finally:
@@ -91,33 +90,37 @@ class ProcessShard:
 
     def close(self) -> None:
         """End the process: it ends when its sockets are closed, and is killed where it does not."""
-        for connection in self._sockets.values():
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
-        self._sockets, process, self._process = {}, self._process, None
+        for end in self._ends.values():
+            end.close()
+        self._ends, process, self._process = {}, self._process, None
         if process is not None:
             process.kill()
             process.wait(_ENDING_S)
 
     def _start(self) -> None:
-        ours, theirs = zip(*(socket.socketpair() for _ in _LANES), strict=True)
-        self._sockets, self._is_ready = dict(zip(_LANES, ours, strict=True)), False
-        descriptors = [each.fileno() for each in theirs]
+        theirs: list[socket.socket] = []
+        handed: list[tuple[int, int, int]] = []
+        for lane in _LANES:
+            ours, other = socket.socketpair()
+            sent, received = (os.memfd_create(f"{lane} {way}") for way in ("calls", "replies"))
+            self._ends[lane] = MessageLane(ours, sent=sent, received=received)
+            theirs.append(other)
+            handed.append((other.fileno(), sent, received))
+        self._is_ready = False
         kept = {name: os.environ[name] for name in _VARIABLES_KEPT if name in os.environ}
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _PROGRAM, json.dumps(descriptors), json.dumps(sys.path), str(os.getpid())],
+                [sys.executable, "-I", "-c", _PROGRAM, json.dumps(handed), json.dumps(sys.path), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # a library that aborts may quote a record
-                pass_fds=descriptors,
+                pass_fds=[descriptor for lane in handed for descriptor in lane],
                 env={**kept, **threads, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
                 cwd="/",
                 start_new_session=True,  # a terminal's Ctrl-C is for us
             )
-            send(ours[0], (self._record, (self._place.number, self._place.count)))
+            self._ends["queries"].send((self._record, (self._place.number, self._place.count)))
         finally:
             for each in theirs:
                 each.close()

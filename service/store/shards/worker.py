@@ -9,26 +9,33 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
+from typing import Final
 
 from service.background import lower_priority
 from service.embedded.launch import end_with
 from service.query.division import ShardPlace
-from service.store.shards.messages import ConnectionEnded, receive, send
+from service.store.shards.messages import ConnectionEnded, MessageLane
 from service.workflows.shards.shard import Shard
 
+NICENESS: Final = 5
+"""As of `nice`: timers and connections of the coordinator come before the work of its shards."""
 QUERIES, RECORDS, ACCOUNTS = range(3)
-"""The lanes by their sockets."""
+"""The lanes in their order."""
 
 
-def main(descriptors: Sequence[int], owner_pid: int) -> None:
-    """Serve the coordinator at the other ends of these sockets, one for each lane."""
+def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
+    """Serve the coordinator at the other ends of these lanes: of each its socket and its files in memory."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     end_with(owner_pid, signal.SIGKILL)
-    lanes = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-    record, place = receive(lanes[QUERIES])
+    os.nice(NICENESS)
+    lanes = [
+        MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
+        for connection, received, sent in descriptors
+    ]
+    record, place = lanes[QUERIES].receive()
     worker = ShardWorker(Shard(record, ShardPlace(*place)))
-    send(lanes[QUERIES], (True, os.getpid()))
+    lanes[QUERIES].send((True, os.getpid()))
     for lane, is_slow in ((lanes[RECORDS], True), (lanes[ACCOUNTS], False)):
         threading.Thread(target=worker.serve, args=(lane,), kwargs={"is_slow": is_slow}, daemon=True).start()
     worker.serve(lanes[QUERIES])
@@ -41,14 +48,14 @@ class ShardWorker:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
 
-    def serve(self, lane: socket.socket, *, is_slow: bool = False) -> None:
+    def serve(self, lane: MessageLane, *, is_slow: bool = False) -> None:
         """Do one call after the other, until the coordinator has gone."""
         if is_slow:
             lower_priority()
         try:
             while True:
-                call, arguments, named = receive(lane)
-                send(lane, self._done(call, arguments, named))
+                call, arguments, named = lane.receive()
+                lane.send(self._done(call, arguments, named))
         except (ConnectionEnded, OSError):
             return
 

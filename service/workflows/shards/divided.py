@@ -20,7 +20,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE, Piece, may_be_whole, pieces_of, stretches_of
 from service.workflows.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
 from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
-from service.workflows.shards.shard import Shard, ShardRelease, Turn
+from service.workflows.shards.shard import Shard, ShardRelease, Turn, listed
 
 RESTARTS_APART_S: Final = 0.5
 RESTARTS_APART_MAX_S: Final = 60.0
@@ -289,15 +289,14 @@ def _added_up(turn: Turn, released: Sequence[ShardRelease]) -> ShardRelease:
     charged, left_out = (
         sum(each) for each in zip(*((r.charged_count, r.left_out_count) for r in released), strict=True)
     )
-    blocks = sorted(
-        (block for part in released for block in part.blocks if block.count > 0), key=lambda block: block.touched.begin
-    )
+    plain = [block for part in released for block in part.blocks]
+    blocks = [listed([block.touched.slots() for block in plain], plain)] if plain else []
     if may_be_whole(charged + left_out, measure, amount_max=most, slots=turn.slots):
         pieces = pieces_of(blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
     else:
-        plain = stretches_of(blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
+        few = stretches_of(blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
         pieces = tuple(
-            sorted((*plain, *(piece for part in released for piece in part.pieces)), key=lambda piece: piece.number)
+            sorted((*few, *(piece for part in released for piece in part.pieces)), key=lambda piece: piece.number)
         )
     return ShardRelease(
         values=values,

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Codes, Integers, kept
+from service.arrays import Codes, Integers, compress, kept
 from service.core.charge import charge_units
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
@@ -327,10 +327,11 @@ class Shard:
         self, turn: Turn, release: Release, measure: Measure
     ) -> tuple[tuple[Participants, ...], tuple[Piece, ...]]:
         """The blocks of one shard of several where the entry may yet be one piece, and else its pieces."""
-        blocks, most = tuple(self._of_dataset(release.blocks)), turn.plan.clip_squared_steps
-        count = release.charged_count + release.left_out_count
+        count, most = release.charged_count + release.left_out_count, turn.plan.clip_squared_steps
         if may_be_whole(count, measure, amount_max=most, slots=turn.slots):
-            return blocks, ()
+            slots = [self.place.of_dataset(block.touched.slots()) for block in release.blocks]
+            return (listed(slots, release.blocks),) if slots else (), ()
+        blocks = tuple(self._of_dataset(release.blocks))
         return (), stretches_of(blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
 
     def _of_dataset(self, blocks: Iterable[Participants]) -> Iterator[Participants]:
@@ -351,6 +352,24 @@ class Shard:
                     amounts = part.norms_squared.astype(np.int64, copy=False)
                     moved = _moved(part, (page // self.place.count - page) * PAGE_SLOTS)
                     yield moved, prices_of(measure, amounts, entry.sigma_steps)
+
+
+def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Participants:
+    """The individuals of blocks, at least one, as one list in the order of their `slots`, (k,) of each block."""
+    marks = [np.ones(b.touched.size, np.bool_) if b.touched.marks is None else b.touched.marks for b in blocks]
+    order = np.argsort(touched := np.concatenate(slots), kind="stable")
+
+    def together(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([compress(each, here) for each, here in zip(columns, marks, strict=True)])[order]
+
+    asked = [block.asked for block in blocks if block.asked is not None]
+    return Participants(
+        touched=Touched(touched[order]),
+        active=together(block.active for block in blocks),
+        norms_squared=together(block.norms_squared for block in blocks),
+        count=touched.size,
+        asked=together(asked) if asked else None,
+    )
 
 
 def measure_of(release: Release) -> Measure:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,8 +106,8 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
 
 def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
     """When the sockets are closed, whoever closed them."""
-    for connection in shard._sockets.values():
-        connection.close()
+    for end in shard._ends.values():
+        end.connection.shutdown(socket.SHUT_RDWR)
     eventually(lambda: _is_gone(pid_of(shard)))
 
 
@@ -118,7 +119,7 @@ def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pyt
     folder = Path(f"/proc/{shard.pid}")
     assert b"secret" not in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
     targets = sorted(str(each.readlink()).split(":")[0] for each in (folder / "fd").iterdir())
-    assert targets == ["/dev/null"] * 3 + ["socket"] * 3
+    assert targets == ["/dev/null"] * 3 + ["/memfd"] * 6 + ["socket"] * 3
 
 
 def test_batches_in_processes_are_those_of_one_shard() -> None:

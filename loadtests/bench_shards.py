@@ -1,0 +1,202 @@
+"""A dataset over several processes against the same in one: the work of its queries, without a database, side by side.
+
+    python -m loadtests.bench_shards [--people 4000000] [--events 10000000] [--shards 1,2] [--rounds 9]
+
+Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
+does it. `ms` are medians of wall time; `ratio` is the time of one shard over that of so many; `processor` the processor
+time of coordinator and shards together over that of one. `late_ms` is how late a thread is that sleeps for a
+millisecond meanwhile, at the 99th percentile. `held` is the resident memory of all processes.
+"""
+
+import argparse
+import json
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import numpy as np
+import orjson
+
+from loadtests.writer_work import answer_in, state_on
+from service.core.charge import UNITS_PER_RHO
+from service.query.columns import codings_of
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.schema import Schema
+from service.store.entropy import system_entropy
+from service.store.shards import ProcessShards
+from service.store.shards.process import ProcessShard
+from service.workflows.model.rows import SlotsInUse
+from service.workflows.shards.divided import DividedShards
+from service.workflows.writer.state import DatasetState
+
+TABLES: Final = {
+    "people": {
+        "kind": "individuals",
+        "key": "id",
+        "columns": {
+            "age": {"type": "integer", "lower": 0, "upper": 120},
+            "income": {"type": "integer", "lower": 0, "upper": 100_000},
+            "place": {"type": "category", "size": 2000},
+        },
+    },
+    "visits": {
+        "kind": "events",
+        "key": "id",
+        "rows_per_individual": 64,
+        "columns": {"item": {"type": "category", "size": 1000}},
+    },
+}
+_ADULT: Final = {"ge": [{"col": "age"}, 18]}
+_FEATURES: Final = [{"of": {"mul": [{"col": "age"}, 0.01]}}, {"of": {"mul": [{"col": "income"}, 0.00001]}}]
+QUERIES: Final[Mapping[str, Mapping[str, object]]] = {
+    "sparse count": {"where": {"eq": [{"col": "place"}, 7]}},
+    "count of everybody": {},
+    "dense sum": {"select": [{"sum": {"column": "income"}}]},
+    "filtered sum": {"select": [{"sum": {"column": "income"}}], "where": _ADULT},
+    "histogram": {"select": [{"histogram": {"column": "place"}}], "where": _ADULT},
+    "gradient": {
+        "select": [
+            {
+                "gradient": {
+                    "loss": "squared",
+                    "target": {"mul": [{"col": "income"}, 0.00001]},
+                    "features": _FEATURES,
+                    "parameters": [0.1, 0.2],
+                    "residual_clip": 1,
+                }
+            }
+        ],
+        "per_individual": {"l2_clip": 1.0},
+        "noise": {"sigma": 8000},
+    },
+    "events by group": {"from": "visits", "group_by": ["item"], "per_individual": {"l2_clip": 64.0}},
+}
+SIGMA: Final = 10**6
+
+
+def plan_of(schema: Schema, query: Mapping[str, object], people: int) -> Plan:
+    """A query that charges little, so that everybody can pay for all of them."""
+    body = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": SIGMA}, "reuse": False} | dict(query)
+    return compile_query(parse_query(orjson.dumps(body)), schema, capacity=people, budget_units=UNITS_PER_RHO)
+
+
+@contextmanager
+def divided(schema: Schema, people: int, events: int, count: int) -> Iterator[tuple[DatasetState, list[int]]]:
+    """The state of a dataset over so many processes, and their ids; of one, over none."""
+    state = state_on(schema, people)
+    channels = ProcessShards().open(state.record, count) if count > 1 else []
+    if channels:
+        state.shards = DividedShards(channels)
+    source, shards = np.random.default_rng(1), state.shards
+    shards.load(state.record, slots=people, number=0)
+    slots = np.arange(people)
+    rich, nobody = np.full(people, UNITS_PER_RHO), np.zeros(people, dtype=np.bool_)
+    shards.set_accounts(SlotsInUse(slots=slots, limits=rich, present=~nobody, paused=nobody))
+    for name, table in schema.tables.items():
+        owners = slots if name == "people" else np.sort(source.integers(0, people, events))
+        codings = codings_of(table.columns).items()
+        columns = {key: source.integers(0, each.span + 1, owners.size).astype(each.dtype) for key, each in codings}
+        shards.add_rows(name, owners, columns)
+    shards.index_categories()
+    shards.reset_spent()
+    state.slots_used = people
+    try:
+        yield state, [each.pid for each in channels if isinstance(each, ProcessShard) and each.pid is not None]
+    finally:
+        shards.close()
+
+
+def processor_s(pids: Sequence[int]) -> float:
+    """The processor time so far of this process and others."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pids: Sequence[int]) -> int:
+    """The resident memory of this process and others."""
+    pages = [int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) for pid in (os.getpid(), *pids)]
+    return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+class LateThread:
+    """Sleeps for a millisecond again and again, and notes how late it is."""
+
+    def __init__(self) -> None:
+        self.late_ms: list[float] = []
+        self.is_on = True
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while self.is_on:
+            began = time.perf_counter()
+            time.sleep(0.001)
+            self.late_ms.append((time.perf_counter() - began) * 1000 - 1)
+
+    def end(self) -> float:
+        """The lateness at the 99th percentile."""
+        self.is_on = False
+        return float(np.percentile(self.late_ms, 99)) if self.late_ms else 0.0
+
+
+def measured(states: dict[int, tuple[DatasetState, list[int]]], plan: Plan, rounds: int) -> dict[str, object]:
+    """One query on every number of shards in turn."""
+    wall: dict[int, list[float]] = {count: [] for count in states}
+    used: dict[int, list[float]] = {count: [] for count in states}
+    late: dict[int, list[float]] = {count: [] for count in states}
+    for _ in range(rounds + 1):
+        for count, (state, pids) in states.items():
+            thread, began, before = LateThread(), time.perf_counter(), processor_s(pids)
+            answer_in(state, plan, system_entropy)
+            wall[count].append((time.perf_counter() - began) * 1000)
+            used[count].append(processor_s(pids) - before)
+            late[count].append(thread.end())
+            if not state.shards.take_prepared():
+                state.shards.prepare()
+    ms = {count: median(each[1:]) for count, each in wall.items()}
+    processor = {count: sum(each[1:]) for count, each in used.items()}
+    return {
+        "ms": {count: round(each, 2) for count, each in ms.items()},
+        "ratio": {count: round(ms[1] / each, 2) for count, each in ms.items()},
+        "processor": {count: round(each / max(processor[1], 1e-9), 2) for count, each in processor.items()},
+        "late_ms": {count: round(median(each[1:]), 1) for count, each in late.items()},
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--people", type=int, default=4_000_000)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--shards", default="1,2")
+    parser.add_argument("--rounds", type=int, default=9)
+    asked = parser.parse_args()
+    counts = sorted({1, *map(int, asked.shards.split(","))})
+    schema = Schema.model_validate(TABLES)
+    states: dict[int, tuple[DatasetState, list[int]]] = {}
+    opened = []
+    for count in counts:
+        before, began = resident_bytes([]), time.perf_counter()
+        opened.append(divided(schema, asked.people, asked.events, count))
+        states[count] = opened[-1].__enter__()
+        held = resident_bytes(states[count][1]) - before
+        print(json.dumps({"shards": count, "load_s": round(time.perf_counter() - began, 1), "held_mb": held >> 20}))
+    for name, query in QUERIES.items():
+        found = measured(states, plan_of(schema, query, asked.people), asked.rounds)
+        print(json.dumps({"query": name} | found), flush=True)
+    for each in opened:
+        each.__exit__(None, None, None)
+
+
+if __name__ == "__main__":
+    main()
