@@ -96,11 +96,10 @@ def open_adapters(
         if ownership is not None:
             replica.share(ownership)
             ownership.open()
-        if serves and settings.shards > 1:
-            _divide(replica, settings.shards)
         opened.enter_context(closing(replica))
         replica.readiness.check_witnesses()
         if serves:
+            _divide(replica, settings.shards)
             _admit_by_provider(replica, settings)
             opened.enter_context(_looking_after(replica, settings))
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
@@ -117,7 +116,9 @@ def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
 
 
 def _divide(replica: Replica, shards_max: int) -> None:
-    """Large datasets over several processes; more of them than cores work by turns."""
+    """Large datasets over several processes, if these are asked for; more of them than cores work by turns."""
+    if shards_max == 1:
+        return
     from service.store.shards import ProcessShards  # noqa: PLC0415 - few have shards
 
     cores = os.cpu_count() or 1

@@ -42,6 +42,8 @@ class Replica:
     Thread-safe. Callers are already authenticated; `close` lets every dataset's writer finish.
     """
 
+    shard_backend: ShardBackend = NO_SHARDS
+
     def __init__(
         self,
         *,
@@ -63,7 +65,6 @@ class Replica:
         self._store, self._entropy, self._telemetry = store, entropy, telemetry
         self._pepper, self._clock = pepper, clock
         self._amender: Amender | None = None
-        self.shard_backend = NO_SHARDS
         self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer)
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)

@@ -23,7 +23,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"accounting", "arrays", "background", "core", "engine", "failpoints", "incidents", "query"}
     ),
     "embedded": frozenset(),
-    "store": frozenset({"core", "embedded", "engine", "failpoints", "files", "incidents", "query", "workflows"}),
+    "store": frozenset(
+        {"background", "core", "embedded", "engine", "failpoints", "files", "incidents", "query", "workflows"}
+    ),
     "api": frozenset({"core", "failpoints", "files", "incidents", "query", "workflows"}),
     "background": frozenset({"incidents"}),
     "failpoints": frozenset(),
@@ -360,6 +362,7 @@ COVERS = {
     "tests/query/test_layout.py": "query/sparse_matrix",
     "tests/engine/test_evaluate.py": "engine/prepared",
     "tests/store/decoder/test_process.py": "store/decoder/*",  # by way of the process that asks for them
+    "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is
     "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
     "tests/e2e/test_doctor.py": "store/redis/condition",

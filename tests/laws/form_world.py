@@ -37,6 +37,7 @@ from tests.memory.transaction import MemoryTransaction
 
 SLOTS = PAGE_SLOTS + 5003
 """Three stretches of pieces, on two pages; the last of either is not full."""
+FIVE_PAGES = 4 * PAGE_SLOTS + 5003
 ANALYST = Principal(id=UUID(int=1), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None)
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 LIMITS = (0, 1, 2, 3, 5, 8, 40)

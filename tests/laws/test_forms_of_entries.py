@@ -14,19 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
-from service.query.problems import QueryProblem
+from service.query.plan import Plan
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE, Measure
 from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.writer.state import DatasetState
 from tests.core.contributions import sparse
 from tests.laws.every_node import documents
+from tests.laws.form_plans import batch_of, planned
 from tests.laws.form_world import SLOTS, Asked, World, ask, told, world
 from tests.laws.forms import Blocks, Form, alternately, as_they_come, cut, lists, stretches, whole_pages
 from tests.laws.node_examples import outcomes
-from tests.laws.node_law import REFUSALS, answered, sent
-from tests.laws.node_world import BUDGET_UNITS, CAPACITY, SCHEMA
 from tests.memory.shards import only_shard
 from tests.rotation import some_of, times
 
@@ -59,27 +56,8 @@ FORMS: dict[str, Callable[[int], Form]] = {
 }
 
 
-def planned(document: Json, rule: str = "skip") -> Plan | None:
-    """The plan of a document under a rule; None where it is refused for a reason that the page gives."""
-    outcome = answered(document)
-    if outcome is None or rule == "skip":
-        return None if outcome is None else outcome.plan
-    query = parse_query(sent(document).replace(b"{", b'{"rule":"clip",', 1))
-    try:
-        return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
-    except QueryProblem as problem:
-        if any(reason in str(problem) for reason in REFUSALS):
-            return None
-        raise
-
-
 ANY_PLAN = st.builds(planned, documents(), st.sampled_from(["skip", "clip"])).filter(lambda plan: plan is not None)
 PLANS = st.lists(ANY_PLAN, min_size=2, max_size=2)
-
-
-def batch_of(plans: list[Plan]) -> list[Plan]:
-    """The plans, the first of them once more: by then it has exhausted some people."""
-    return [*plans, plans[0]]
 
 
 @settings(LAW, max_examples=times(12, 25))

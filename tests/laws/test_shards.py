@@ -12,20 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.ports.store import HeadMoved
 from service.workflows.shards.divided import DividedShards
 from tests.laws.every_node import documents
-from tests.laws.form_world import World, ask, told, world
+from tests.laws.form_plans import batch_of, planned
+from tests.laws.form_world import FIVE_PAGES, World, ask, told, world
 from tests.laws.node_examples import outcomes
-from tests.laws.test_forms_of_entries import batch_of, planned
 from tests.memory.shards import MemoryShardChannel
 from tests.rotation import some_of, times
 
 pytestmark = pytest.mark.slow
 
-SLOTS = 4 * PAGE_SLOTS + 5003
 COUNTS = (2, 3, 4, 8)
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 DENSITIES = st.sampled_from([0.0, 1e-4, 0.003, 0.05])
@@ -56,21 +54,21 @@ def alike(there: World, plans: list[Plan], asked: list[Plan], count: int) -> Non
 @given(plans=PLANS, density=DENSITIES, count=st.sampled_from(COUNTS))
 def test_no_byte_depends_on_the_number_of_shards(plans: list[Plan], density: float, count: int) -> None:
     """Answers, entries, charges, counters, pages, and the replay of the entries."""
-    alike(world(density, SLOTS), plans, batch_of(plans), count)
+    alike(world(density, FIVE_PAGES), plans, batch_of(plans), count)
 
 
 @pytest.mark.parametrize("number", some_of(range(29), 3))
 def test_no_byte_depends_on_the_number_of_shards_for_any_node(number: int) -> None:
     """The same for the fixed examples, which hold every node of the language."""
     plans = [outcome.plan for outcome in outcomes()[number * 12 : (number + 1) * 12]]
-    alike(world((0.05, 0.3, 0.003)[number % 3], SLOTS), plans, plans, COUNTS[number % len(COUNTS)])
+    alike(world((0.05, 0.3, 0.003)[number % 3], FIVE_PAGES), plans, plans, COUNTS[number % len(COUNTS)])
 
 
 @settings(LAW, max_examples=times(4, 20))
 @given(plans=PLANS, density=DENSITIES, count=st.sampled_from(COUNTS))
 def test_what_is_taken_back_has_never_been(plans: list[Plan], density: float, count: int) -> None:
     """At every shard, whichever of them the batch has charged."""
-    there = world(density, SLOTS)
+    there = world(density, FIVE_PAGES)
     state = there.state(plans, shards=count)
     before = told(state)
     with suppress(HeadMoved), state.tentative():
@@ -81,11 +79,11 @@ def test_what_is_taken_back_has_never_been(plans: list[Plan], density: float, co
 
 def test_the_people_of_each_page_are_at_one_shard() -> None:
     """Every slot is held by exactly one shard, and each has its part."""
-    there = world(0.3, SLOTS)
+    there = world(0.3, FIVE_PAGES)
     (plan,) = (outcome.plan for outcome in outcomes()[:1])
     state = there.state([plan], shards=3)
     assert isinstance(state.shards, DividedShards)
     shards = [channel.shard for channel in state.shards._channels.values() if isinstance(channel, MemoryShardChannel)]
     held = [int(shard.memory.people.present.sum()) for shard in shards if shard is not None]
-    assert sum(held) == state.copy_accounts(slice(0, SLOTS)).present.sum()
+    assert sum(held) == state.copy_accounts(slice(0, FIVE_PAGES)).present.sum()
     assert np.all(np.array(held) > 0)

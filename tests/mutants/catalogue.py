@@ -17,6 +17,7 @@ from tests.mutants import (
     rewriting,
     rules,
     schedule,
+    shards,
     starting,
     statements,
     supposing,
@@ -50,4 +51,5 @@ MUTANTS = [
     *parameters.MUTANTS,
     *active.MUTANTS,
     *products.MUTANTS,
+    *shards.MUTANTS,
 ]

@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         name="event rows cost as much as individuals",
         incident="A query of events overruns its slots wherever people have many rows.",
-        file="service/query/cost.py",
+        file="service/query/division.py",
         find="rows = table.rows_max(capacity)",
         put="rows = capacity",
         killed_by="tests/query/test_cost.py::test_a_query_of_events_costs_more_where_more_rows_are_declared",

@@ -395,3 +395,29 @@ def test_the_numbers_of_a_long_reply_are_stored_once_and_held_whole() -> None:
     stored = 24 * 10_000 * SPEED.committed_byte
     assert costs[0].time_ns - costs[1].time_ns > stored
     assert costs[1].kept_bytes - costs[0].kept_bytes == 3 * (8 + 24)
+
+
+PEOPLE_ALONE = Schema.model_validate({"people": TABLES["people"]})
+LARGE = 2**24
+
+
+def divided(shards: int, speed: Speed = SPEED) -> PublicCost:
+    """The cost of a count of everybody in a large dataset of so many shards."""
+    asked = plan(query(), schema=PEOPLE_ALONE)
+    return cost_of(asked, PEOPLE_ALONE.tables["people"], capacity=LARGE, speed=speed, shards=shards)
+
+
+def test_work_by_row_is_divided_and_the_commit_is_not() -> None:
+    """Time by row is that of the fullest shard, slower by what all at once slow each other; bytes kept are the same."""
+    quick = replace(SPEED, cores=4, shard_slowdown=1.25)
+    one, four = divided(1, quick), divided(4, quick)
+    assert four.kept_bytes == one.kept_bytes
+    assert one.time_ns / 4 < four.time_ns < one.time_ns
+    by_row_ns = LARGE * SPEED.individual
+    assert one.time_ns - four.time_ns > by_row_ns * (1 - 1.25 / 4)
+
+
+def test_more_shards_than_cores_wait_for_each_other() -> None:
+    """On two cores eight shards take no less time than two do."""
+    two_cores = replace(SPEED, cores=2)
+    assert divided(8, two_cores).time_ns >= divided(2, two_cores).time_ns

@@ -36,8 +36,8 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
     record, place = lanes[QUERIES].receive()
     worker = ShardWorker(Shard(record, ShardPlace(*place)))
     lanes[QUERIES].send((True, os.getpid()))
-    for lane, is_slow in ((lanes[RECORDS], True), (lanes[ACCOUNTS], False)):
-        threading.Thread(target=worker.serve, args=(lane,), kwargs={"is_slow": is_slow}, daemon=True).start()
+    threading.Thread(target=worker.serve_slowly, name="shard-records", args=(lanes[RECORDS],), daemon=True).start()
+    threading.Thread(target=worker.serve, name="shard-accounts", args=(lanes[ACCOUNTS],), daemon=True).start()
     worker.serve(lanes[QUERIES])
     os._exit(0)  # with whatever another lane is doing
 
@@ -48,10 +48,13 @@ class ShardWorker:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
 
-    def serve(self, lane: MessageLane, *, is_slow: bool = False) -> None:
+    def serve_slowly(self, lane: MessageLane) -> None:
+        """As `serve`, at a lower priority than the queries."""
+        lower_priority()
+        self.serve(lane)
+
+    def serve(self, lane: MessageLane) -> None:
         """Do one call after the other, until the coordinator has gone."""
-        if is_slow:
-            lower_priority()
         try:
             while True:
                 call, arguments, named = lane.receive()

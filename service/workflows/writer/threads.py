@@ -35,7 +35,8 @@ class WriterThread(WriterQueue):
         shards_opened: Shards | None,
     ) -> None:
         super().__post_init__(record, entropy, telemetry, exchange, shards_opened)
-        self.name, self._recovery = record.name, threading.Timer(0, self.wake)
+        self.name = record.name
+        self._recovery: threading.Thread | None = None
         if isinstance(self.shards, DividedShards):
             self.shards.on_lost = self._recover_soon
         steps, pages = partial(_exhaust, self.step), partial(_exhaust_slowly, self.checkpoints.step)
@@ -48,10 +49,13 @@ class WriterThread(WriterQueue):
 
     def _recover_soon(self) -> None:
         """Have a lost shard loaded again without waiting for the next query."""
-        if not self._recovery.is_alive():
-            self._recovery = threading.Timer(RECOVERY_S, self.wake)
-            self._recovery.name, self._recovery.daemon = f"recovery-{self.name}", True
+        if self._recovery is None or not self._recovery.is_alive():
+            self._recovery = threading.Thread(target=self._recover, name=f"recovery-{self.name}", daemon=True)
             self._recovery.start()
+
+    def _recover(self) -> None:
+        time.sleep(RECOVERY_S)
+        self.wake()
 
     def act(self, act: Operation[Result]) -> Result:
         """Run an operation in the writer and wait until it is committed."""

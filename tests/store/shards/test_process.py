@@ -18,9 +18,8 @@ from service.store.shards.process import ProcessShard, ProcessShards
 from service.workflows.ports.shards import ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset, entry
-from tests.laws.form_world import ask, told, world
+from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes
-from tests.laws.test_shards import SLOTS
 from tests.memory.shards import MemoryShardChannel
 from tests.workflows.replicas import eventually
 
@@ -48,7 +47,7 @@ def test_a_call_returns_what_the_shard_returns(channel: ShardChannel) -> None:
 
 def test_an_error_of_the_shard_comes_with_the_result_and_loses_nothing(channel: ShardChannel) -> None:
     """The next call is done."""
-    wait = channel.begin("queries", "replay", entry(world(0.0, SLOTS).head, {2: 2**60}))
+    wait = channel.begin("queries", "replay", entry(world(0.0, FIVE_PAGES).head, {2: 2**60}))
     with pytest.raises(FilterViolation):
         wait()
     assert channel.begin("queries", "pages_since", 0)() == {}
@@ -56,7 +55,7 @@ def test_an_error_of_the_shard_comes_with_the_result_and_loses_nothing(channel: 
 
 def test_a_closed_shard_is_lost_and_a_restarted_one_is_empty(channel: ShardChannel) -> None:
     """Nothing of what it held is left."""
-    channel.begin("queries", "grow", 5 * SLOTS)()
+    channel.begin("queries", "grow", 5 * FIVE_PAGES)()
     channel.close()
     with pytest.raises(ShardLost):
         channel.begin("accounts", "accounts", np.array([0]))()
@@ -105,7 +104,7 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
 
 
 def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
-    """When the sockets are closed, whoever closed them."""
+    """When the sockets are closed."""
     for end in shard._ends.values():
         end.connection.shutdown(socket.SHUT_RDWR)
     eventually(lambda: _is_gone(pid_of(shard)))
@@ -124,7 +123,7 @@ def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pyt
 
 def test_batches_in_processes_are_those_of_one_shard() -> None:
     """Answers, entries, charges, pages and accounts, and a batch after one of them was killed and loaded again."""
-    there, plans = world(0.05, SLOTS), [outcome.plan for outcome in outcomes()[:24]]
+    there, plans = world(0.05, FIVE_PAGES), [outcome.plan for outcome in outcomes()[:24]]
     whole = there.state(plans)
     found = ask(whole, plans, there.head).bytes_of()
     shards = DividedShards(ProcessShards().open(there.record, 2))

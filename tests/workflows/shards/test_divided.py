@@ -64,9 +64,9 @@ def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iter
         yield replica, backend
 
 
-def filled(replica: Replica, store: MemoryStore) -> None:
+def filled(replica: Replica, store: MemoryStore, **more: int) -> None:
     """The dataset with its people and some visits."""
-    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 4}
+    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 4} | more
     register(replica, tables={"people": PEOPLE, "visits": visits}, capacity=200_000)
     record = replica.registry.record("survey")
     slots, number = np.array(SLOTS), np.arange(len(SLOTS))
@@ -123,7 +123,7 @@ def acted(replica: Replica) -> list[Any]:
 
 
 def seen(replica: Replica) -> list[Any]:
-    """What curators and individuals are shown."""
+    """The accounts, the summary and a forecast, as curators are shown them."""
     accounts = [replica.curators.account("survey", key) for key in (*SEEN, "new")]
     summary = replica.overview.summary("survey")
     query = {"version": 1, "select": [{"sum": {"column": "age"}}], "noise": {"sigma": 100.0}}
@@ -140,7 +140,7 @@ def told(store: MemoryStore) -> list[Any]:
 
 
 def findings(store: MemoryStore) -> list[str]:
-    """What a verification finds but that most slots hold nobody."""
+    """The findings of a verification, without those that most slots hold nobody."""
     return [each for report in verify_all(store) for each in report.findings if not each.startswith("individuals")]
 
 
@@ -233,3 +233,18 @@ def test_a_shard_that_cannot_be_loaded_is_tried_again_later_and_later(monkeypatc
     assert apart == sorted(apart)
     assert apart[:4] == [0.5, 1.0, 2.0, 4.0]
     assert apart[-1] <= 60.0
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_that_are_spread_too_unevenly_are_refused(count: int) -> None:
+    """A shard has room for 5/4 of its part of the rows: 50 of 120, of which the people of the first page have 30."""
+    store = MemoryStore()
+    with divided_replica(store, count) as (replica, _):
+        filled(replica, store, rows_capacity=120)
+        upload(replica, "visits", [(KEYS[slot], 1) for slot in range(20)])
+        if count == 1:
+            upload(replica, "visits", [(KEYS[30], 1)])
+        else:
+            with pytest.raises(InvalidRequest, match="would be 51, and a shard has room for 50"):
+                upload(replica, "visits", [(KEYS[30], 1)])
+        upload(replica, "visits", [(KEYS[PAGE_SLOTS + 1], 1)])

@@ -1,0 +1,94 @@
+"""A served dataset over two processes: killed shards, a killed coordinator, and what operators are shown of them."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.homes import Homes
+from tests.e2e.http_calls import DATASET, QUERY, analyst_of, client
+from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
+
+pytestmark = pytest.mark.slow
+
+PEOPLE = 2**16 + 500
+"""On two pages, of which each shard has one."""
+WORKER = b"service.store.shards.worker"
+
+
+def shards_of(running: Served) -> list[int]:
+    """The processes of shards."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline") for pid, _ in children_of(running.process.pid)}
+    return sorted(pid for pid, command in commands.items() if WORKER in command.read_bytes())
+
+
+def register(url: str, curator_key: str) -> None:
+    """A dataset of more than 2^20 people at most, so that it is divided."""
+    with client(url, curator_key) as curator:
+        curator.post("/v1/datasets", json=DATASET | {"capacity": 2**21}).raise_for_status()
+        rows = "person_id,age\n" + "".join(f"p{number},{number % 100}\n" for number in range(PEOPLE))
+        sent = curator.post(
+            "/v1/datasets/survey/tables/people/rows", content=rows.encode(), headers={"Content-Type": "text/csv"}
+        )
+        assert sent.json()["individuals"] == PEOPLE
+
+
+def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
+    """A count of everybody that no answer before is sent for."""
+    with client(url, analyst_key) as analyst:
+        headers = {"Idempotency-Key": key}
+        return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
+
+
+def insist(url: str, analyst_key: str, key: str) -> httpx.Response:
+    """The answer under a key, asked for until it comes."""
+    until = time.monotonic() + 30
+    while (answered := ask(url, analyst_key, key)).status_code == 503 and time.monotonic() < until:
+        assert int(answered.headers["Retry-After"]) >= 1
+        time.sleep(0.1)
+    assert answered.status_code == 200, answered.text
+    return answered
+
+
+def health(url: str, curator_key: str) -> dict[str, object]:
+    """The shards as a curator's probe is shown them."""
+    with client(url, curator_key) as curator:
+        shown: dict[str, dict[str, object]] = curator.get("/readyz").json()["shards"]
+    return shown["survey"]
+
+
+def test_killed_shards_and_a_killed_coordinator_cost_nobody_anything(homes: Homes) -> None:
+    """Each key has one answer and one charge; shards end with their coordinator; another number serves the same."""
+    home = homes.begun()
+    curator_key = new_key(home, "curator")
+    bodies = {}
+    with served(home, SPARING_SHARDS="2") as running:
+        register(running.url, curator_key)
+        analyst_key = analyst_of(running.url, curator_key)
+        bodies["before"] = insist(running.url, analyst_key, "before").content
+        assert health(running.url, curator_key) == {"backend": "processes", "shards": 2, "ready": 2, "restarts": 0}
+        with client(running.url, analyst_key) as analyst:
+            assert analyst.get("/readyz").json()["shards"] == {}
+        for number in range(2):
+            os.kill(shards_of(running)[number], signal.SIGKILL)
+            bodies[f"after {number}"] = insist(running.url, analyst_key, f"after {number}").content
+        assert health(running.url, curator_key)["restarts"] == 2
+        shards = {(pid, each) for pid, each in children_of(running.process.pid) if pid in shards_of(running)}
+        assert len(shards) == 2
+        running.kill()
+    until = time.monotonic() + 30
+    while living(shards) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert living(shards) == set()
+    with served(home, SPARING_SHARDS="1") as running:
+        assert {key: ask(running.url, analyst_key, key).content for key in bodies} == bodies
+        with client(running.url, curator_key) as curator:
+            ledger = curator.get("/v1/datasets/survey/ledger").json()["items"]
+        assert [row["charged"] for row in ledger] == [PEOPLE] * len(ledger)
+        assert len(ledger) == len(bodies)
+    verified = sparing("ledger", "verify", home=home)
+    assert verified.returncode == 0
+    assert verified.stdout.endswith("0 findings\n")
