@@ -1,6 +1,7 @@
 """A dataset over several processes against the same in one: the work of its queries, without a database, side by side.
 
     python -m loadtests.bench_shards [--people 4000000] [--events 10000000] [--shards 1,2] [--rounds 9]
+    python -m loadtests.bench_shards --http [--people 1200000]    # over HTTP and Postgres, without slots
 
 Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
 does it. `ms` are medians of wall time; `ratio` is the time of one shard over that of so many; `processor` the processor
@@ -15,7 +16,7 @@ import resource
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -23,6 +24,7 @@ from typing import Final
 import numpy as np
 import orjson
 
+from loadtests.rig import DATASET, arrow_bytes, people, serving, throw_away_home
 from loadtests.writer_work import answer_in, state_on
 from service.core.charge import UNITS_PER_RHO
 from service.query.columns import codings_of
@@ -79,6 +81,7 @@ QUERIES: Final[Mapping[str, Mapping[str, object]]] = {
     "events by group": {"from": "visits", "group_by": ["item"], "per_individual": {"l2_clip": 64.0}},
 }
 SIGMA: Final = 10**6
+ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 def plan_of(schema: Schema, query: Mapping[str, object], people: int) -> Plan:
@@ -173,6 +176,37 @@ def measured(states: dict[int, tuple[DatasetState, list[int]]], plan: Plan, roun
     }
 
 
+def over_http(people_count: int, counts: Sequence[int], rounds: int) -> None:
+    """A sparse count and a dense sum of a service for each number of shards, in turn."""
+    queries: dict[str, dict[str, object]] = {
+        "sparse count": {"where": {"eq": [{"col": "country"}, 7]}},
+        "dense sum": {"select": [{"sum": {"column": "age"}}]},
+    }
+    with ExitStack() as opened:
+        rigs = {}
+        for count in counts:
+            home = opened.enter_context(throw_away_home())
+            environment = {"SPARING_SHARDS": str(count), "SPARING_RELEASE_SLOT_MS": "0"}
+            rig = rigs[count] = opened.enter_context(serving(home, environment=environment))
+            began = time.perf_counter()
+            rig.curator.post("/v1/datasets", json={**DATASET, "capacity": 2**21}).raise_for_status()
+            body = arrow_bytes(people(people_count))
+            where = "/v1/datasets/million/tables/people/rows"
+            rig.curator.post(where, content=body, headers={"Content-Type": ARROW}).raise_for_status()
+            print(json.dumps({"shards": count, "upload_s": round(time.perf_counter() - began, 1)}), flush=True)
+        for name, query in queries.items():
+            asked = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10**6}, "reuse": False, **query}
+            ms: dict[int, list[float]] = {count: [] for count in rigs}
+            for number in range(rounds + 3):
+                key = {"Idempotency-Key": f"{name} {number}"}
+                for count, rig in rigs.items():
+                    began = time.perf_counter()
+                    rig.analyst.post("/v1/datasets/million/queries", json=asked, headers=key).raise_for_status()
+                    ms[count].append((time.perf_counter() - began) * 1000)
+            found = {count: round(median(each[3:]), 2) for count, each in ms.items()}
+            print(json.dumps({"query": name, "ms": found}), flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
@@ -180,8 +214,12 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--shards", default="1,2")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--http", action="store_true")
     asked = parser.parse_args()
     counts = sorted({1, *map(int, asked.shards.split(","))})
+    if asked.http:
+        over_http(min(asked.people, 1_200_000), counts, 40)
+        return
     schema = Schema.model_validate(TABLES)
     states: dict[int, tuple[DatasetState, list[int]]] = {}
     opened = []

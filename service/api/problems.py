@@ -49,6 +49,7 @@ from service.workflows.model.errors import (
     WitnessLost,
     WorkflowError,
 )
+from service.workflows.ports.shards import ShardLost
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -196,7 +197,7 @@ def problem_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, st
             return problem_of(_of_validation(error), request_id)
         case HTTPException():
             return problem_of(_of_router(error), request_id)
-        case StoreUnavailable() | CommitUnclear():
+        case StoreUnavailable() | CommitUnclear() | ShardLost():
             return problem_of(Unavailable(), request_id)
         case WorkflowError() if type(error) in STATUSES:
             return _of_workflow(error, request_id)

@@ -17,6 +17,7 @@ from service.core.noise import Entropy
 from service.workflows.admission.schedule import FairQueue, Reservation
 from service.workflows.model.errors import Busy, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.shards import ShardLost
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange, Tail
 from service.workflows.rollback.guard import RollbackGuard
@@ -232,7 +233,11 @@ class WriterQueue:
             self._copy_checkpoint()
 
     def _copy_checkpoint(self) -> None:
-        self.checkpoints.take(self._state.checkpoint())
+        """Copy the pages; of a dataset with a lost shard this has to wait until that is loaded again."""
+        try:
+            self.checkpoints.take(self._state.checkpoint())
+        except ShardLost:
+            return
         self.committer.optimistic.forget()  # so that the next batch sees how far checkpoints have come
 
     def _enqueue(self, item: Submission | _Job) -> None:

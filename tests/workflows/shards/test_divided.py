@@ -181,6 +181,7 @@ CALLS: dict[str, Callable[[Replica, Principal, str], object]] = {
     "put": lambda replica, _, key: upload(replica, "people", [(key, "NO", 1, 1)]),
     "set_paused": lambda replica, _, __: paused_and_resumed(replica),
     "accounts": lambda replica, _, __: replica.curators.account("survey", SEEN[0]),
+    "pages_since": lambda replica, _, __: replica.registry.opened()[0].checkpoint(),
 }
 """Calls of shards, and what makes them."""
 

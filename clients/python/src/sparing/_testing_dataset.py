@@ -128,14 +128,13 @@ class FakeDataset:
     def counted(self, plan: Plan, entropy: Entropy | None) -> list[int]:
         """The answer from the rows in grid steps, for which every active individual is charged.
 
-        The noise is drawn from `entropy`; without it, it is drawn from words that are known, and taken off again.
+        The noise is drawn from `entropy`; without it there is none.
         """
-        released = answer(
-            contributions(plan, self._memory), self._memory.accounts, plan.terms, entropy=entropy or _known_words
-        )
-        values = released.values
-        if entropy is None:
-            values = values - rounded_gaussian(plan.dimension, plan.sigma_steps, _known_words)
+        noise = np.zeros(plan.dimension, dtype=np.int64)
+        if entropy is not None:
+            noise = rounded_gaussian(plan.dimension, plan.sigma_steps, entropy)
+        blocks = contributions(plan, self._memory)
+        values = answer(blocks, self._memory.accounts, plan.terms, noise=noise).values
         steps: list[int] = values.tolist()
         return steps
 
@@ -296,8 +295,3 @@ def _floor(schema: Schema, stated: Number | None, budget: int) -> int:
 
 def _text(number: object) -> str | None:
     return None if number is None else str(Decimal(str(number)))
-
-
-def _known_words(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Words of no entropy at all: the noise that is drawn from them is the same every time."""
-    return np.full(count, 2**63, dtype=np.uint64)
