@@ -7,7 +7,7 @@ SHARD = "service/workflows/shards/shard.py"
 PLACE = "service/query/division.py"
 LAW = "tests/laws/test_shards.py::test_no_byte_depends_on_the_number_of_shards"
 TAKEN_BACK = "tests/laws/test_shards.py::test_what_is_taken_back_has_never_been"
-STORY = "tests/workflows/shards/test_divided.py::test_a_divided_dataset_is_the_undivided_one[counts0]"
+STORY = "tests/workflows/shards/test_divided.py::test_a_divided_dataset_is_the_undivided_one[counts1]"
 LOST = "tests/workflows/shards/test_divided.py::test_a_shard_that_dies_in_a_call_costs_nobody_anything"
 
 MUTANTS = [
