@@ -6,7 +6,7 @@ from typing import Any
 
 from service.query.division import ShardPlace
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
+from service.workflows.ports.shards import Lane, ShardLost
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import Shard
 from service.workflows.writer.state import DatasetState
@@ -68,13 +68,25 @@ def _raising(error: Exception) -> Callable[[], None]:
     return result
 
 
+def opened_channels(record: DatasetRecord, count: int) -> list[MemoryShardChannel]:
+    """Channels to so many empty shards of this process."""
+    return [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
+
+
 def divided(record: DatasetRecord, count: int) -> DividedShards:
     """So many shards of this process."""
-    channels: list[ShardChannel] = [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
-    return DividedShards(channels)
+    return DividedShards([*opened_channels(record, count)])
 
 
 def only_shard(state: DatasetState) -> Shard:
     """The shard of an undivided dataset."""
     assert isinstance(state.shards, Shard)
     return state.shards
+
+
+def page_seq_max(state: DatasetState) -> int:
+    """The largest sequence up to which the totals of a page are right, at any shard."""
+    if isinstance(state.shards, Shard):
+        return int(state.shards.page_seqs.max(initial=0))
+    channels = [each for each in state.shards._channels.values() if isinstance(each, MemoryShardChannel)]
+    return max(int(each.shard.page_seqs.max(initial=0)) for each in channels if each.shard is not None)

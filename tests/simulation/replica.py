@@ -17,9 +17,11 @@ from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.shards.divided import DividedShards
 from service.workflows.writer.committer import Operation, PreparedOperation
 from service.workflows.writer.queue import Look, WriterQueue
 from service.workflows.writer.state import DatasetState
+from tests.memory.shards import MemoryShardChannel, opened_channels
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler
@@ -42,8 +44,9 @@ class SteppedWriter(WriterQueue):
         entropy: Entropy,
         scheduler: Scheduler,
         exchange: ReplicaExchange,
+        shards: DividedShards | None,
     ) -> None:
-        super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange)
+        super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange, shards_opened=shards)
         self._scheduler = scheduler
         self.is_idle = True
 
@@ -140,6 +143,13 @@ class SteppedReplica(Replica):
         self.name, self._scheduler, self._laws = name, scheduler, laws
         self.curators = SteppedCurators(self, laws)
         self.writer: SteppedWriter | None = None
+        self.shards, self.channels = 1, list[MemoryShardChannel]()
+        self._seconds = 0.0
+
+    def _ticks(self) -> float:
+        """A clock that is a minute later each time: a lost shard is started at once."""
+        self._seconds += 60
+        return self._seconds
 
     def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
         """Exchange with the other replicas from now on, through a faulty cache."""
@@ -163,8 +173,14 @@ class SteppedReplica(Replica):
         self._scheduler.spawn(f"{self.name} listens", self.name, listen)
 
     def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> SteppedWriter:  # type: ignore[override]
+        self.channels = opened_channels(record, self.shards) if self.shards > 1 else []
         self.writer = SteppedWriter(
-            record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
+            record=record,
+            guard=guard,
+            entropy=self._entropy,
+            scheduler=self._scheduler,
+            exchange=self._exchange,
+            shards=DividedShards([*self.channels], clock=self._ticks) if self.channels else None,
         )
         guard._lock = SteppedLock(self._scheduler)  # type: ignore[assignment]
         self._exchange.follow(record.genesis, self.writer)

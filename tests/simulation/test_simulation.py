@@ -72,6 +72,18 @@ def test_a_store_that_rejects_some_queries_breaks_no_law(first: int) -> None:
     assert faults["rejected_commit"] >= FEW
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", FEWER_SEEDS[::FEW])
+def test_shards_that_die_break_no_law(first: int) -> None:
+    """The same worlds where each replica has three shards, which are killed between batches and within them."""
+    lost = 0
+    for seed in range(first, first + FEW):
+        world = World(seed, divides=True, shortens=True)
+        world.run()
+        lost += world.lost_shards
+    assert lost >= FEW
+
+
 def test_vectors_are_shortened_in_some_worlds() -> None:
     """In about one of forty, and in this one: the laws compare charges that are parts of others."""
     world = World(SHORTENING_SEED, rejects=True, shortens=True)

@@ -16,6 +16,7 @@ from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict,
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness
+from tests.memory.shards import MemoryShardChannel
 from tests.memory.store import MemoryStore
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
@@ -27,6 +28,8 @@ from tests.simulation.witnesses import FirstWitness, SecondWitness
 
 REQUESTS = 25
 STEPS_MAX = 20_000
+SHARD_KILLS = 0.02
+"""How often a shard of a replica is killed, for each step."""
 OTHER_KINDS = {"older": (*3 * ("older", "clipped"), "squares", "clipped"), "visits": ("visits", "frequent")}
 """The kinds of queries that stand for those that were drawn, where worlds shorten vectors."""
 EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear, CommitRejected)}
@@ -65,16 +68,19 @@ class World:
         witnesses: int = 1,
         rejects: bool = False,
         shortens: bool = False,
+        divides: bool = False,
         trace: Callable[[str], None] | None = None,
     ) -> None:
         """Draw the rates, register the dataset, under the drop rule for odd seeds, start the replicas.
 
         With `shares`, give them a faulty cache; with two `witnesses`, let them die between writing to the two.
         With `rejects`, have the store reject every transaction that contains one of certain queries. With `shortens`,
-        have half of the counts of individuals asked under the clip rule.
+        have half of the counts of individuals asked under the clip rule. With `divides`, each replica has three shards,
+        of which some are killed.
         """
         self.seed, self.random = seed, Random(seed)
-        self.trace, self._shortens = trace or (lambda _writer: None), shortens
+        self.trace, self._shortens, self._divides = trace or (lambda _writer: None), shortens, divides
+        self.lost_shards = 0
         self.rates = Rates.drawn(self.random)
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
@@ -140,6 +146,7 @@ class World:
             clock=lambda: self.now,
             laws=self.laws,
         )
+        replica.shards = 3 if self._divides else 1
         if self.liar is not None:
             replica.share_cache(self.liar, clock=lambda: self.steps)
         return replica
@@ -232,10 +239,21 @@ class World:
             self.replicas[self.replicas.index(replica)] = self._born(f"replica {len(self.replicas) + self.births}")
         if self.disk.happens("store_crash"):
             self.disk.crash()
+        if replica.channels and self.random.random() < SHARD_KILLS:
+            self._kill_shard(self.random.choice(replica.channels))
         if self.disk.happens("replica_pause"):
             self.scheduler.paused ^= {replica.name}
         if self.disk.happens("clock_jump"):
             self.now += timedelta(seconds=self.random.choice([-3600, 1, 86_400 * 400]))
+
+    def _kill_shard(self, channel: MemoryShardChannel) -> None:
+        """Now, or within the next batch, before it is charged or after."""
+        self.lost_shards += 1
+        self.trace(f"shard {channel.place.number} dies")
+        how = self.random.randrange(3)
+        channel.dies_at = None if how == 0 else ("answer_part", how == 1)
+        if how == 0:
+            channel.close()
 
     def _crash(self, replica: SteppedReplica) -> None:
         self.trace(f"{replica.name} crashes")

@@ -32,11 +32,13 @@ _Call = tuple[tuple[object, ...], dict[str, object]]
 class DividedShards:
     """The shards of one dataset behind their channels. Each lane has one caller at a time."""
 
-    def __init__(self, channels: Sequence[ShardChannel]) -> None:
-        """The channels are to empty shards, in the order of their numbers."""
+    def __init__(self, channels: Sequence[ShardChannel], clock: Callable[[], float] = time.monotonic) -> None:
+        """The channels are to empty shards, in the order of their numbers; `clock` is in seconds."""
+        self._clock = clock
         self.count = len(channels)
         self._channels = dict(enumerate(channels))
         self.lost: set[int] = set()
+        self._empty = set(self._channels)  # those that hold nothing yet
         self.restarts, self.on_lost = 0, _nothing
         self._is_prepared = True
         self._restarted_at: dict[int, tuple[float, float]] = {}  # when, and how long a restart before must be ago
@@ -49,7 +51,7 @@ class DividedShards:
     def restarted(self) -> "DividedShards":
         """The lost shards, started again and empty, alone; they are to be loaded. Raises ShardLost."""
         for number in sorted(self.lost):
-            now, (at, apart_s) = time.monotonic(), self._restarted_at.get(number, (0.0, 0.0))
+            now, (at, apart_s) = self._clock(), self._restarted_at.get(number, (0.0, 0.0))
             if now - at < apart_s:
                 self.on_lost()
                 raise ShardLost
@@ -58,15 +60,18 @@ class DividedShards:
             self._restarted_at[number] = now, apart_s
             self._channels[number].restart()
             self.restarts += 1
-        part = DividedShards([])
+        part = DividedShards([], self._clock)
         part.count, part._channels = self.count, {number: self._channels[number] for number in self.lost}
         self.lost.clear()
-        part.lost, part.on_lost = self.lost, self.on_lost  # one that is lost while it is loaded is lost here too
+        self._empty.update(part._channels)
+        # One that is lost while it is loaded is lost here too, and one that is loaded is not empty here.
+        part.lost, part._empty, part.on_lost = self.lost, self._empty, self.on_lost
         return part
 
     def load(self, record: DatasetRecord, *, slots: int, number: int) -> None:
         """Begin again at all shards (`Shard.load`)."""
         self._all("queries", "load", record, slots=slots, number=number)
+        self._empty.difference_update(self._channels)
 
     def add_rows(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Load rows (n of them) of a table, each at its shard."""
@@ -229,7 +234,7 @@ class DividedShards:
         self, numbers: Sequence[int] | Mapping[int, Any], lane: Lane, call: str, at: Callable[[ShardPlace], _Call]
     ) -> list[Any]:
         """Have some shards do a call at the same time. Raises the first error of theirs, once all have replied."""
-        if self.lost:
+        if self.lost or (self._empty and call != "load"):
             raise ShardLost
         waiting: list[tuple[int, Callable[[], Any]]] = []
         errors: list[Exception] = []

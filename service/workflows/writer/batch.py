@@ -153,6 +153,7 @@ class Batch:
             reach("noise-drawn")
             released = iter(self.state.shards.answer(self.turns))
         outcomes = [self._outcome(request, each, released) for request, each in zip(requests, begun, strict=True)]
+        self.turns.clear()  # and with them the numbers, which the entries have as bytes
         if self.fresh:
             self.transaction.append(self.entries, self.fresh, self.worst_cases, self.parameters)
             reach("rows-inserted")

@@ -12,6 +12,7 @@ from typing import Final
 from service.incidents import report_incident
 from service.workflows.model.errors import Fenced, Unavailable
 from service.workflows.model.rows import Checkpoint, DatasetRecord
+from service.workflows.ports.shards import ShardLost
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.shards.divided import DividedShards, Shards
@@ -75,6 +76,8 @@ class Checkpointer:
         """Without it, queries look at every row."""
         try:
             shards.prepare()
+        except ShardLost:
+            return  # it is told of where it was lost
         except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
             report_incident(error, f"indexes of dataset {self._record.id}", dataset=self._record.name)
         finally:

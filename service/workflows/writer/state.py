@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
 from service.engine.memory import NO_SLOTS, Placed, null_codes
-from service.engine.pages import pages_for
+from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.columns import codings_of
 from service.query.plan import Plan
 from service.query.schema import Schema
@@ -68,7 +68,7 @@ class DatasetState:
 
     def has_come_to(self, head: Head) -> bool:
         """Whether memory has caught up with `head` and is valid."""
-        if self.position is None:
+        if self.position is None or self.shards.lost:
             return False
         fence, seq, data_version = self.position
         is_later = fence == head.fence and seq >= head.seq and data_version >= head.data_version
@@ -81,6 +81,8 @@ class DatasetState:
         """
         head = transaction.head
         if self.shards.lost:
+            if not reads_records:
+                raise HeadMoved
             self._load_lost(transaction)
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
             self.invalidate_all()
@@ -202,7 +204,10 @@ class DatasetState:
         return OwnAccount(*(column.item() for column in columns))
 
     def copy_accounts(self, slots: slice | Integers) -> AccountColumns:
-        """Copies of the accounts of some slots, and which of these hold an individual."""
+        """Copies of the accounts of some slots, and which of these hold an individual; of a slice, those on pages."""
+        if isinstance(slots, slice):
+            end = self.pages * PAGE_SLOTS
+            slots = slice(min(slots.start, end), min(slots.stop, end))
         return self.shards.accounts(slots)
 
     def room_of(self, slots: Integers) -> Integers:
@@ -264,6 +269,7 @@ class DatasetState:
             restarted, head = self.shards.restarted(), transaction.head
             are_others_there = (self.data_version, self._journal_hash) == (head.data_version, head.journal_hash)
             self.invalidate_all()
+            self._version += 1  # what was built at a lost shard is gone
             if are_others_there:
                 self._fill(restarted, transaction)
                 self._stand_at(head)

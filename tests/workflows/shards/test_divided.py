@@ -215,12 +215,11 @@ def test_a_shard_that_dies_in_a_call_costs_nobody_anything(monkeypatch: pytest.M
         assert [row.spent_rho for row in again.curators.budgets("survey", cursor=None, limit=50).items] == spent
 
 
-def test_a_shard_that_cannot_be_loaded_is_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_that_cannot_be_loaded_is_tried_again_later_and_later() -> None:
     """The time between two starts of it doubles, up to a bound; nothing is answered meanwhile."""
     now = [100.0]
-    monkeypatch.setattr("service.workflows.shards.divided.time.monotonic", lambda: now[0])
     channels = MemoryShards()
-    shards = DividedShards(channels.open(dataset(), 2))
+    shards = DividedShards(channels.open(dataset(), 2), clock=lambda: now[0])
     starts = []
     for _ in range(300):
         channels.channels[1].close()
