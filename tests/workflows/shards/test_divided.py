@@ -220,14 +220,16 @@ def test_a_shard_that_cannot_be_loaded_is_tried_again_later_and_later() -> None:
     now = [100.0]
     channels = MemoryShards()
     shards = DividedShards(channels.open(dataset(), 2), clock=lambda: now[0])
+    shards.load(dataset(), slots=10, number=1)
     starts = []
     for _ in range(300):
         channels.channels[1].close()
         with pytest.raises(ShardLost):
             shards.pages_since(0)
         with suppress(ShardLost):
-            shards.restarted()
+            restarted = shards.restarted()
             starts.append(now[0])
+            restarted.load(dataset(), slots=10, number=1)
         now[0] += 0.5
     apart = [second - first for first, second in pairwise(starts)]
     assert apart == sorted(apart)
