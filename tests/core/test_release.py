@@ -15,6 +15,7 @@ from service.arrays import exact_sum, uniform
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import Contributions, Release, Terms
+from service.core.release import answer as answer_with
 from service.core.renyi_filter import Accounts, Touched
 from tests.core.contributions import as_stretch, refuse_unsound
 from tests.core.injected import seeded
@@ -512,3 +513,14 @@ def test_noise_is_fresh_in_every_answer() -> None:
     one, other = (answer([], accounts_of([1]), terms, entropy=entropy).values.tolist() for _ in range(2))
 
     assert one != other
+
+
+@pytest.mark.parametrize("noise", [np.zeros(2, np.int64), np.zeros(1, np.int32), np.zeros((1, 1), np.int64)])
+def test_noise_of_another_shape_or_type_is_refused(noise: NDArray[np.int64]) -> None:
+    """Before any block is read or charged."""
+    accounts, blocks = accounts_of([2**40]), iter([block_of({0: {0: 1}}, 1)])
+    terms = Terms(dimension=1, sigma_steps=10.0, norm_squared_max=NORM_SQUARED_MAX)
+    with pytest.raises(ValueError, match="one int64 of noise for each coordinate"):
+        answer_with(blocks, accounts, terms, noise=noise)
+    assert len(list(blocks)) == 1
+    assert accounts.spent.tolist() == [0]
