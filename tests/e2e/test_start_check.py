@@ -86,7 +86,7 @@ def test_a_start_closes_a_damaged_dataset(home: Path, capfd: pytest.CaptureFixtu
                 curator.post("/v1/datasets/survey/tables/people/rows", content=b"person_id,age\nb,4\n", headers=CSV),
             ]
         assert {(reply.status_code, reply.json()["type"]) for reply in replies} == {CLOSED}
-        ready = {"status": "ready", "closed": {"ledger-damaged": 1}, "datasets": {}}
+        ready = {"status": "ready", "closed": {"ledger-damaged": 1}, "datasets": {}, "shards": {}}
         assert httpx.get(f"{damaged.url}/readyz").json() == ready
         assert sparing("ledger", "verify", home=home).returncode == 1
     said = capfd.readouterr().err

@@ -105,7 +105,8 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey)
     assert workers_of(survey.parent) != before
     with clients_of_all(survey.parent, survey.analyst) as clients:
         for analyst in clients.values():
-            assert analyst.get("/readyz").json() == {"status": "ready", "closed": {}, "datasets": {"survey": "open"}}
+            told = {"status": "ready", "closed": {}, "datasets": {"survey": "open"}, "shards": {}}
+            assert analyst.get("/readyz").json() == told
     for line in metrics:
         read = httpx.get(line.split()[1], trust_env=False).text
         assert 'sparing_other_requests_total{route="GET /readyz",status="200"} 1.0' in read

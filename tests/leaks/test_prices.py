@@ -50,6 +50,7 @@ from service.query.cost import Speed, cost_of
 
 PEOPLE = 5000
 NOT_BY_WORK = {"query", "committed_byte", "commit", "read"}
+NOT_BY_WORK |= {"cores", "shard_coordinate", "shard_round_trip", "shard_slowdown"}  # loadtests.bench_shards
 EVERYBODY = Priced(constant="individual", data="everybody")
 SECOND = Priced(constant="individual", data="every second", query=where(least("second", 1)))
 

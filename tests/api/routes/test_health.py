@@ -10,7 +10,7 @@ REGISTRATION = {"guarantee": {"rho": "1"}, "capacity": 10, "tables": TABLES}
 async def test_live_and_ready_without_a_key(world: World) -> None:
     """No key, no data."""
     assert (await world.client.get("/livez")).json() == {"status": "live"}
-    assert (await world.client.get("/readyz")).json() == {"status": "ready", "closed": {}, "datasets": {}}
+    assert (await world.client.get("/readyz")).json() == {"status": "ready", "closed": {}, "datasets": {}, "shards": {}}
 
 
 async def test_not_ready_tells_public_codes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ async def test_a_closed_dataset_is_counted_and_named_to_its_own(world: World) ->
     """Without a key, or with a bad one, a number by code; with a key, the datasets that it may use."""
     await world.call("curator", "POST", "/v1/datasets", json={**REGISTRATION, "name": "town"})
     world.replica.registry.guard(world.replica.registry.record("town")).close_for_damage()
-    closed = {"status": "ready", "closed": {"ledger-damaged": 1}}
+    closed = {"status": "ready", "closed": {"ledger-damaged": 1}, "shards": {}}
     for headers in ({}, {"Authorization": "Bearer nobody"}, {"Cookie": "sparing_session=x"}):
         response = await world.client.get("/readyz", headers=headers)
         assert (response.status_code, response.json()) == (200, closed | {"datasets": {}})
