@@ -140,9 +140,10 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> 
 
 
 def _scanned(
-    query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int = BLOCK_ROWS
+    query: PreparedPlan, memory: DatasetMemory, table: TableRows, *, rows_max: int | None = None
 ) -> Iterator[tuple[RowView, Touched]]:
     """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
+    rows_max = rows_max or BLOCK_ROWS
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
     reads_slots = any(isinstance(column.formula, Folded | ReaderFormula) for column in query.plan.columns.values())
     tests_presence = reads_slots or (selects_nulls(query.plan.predicate) and not query.required)

@@ -101,5 +101,5 @@ def test_an_entry_that_is_smaller_where_nobody_is_shortened_is_seen(monkeypatch:
             return pieces_of(blocks, measure, **more)
         return pieces_of([replace(block, asked=None) for block in blocks], Measure.NORMS, **more)
 
-    monkeypatch.setattr("service.workflows.writer.batch.pieces_of", leaky)
+    monkeypatch.setattr("service.workflows.shards.shard.pieces_of", leaky)
     assert sizes(lived("all a little").entries) != sizes(lived("everybody").entries)

@@ -263,7 +263,7 @@ def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
         norms = norms_squared_in(release)
         return Measure.ONE_NORM if bool((norms == norms[0]).all()) else Measure.NORMS
 
-    monkeypatch.setattr("service.workflows.writer.batch.measure_of", measure)
+    monkeypatch.setattr("service.workflows.shards.shard.measure_of", measure)
 
 
 PLANTS: Final = {

@@ -11,6 +11,7 @@ import pickle
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from enum import Enum
 from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Any, Final
@@ -111,9 +112,11 @@ class _Pickler(pickle.Pickler):
     """Puts the bytes of arrays and of pieces into buffers."""
 
     def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - the signature of pickle's
-        """How an array or a piece is made again, from a copy of its buffer."""
+        """How an array or a piece is made again, from a copy of its buffer; a member of an enumeration by its value."""
         if type(obj) is np.ndarray and obj.flags.c_contiguous and not obj.dtype.hasobject:
             return _array, (pickle.PickleBuffer(obj.reshape(-1).view(np.uint8).data), obj.dtype.str, obj.shape)
+        if isinstance(obj, Enum):
+            return type(obj), (obj.value,)
         if type(obj) is Piece:
             return _piece, (obj.number, pickle.PickleBuffer(obj.content), obj.digest, obj.first_digest)
         return NotImplemented
