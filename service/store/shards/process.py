@@ -13,14 +13,13 @@ from service.incidents import report_incident
 from service.query.division import ShardPlace
 from service.store.shards.messages import ConnectionEnded, MessageLane
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
+from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 
 ANSWER_S: Final = 120.0
 """The longest that a shard may work on one batch: far beyond every request's deadline."""
 CALL_S: Final = 900.0
 """The longest that it may work on anything else, such as the rows of a load."""
 _ENDING_S: Final = 5.0
-_LANES: Final[tuple[Lane, ...]] = ("queries", "records", "accounts")
 _VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
 """The rest of our environment may hold secrets."""
 _PROGRAM: Final = """
@@ -43,7 +42,7 @@ class ProcessShard:
         self._record, self._place = record, place
         self._process: subprocess.Popen[bytes] | None = None
         self._ends: dict[Lane, MessageLane] = {}
-        self._locks = {lane: threading.Lock() for lane in _LANES}
+        self._locks = {lane: threading.Lock() for lane in LANES}
         self._is_ready = False
 
     @property
@@ -100,7 +99,7 @@ class ProcessShard:
     def _start(self) -> None:
         theirs: list[socket.socket] = []
         handed: list[tuple[int, int, int]] = []
-        for lane in _LANES:
+        for lane in LANES:
             ours, other = socket.socketpair()
             sent, received = (os.memfd_create(f"{lane} {way}") for way in ("calls", "replies"))
             self._ends[lane] = MessageLane(ours, sent=sent, received=received)

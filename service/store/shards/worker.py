@@ -9,18 +9,17 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from service.background import lower_priority
 from service.embedded.launch import end_with
 from service.query.division import ShardPlace
-from service.store.shards.messages import ConnectionEnded, MessageLane
+from service.store.shards.messages import MessageLane
+from service.workflows.ports.shards import LANES
 from service.workflows.shards.shard import Shard
 
 NICENESS: Final = 5
 """As of `nice`: timers and connections of the coordinator come before the work of its shards."""
-QUERIES, RECORDS, ACCOUNTS = range(3)
-"""The lanes in their order."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
@@ -29,17 +28,16 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     end_with(owner_pid, signal.SIGKILL)
     os.nice(NICENESS)
-    lanes = [
-        MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
-        for connection, received, sent in descriptors
-    ]
-    record, place = lanes[QUERIES].receive()
+    lanes = {
+        lane: MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
+        for lane, (connection, received, sent) in zip(LANES, descriptors, strict=True)
+    }
+    record, place = lanes["queries"].receive()
     worker = ShardWorker(Shard(record, ShardPlace(*place)))
-    lanes[QUERIES].send((True, os.getpid()))
-    threading.Thread(target=worker.serve_slowly, name="shard-records", args=(lanes[RECORDS],), daemon=True).start()
-    threading.Thread(target=worker.serve, name="shard-accounts", args=(lanes[ACCOUNTS],), daemon=True).start()
-    worker.serve(lanes[QUERIES])
-    os._exit(0)  # with whatever another lane is doing
+    lanes["queries"].send((True, os.getpid()))
+    threading.Thread(target=worker.serve_slowly, name="shard-records", args=(lanes["records"],), daemon=True).start()
+    threading.Thread(target=worker.serve, name="shard-accounts", args=(lanes["accounts"],), daemon=True).start()
+    worker.serve(lanes["queries"])
 
 
 class ShardWorker:
@@ -48,19 +46,23 @@ class ShardWorker:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
 
-    def serve_slowly(self, lane: MessageLane) -> None:
+    def serve_slowly(self, lane: MessageLane) -> NoReturn:
         """As `serve`, at a lower priority than the queries."""
         lower_priority()
         self.serve(lane)
 
-    def serve(self, lane: MessageLane) -> None:
-        """Do one call after the other, until the coordinator has gone."""
+    def serve(self, lane: MessageLane) -> NoReturn:
+        """Do one call after the other, until the coordinator has gone or a message cannot be read or sent.
+
+        Then the process ends, with whatever another lane is doing: a shard that would leave a call without a reply is
+        lost at once.
+        """
         try:
             while True:
                 call, arguments, named = lane.receive()
                 lane.send(self._done(call, arguments, named))
-        except (ConnectionEnded, OSError):
-            return
+        finally:
+            os._exit(0)
 
     def _done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
         """Whether the call has ended well, and its result or its error."""

@@ -12,6 +12,7 @@ from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import DatasetRecord
 
 Lane = Literal["queries", "records", "accounts"]
+LANES: Final[tuple[Lane, ...]] = ("queries", "records", "accounts")
 
 
 class ShardLost(Unavailable):

@@ -15,7 +15,7 @@ from service.core.renyi_filter import FilterViolation
 from service.query.division import ShardPlace
 from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
-from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset, entry
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
@@ -101,6 +101,15 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
     with pytest.raises(ShardLost):
         shard.begin("queries", "pages_since", 0)()
     eventually(lambda: _is_gone(pid_of(shard)))
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: ProcessShard, lane: Lane) -> None:
+    """On any lane: a call without a reply would be waited for until its time is over."""
+    began = time.monotonic()
+    with pytest.raises(ShardLost):
+        shard.begin(lane, "rows_held", socket.socket)()
+    assert time.monotonic() - began < process.ANSWER_S / 2
 
 
 def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:

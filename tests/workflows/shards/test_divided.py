@@ -17,7 +17,6 @@ import pytest
 
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import codings_of
-from service.query.division import ShardPlace
 from service.query.parse import parse_query
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
@@ -29,7 +28,7 @@ from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
-from tests.memory.shards import MemoryShardChannel
+from tests.memory.shards import MemoryShardChannel, opened_channels
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
 
@@ -50,7 +49,7 @@ class MemoryShards:
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
         """Open them, and remember them."""
-        self.channels = [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
+        self.channels = opened_channels(record, count)
         return [*self.channels]
 
 
