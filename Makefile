@@ -34,9 +34,9 @@ docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file $(GUIDE)/mkdocs.yml || { rm -rf $(GUIDE)/build; exit 1; }
 
 # Coverage slows every function of a process by half, so that it is measured where the gate is.
-test: .venv/.dev-ok ## The tests of the privacy core, which must reach each of its branches, then all others
-	@$(PYTEST) -n auto --dist worksteal --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/test_arrays.py
-	@$(PYTEST) -n auto --dist worksteal --ignore=tests/core --ignore=tests/test_arrays.py $(ARGS)
+test: .venv/.dev-ok ## The tests of core and accounting, which must reach each of their branches, then all others
+	@$(PYTEST) -n auto --dist worksteal --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/accounting tests/test_arrays.py
+	@$(PYTEST) -n auto --dist worksteal --ignore=tests/core --ignore=tests/accounting --ignore=tests/test_arrays.py $(ARGS)
 
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 	@$(PYTEST) -n auto --dist worksteal -m "not slow and not browser" $(ARGS)

@@ -2,11 +2,14 @@
 
     python -m loadtests.bench_shards [--people 4000000] [--events 10000000] [--shards 1,2] [--rounds 9]
     python -m loadtests.bench_shards --http [--people 1200000]    # over HTTP and Postgres, without slots
+    python -m loadtests.bench_shards --people 100000000 --events 0 --shards 1,2,8 --alone --rounds 3
 
 Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
 does it. `ms` are medians of wall time; `ratio` is the time of one shard over that of so many; `processor` the processor
 time of coordinator and shards together over that of one. `late_ms` is how late a thread is that sleeps for a
-millisecond meanwhile, at the 99th percentile. `held` is the resident memory of all processes.
+millisecond meanwhile, at the 99th percentile. `held` is the resident memory of all processes after the load, and `peak`
+the most that each has had, added up. `--alone` measures one number of shards after the other, where the memory holds
+one at a time, and has no ratios.
 """
 
 import argparse
@@ -81,6 +84,7 @@ QUERIES: Final[Mapping[str, Mapping[str, object]]] = {
     "events by group": {"from": "visits", "group_by": ["item"], "per_individual": {"l2_clip": 64.0}},
 }
 SIGMA: Final = 10**6
+ROWS_AT_ONCE: Final = 2**21
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -99,14 +103,17 @@ def divided(schema: Schema, people: int, events: int, count: int) -> Iterator[tu
         state.shards = DividedShards(channels)
     source, shards = np.random.default_rng(1), state.shards
     shards.load(state.record, slots=people, number=0)
-    slots = np.arange(people)
-    rich, nobody = np.full(people, UNITS_PER_RHO), np.zeros(people, dtype=np.bool_)
-    shards.set_accounts(SlotsInUse(slots=slots, limits=rich, present=~nobody, paused=nobody))
+    for first in range(0, people, ROWS_AT_ONCE):
+        slots = np.arange(first, min(first + ROWS_AT_ONCE, people))
+        rich, nobody = np.full(slots.size, UNITS_PER_RHO), np.zeros(slots.size, dtype=np.bool_)
+        shards.set_accounts(SlotsInUse(slots=slots, limits=rich, present=~nobody, paused=nobody))
     for name, table in schema.tables.items():
-        owners = slots if name == "people" else np.sort(source.integers(0, people, events))
         codings = codings_of(table.columns).items()
-        columns = {key: source.integers(0, each.span + 1, owners.size).astype(each.dtype) for key, each in codings}
-        shards.add_rows(name, owners, columns)
+        for first in range(0, people if name == "people" else events, ROWS_AT_ONCE):
+            last = min(first + ROWS_AT_ONCE, people if name == "people" else events)
+            owners = np.arange(first, last) if name == "people" else np.sort(source.integers(0, people, last - first))
+            columns = {key: source.integers(0, each.span + 1, owners.size).astype(each.dtype) for key, each in codings}
+            shards.add_rows(name, owners, columns)
     shards.index_categories()
     shards.reset_spent()
     state.slots_used = people
@@ -130,6 +137,20 @@ def resident_bytes(pids: Sequence[int]) -> int:
     """The resident memory of this process and others."""
     pages = [int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) for pid in (os.getpid(), *pids)]
     return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget_peak() -> None:
+    """Have the kernel measure the peak of this process anew."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_bytes(pids: Sequence[int]) -> int:
+    """The most resident memory that this process and others have had since `forget_peak`, added up."""
+    peaks = []
+    for pid in (os.getpid(), *pids):
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+        peaks += [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return 1024 * sum(peaks)
 
 
 class LateThread:
@@ -166,12 +187,13 @@ def measured(states: dict[int, tuple[DatasetState, list[int]]], plan: Plan, roun
             late[count].append(thread.end())
             if not state.shards.take_prepared():
                 state.shards.prepare()
+    first = min(states)
     ms = {count: median(each[1:]) for count, each in wall.items()}
     processor = {count: sum(each[1:]) for count, each in used.items()}
     return {
         "ms": {count: round(each, 2) for count, each in ms.items()},
-        "ratio": {count: round(ms[1] / each, 2) for count, each in ms.items()},
-        "processor": {count: round(each / max(processor[1], 1e-9), 2) for count, each in processor.items()},
+        "ratio": {count: round(ms[first] / each, 2) for count, each in ms.items()},
+        "processor": {count: round(each / max(processor[first], 1e-9), 2) for count, each in processor.items()},
         "late_ms": {count: round(median(each[1:]), 1) for count, each in late.items()},
     }
 
@@ -207,6 +229,26 @@ def over_http(people_count: int, counts: Sequence[int], rounds: int) -> None:
             print(json.dumps({"query": name, "ms": found}), flush=True)
 
 
+def side_by_side(counts: Sequence[int], people_count: int, events: int, rounds: int) -> None:
+    """Every query on a dataset over each number of shards, all held at the same time."""
+    schema = Schema.model_validate(TABLES if events else {"people": TABLES["people"]})
+    queries = {name: query for name, query in QUERIES.items() if events or "from" not in query}
+    states: dict[int, tuple[DatasetState, list[int]]] = {}
+    with ExitStack() as opened:
+        for count in counts:
+            forget_peak()
+            before, began = resident_bytes([]), time.perf_counter()
+            states[count] = opened.enter_context(divided(schema, people_count, events, count))
+            held = resident_bytes(states[count][1]) - before
+            load_s = round(time.perf_counter() - began, 1)
+            print(json.dumps({"shards": count, "load_s": load_s, "held_mb": held >> 20}), flush=True)
+        for name, query in queries.items():
+            found = measured(states, plan_of(schema, query, people_count), rounds)
+            print(json.dumps({"query": name} | found), flush=True)
+        if len(counts) == 1:
+            print(json.dumps({"shards": counts[0], "peak_mb": peak_bytes(states[counts[0]][1]) >> 20}), flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
@@ -215,25 +257,14 @@ def main() -> None:
     parser.add_argument("--shards", default="1,2")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--http", action="store_true")
+    parser.add_argument("--alone", action="store_true")
     asked = parser.parse_args()
-    counts = sorted({1, *map(int, asked.shards.split(","))})
+    counts = sorted({*map(int, asked.shards.split(","))} | (set() if asked.alone else {1}))
     if asked.http:
         over_http(min(asked.people, 1_200_000), counts, 40)
         return
-    schema = Schema.model_validate(TABLES)
-    states: dict[int, tuple[DatasetState, list[int]]] = {}
-    opened = []
-    for count in counts:
-        before, began = resident_bytes([]), time.perf_counter()
-        opened.append(divided(schema, asked.people, asked.events, count))
-        states[count] = opened[-1].__enter__()
-        held = resident_bytes(states[count][1]) - before
-        print(json.dumps({"shards": count, "load_s": round(time.perf_counter() - began, 1), "held_mb": held >> 20}))
-    for name, query in QUERIES.items():
-        found = measured(states, plan_of(schema, query, asked.people), asked.rounds)
-        print(json.dumps({"query": name} | found), flush=True)
-    for each in opened:
-        each.__exit__(None, None, None)
+    for group in [[count] for count in counts] if asked.alone else [counts]:
+        side_by_side(group, asked.people, asked.events, asked.rounds)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ DATASETS: Final = Table(
     _required("limit_floor_units", BigInteger()),
     _required("capacity", BigInteger()),
     _required("rule", Text()),
+    _required("accounting", JSONB()),
     _required("schema", JSONB()),
     _required("genesis", LargeBinary()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),

@@ -1,4 +1,4 @@
-"""`sparing ledger what-if`: a ledger under another rule or budget, as a short table or as JSON."""
+"""`sparing ledger what-if`: a ledger under another rule, accounting or budget, as a short table or as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -12,34 +12,42 @@ from service.cli.options import Home, fail, opened_service
 from service.cli.progress import ProgressLines
 
 if TYPE_CHECKING:
-    from service.workflows.datasets import StatedGuarantee
+    from service.accounting.accountings import Accounting
     from service.workflows.maintenance.what_if import QueryOutcome, WhatIf
+    from service.workflows.model.stated_guarantee import StatedGuarantee
 
 __all__ = ["what_if"]
 
 _WARNING = "not for release: these numbers are exact and depend on every record"
 _COLUMNS = ("sequence", "counted", "shortened", "left_out", "paused", "unknown")
-_Budget = Optional[str]  # noqa: UP045 - typer reads it at run time
+_Stated = Optional[str]  # noqa: UP045 - typer reads it at run time
 
 
-def what_if(
+def what_if(  # noqa: PLR0913, PLR0917 - an option each
     dataset: Annotated[str, typer.Option(help="The dataset.")],
     rule: Annotated[
         Optional[Literal["skip", "drop", "clip"]],  # noqa: UP045 - as above
         typer.Option(help="The rule to suppose; by default each query's own."),
     ] = None,
-    epsilon: Annotated[_Budget, typer.Option(help="The budget to suppose, with --delta.")] = None,
-    delta: Annotated[_Budget, typer.Option(help="The delta of that budget.")] = None,
-    rho: Annotated[_Budget, typer.Option(help="The budget to suppose in rho instead.")] = None,
+    epsilon: Annotated[_Stated, typer.Option(help="The budget to suppose, with --delta.")] = None,
+    delta: Annotated[_Stated, typer.Option(help="The delta of that budget.")] = None,
+    rho: Annotated[_Stated, typer.Option(help="The budget to suppose in rho instead.")] = None,
+    accounting: Annotated[
+        _Stated, typer.Option(help="The accounting to suppose, as a registration states it: gdp, or an object of JSON.")
+    ] = None,
     queries: Annotated[bool, typer.Option("--queries", help="A row for each query, before the totals.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
     home: Home = None,
 ) -> None:
-    """Replay a ledger under another rule or budget. Changes nothing; for operators alone, not for release."""
-    from service.workflows.maintenance.what_if import NormsMissing
+    """Replay a ledger under another rule, accounting or budget. Changes nothing; for operators, not for release.
+
+    With an accounting alone the budget is the one that it gives for the dataset's own epsilon and delta.
+    """
+    from service.workflows.maintenance.what_if import NoBudget, NormsMissing
     from service.workflows.maintenance.what_if import what_if as replay
 
     supposed = _guarantee(epsilon=epsilon, delta=delta, rho=rho)
+    other = _accounting(accounting)
     shown: _Text | _Json = _Json(queries=queries) if as_json else _Text(queries=queries)
     with opened_service(home) as opened:
         try:
@@ -47,12 +55,12 @@ def what_if(
                 opened.store,
                 dataset,
                 rule=rule,
-                budget_units=None if supposed is None else supposed.budget_units,
-                delta=None if supposed is None else supposed.delta,
+                guarantee=supposed,
+                accounting=other,
                 tell=shown.tell if queries else None,
                 watch=partial(ProgressLines().see, unit="entries"),
             )
-        except NormsMissing as refusal:
+        except (NormsMissing, NoBudget) as refusal:
             fail(str(refusal))
     shown.end(found)
 
@@ -61,7 +69,7 @@ def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
     """The budget that is supposed, read as a registration reads it; None where none is stated."""
     from pydantic import ValidationError
 
-    from service.workflows.datasets import StatedGuarantee
+    from service.workflows.model.stated_guarantee import StatedGuarantee
 
     given = {name: text for name, text in stated.items() if text is not None}
     if not given:
@@ -71,9 +79,26 @@ def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
     except ValidationError as refusal:
         first = refusal.errors()[0]
         fail(" ".join([*map(str, first["loc"]), first["msg"].removeprefix("Value error, ")]))
-    if guarantee.budget_units < 1:
-        fail("the budget is smaller than one unit of 2^-40 rho")
     return guarantee
+
+
+def _accounting(text: str | None) -> "Accounting | None":
+    """The accounting that is supposed, read as a registration reads it; None where none is stated."""
+    from pydantic import ValidationError
+
+    from service.accounting.accountings import accounting_of
+    from service.workflows.model.stated_guarantee import STATED_ACCOUNTING
+
+    if text is None:
+        return None
+    try:
+        stated = STATED_ACCOUNTING.validate_python(text if text == "gdp" else json.loads(text))
+        return accounting_of(STATED_ACCOUNTING.dump_python(stated))
+    except json.JSONDecodeError:
+        fail("accounting: neither gdp nor an object of JSON")
+    except ValidationError as refusal:
+        first = refusal.errors()[-1]
+        fail(" ".join(["accounting:", *map(str, first["loc"][1:]), first["msg"]]))
 
 
 class _Text:
@@ -109,7 +134,8 @@ def _facts(found: "WhatIf") -> list[tuple[str, str]]:
     facts = [
         ("dataset", found.dataset),
         ("rule", f"{found.rule}{near}; its own is {found.own_rule}"),
-        ("budget", f"{_rho(found.budget_units)} rho; its own is {_rho(found.own_budget_units)}"),
+        ("accounting", f"{_named(found.accounting)}; its own is {_named(found.own_accounting)}"),
+        ("budget", f"{_rho(found.budget_units)} {found.accounting.unit}; its own is {_rho(found.own_budget_units)}"),
         ("queries", f"{found.queries:,}, and {found.burns:,} burns"),
         ("contributions", f"{found.contributions:,}"),
         ("kept", f"{100 * found.share_kept:.3f} %; the ledger itself {100 * found.share_kept_here:.3f} %"),
@@ -152,6 +178,12 @@ class _Json:
         self._has_begun = True
 
 
+def _named(accounting: "Accounting") -> str:
+    """An accounting in a few words."""
+    document = accounting.document
+    return document if isinstance(document, str) else " ".join(map(str, document.values()))
+
+
 def _document(found: "WhatIf") -> Mapping[str, Any]:
     """The totals; `share_kept_here` is of the ledger as it is."""
     return {
@@ -159,6 +191,8 @@ def _document(found: "WhatIf") -> Mapping[str, Any]:
         "rule": found.rule,
         "own_rule": found.own_rule,
         "is_approximate": found.rule == "clip",
+        "accounting": found.accounting.document,
+        "own_accounting": found.own_accounting.document,
         "budget_rho": _rho(found.budget_units),
         "own_budget_rho": _rho(found.own_budget_units),
         "queries": found.queries,

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from service.accounting.statements import coverage_certified, epsilon_of_units, largest_countable_norm
+from service.accounting.accountings import Accounting
+from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import rho_of_units
 from service.query.language import Query
 from service.query.stated_noise import unpacked
@@ -88,7 +89,7 @@ class Analysts:
             l2_clip=plan.bounds if plan.item_sigmas else plan.l2_clip,
             worst_case_rho=str(rho_of_units(plan.worst_case_units)),
             worst_case_share=share_of_budget(plan.worst_case_units, record),
-            worst_case_epsilon=_epsilon(plan.worst_case_units, record.guarantee.delta),
+            worst_case_epsilon=_epsilon(record.accounting, plan.worst_case_units, record.guarantee.delta),
             largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
             warnings=tuple(warnings),
             allowance_left_rho=self._allowance(principal, record.name).left_rho,
@@ -153,9 +154,9 @@ class Analysts:
 
 
 @lru_cache(maxsize=1024)
-def _epsilon(units: int, delta: str | None) -> float | None:
+def _epsilon(accounting: Accounting, units: int, delta: str | None) -> float | None:
     """The epsilon of a worst case, None without a delta; finding it takes ten milliseconds."""
-    return None if delta is None else epsilon_of_units(units, Decimal(delta))
+    return None if delta is None else accounting.epsilon_of_units(units, Decimal(delta))
 
 
 def _release_row(record: ReleaseRecord) -> ReleaseRow:

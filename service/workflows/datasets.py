@@ -6,18 +6,23 @@ A registration is public and is not read off the data. An extension may add to i
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from service.accounting.statements import mu_of_units
-from service.core.budget import budget_units
+from service.accounting.accountings import OrderTooLow, accounting_of
 from service.core.charge import rho_of_units, units_down
 from service.query.schema import Schema, VectorColumn, doc
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.stated_guarantee import (
+    PositiveDecimal,
+    StatedAccounting,
+    StatedGuarantee,
+    stated_accounting,
+)
 from service.workflows.model.views import CuratorDataset, DatasetRule, Guarantee, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
@@ -28,38 +33,6 @@ CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31
 VECTOR_BYTES_MAX = 2**32
 _STRICT = ConfigDict(extra="forbid", frozen=True)
-PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=60)]
-
-
-class StatedGuarantee(BaseModel):
-    """Either (epsilon, delta)-differential privacy or rho-zCDP, for each individual, over everything ever released."""
-
-    model_config = _STRICT
-    epsilon: Annotated[
-        Annotated[PositiveDecimal, Field(le=1000)] | None,
-        doc("Epsilon, above 0 and at most 1,000: a number, or a decimal as text; stated with `delta`."),
-    ] = None
-    delta: Annotated[
-        Annotated[PositiveDecimal, Field(lt=1)] | None,
-        doc("Delta, above 0 and below 1: a number, or a decimal as text, which is exact."),
-    ] = None
-    rho: Annotated[
-        Annotated[PositiveDecimal, Field(le=1_000_000)] | None,
-        doc("The budget in rho instead: a number, or a decimal as text."),
-    ] = None
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> "StatedGuarantee":
-        if (self.epsilon is None) != (self.delta is None) or (self.epsilon is None) == (self.rho is None):
-            raise ValueError("state either epsilon and delta, or rho")
-        return self
-
-    @property
-    def budget_units(self) -> int:
-        """The budget in units of 2^-40 rho, rounded down; by the exact GDP curve for (epsilon, delta)."""
-        if self.epsilon is not None and self.delta is not None:
-            return budget_units(epsilon=self.epsilon, delta=self.delta)
-        return units_down(Fraction(self.rho or 0))
 
 
 class Registration(BaseModel):
@@ -79,10 +52,8 @@ class Registration(BaseModel):
         Schema, doc("The public schema: tables, columns and domains. Nothing in it is read off the data.")
     ]
     rule: DatasetRule = "skip"
-    accounting: Annotated[
-        Literal["gdp"], doc("The rule by which charges add up: `gdp`, Gaussian differential privacy.")
-    ] = "gdp"
-    """The rule by which charges add up; the genesis binds it, so that an entry can be priced in one way only."""
+    accounting: StatedAccounting = "gdp"
+    """Bound by the genesis, so that an entry can be priced in one way only."""
     limit_floor_rho: Annotated[
         Annotated[PositiveDecimal, Field(le=1_000_000)] | None,
         doc("The smallest limit that an upload may state, in rho; the budget, or 0 with a budget column."),
@@ -99,12 +70,16 @@ def register(
     """
     if store.dataset(registration.name) is not None:
         raise NameTaken
-    budget = registration.guarantee.budget_units
+    stated = registration.model_dump(mode="json", by_alias=True)
+    accounting = accounting_of(stated["accounting"])
+    try:
+        budget = registration.guarantee.budget_units(accounting)
+    except OrderTooLow as refusal:
+        raise InvalidRequest.of("accounting.order", str(refusal)) from None
     if budget < 1:
         raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
     refuse_vectors(registration.tables, registration.capacity, vector_bytes_max)
     instance = store.deletions(registration.name) + 1
-    stated = registration.model_dump(mode="json", by_alias=True)
     canonical = rfc8785.dumps(stated if instance == 1 else stated | {"instance": instance})
     record = DatasetRecord(
         id=0,
@@ -114,6 +89,7 @@ def register(
         limit_floor_units=_limit_floor(registration, budget),
         capacity=registration.capacity,
         rule=registration.rule,
+        accounting=accounting,
         schema=registration.tables,
         genesis=genesis(registration.name, canonical),
         instance=instance,
@@ -216,7 +192,9 @@ def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
         "guarantee": record.guarantee,
         "budget_rho": str(rho_of_units(record.budget_units)),
         "budget_units": record.budget_units,
-        "mu": mu_of_units(record.budget_units),
+        "accounting": stated_accounting(record.accounting),
+        "unit": record.accounting.unit,
+        "mu": record.accounting.mu_of_units(record.budget_units),
         "limit_floor_rho": str(rho_of_units(record.limit_floor_units)),
         "capacity": record.capacity,
         "rule": record.rule,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.accounting.statements import epsilon_time_uniform
+from service.accounting.accountings import GAUSSIAN
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 BUDGETS = st.integers(1, LIMIT_UNITS_MAX)
@@ -31,7 +31,7 @@ def test_it_is_the_least_bound_of_the_levels_that_hold_what_is_spent(
     spent = data.draw(st.integers(1, budget))
     least = min(level_bound(budget, level, delta) for level in range(64) if spent << level <= budget)
 
-    shown = epsilon_time_uniform(spent, budget_units=budget, delta=delta)
+    shown = GAUSSIAN.epsilon_time_uniform(spent, budget_units=budget, delta=delta)
 
     assert least <= shown <= least * (1 + mpmath.mpf("1e-11"))
 
@@ -40,7 +40,10 @@ def test_the_levels_share_delta() -> None:
     """All levels together fail with at most delta: their shares, recomputed from the bounds shown, sum to it."""
     budget = 2**60
     rhos = [budget / UNITS_PER_RHO / 2**level for level in range(61)]
-    shown = [epsilon_time_uniform(budget >> level, budget_units=budget, delta=Decimal("1e-6")) for level in range(61)]
+    shown = [
+        GAUSSIAN.epsilon_time_uniform(budget >> level, budget_units=budget, delta=Decimal("1e-6"))
+        for level in range(61)
+    ]
     # ln(1/delta_j) = (epsilon - rho)^2 / (4 rho); for a small delta each level's own bound is the least one.
     shares = [math.exp(-((epsilon - rho) ** 2) / (4 * rho)) for epsilon, rho in zip(shown, rhos, strict=True)]
 
@@ -52,7 +55,7 @@ def test_it_rises_with_what_is_spent_and_starts_at_nothing(budget: int, data: st
     """Also for deltas so large that a coarser level bounds the loss better than a finer one."""
     less, more = sorted(data.draw(st.tuples(st.integers(0, budget), st.integers(0, budget))))
 
-    shown = [epsilon_time_uniform(spent, budget_units=budget, delta=delta) for spent in (0, less, more)]
+    shown = [GAUSSIAN.epsilon_time_uniform(spent, budget_units=budget, delta=delta) for spent in (0, less, more)]
 
     assert shown == sorted(shown)
     assert shown[0] == 0
@@ -64,4 +67,4 @@ def test_it_rises_with_what_is_spent_and_starts_at_nothing(budget: int, data: st
 def test_what_no_account_can_be_is_refused(spent: int, budget: int, delta: str) -> None:
     """A spent total beyond what there can be, and no probability."""
     with pytest.raises(ValueError, match=r"spent|delta"):
-        epsilon_time_uniform(spent, budget_units=budget, delta=Decimal(delta))
+        GAUSSIAN.epsilon_time_uniform(spent, budget_units=budget, delta=Decimal(delta))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.accounting.accountings import GAUSSIAN
 from service.accounting.statements import AccountStatement, promise_of_limit, statement_of_account
-from service.core.budget import budget_units
 from service.core.charge import UNITS_PER_RHO
 
 
@@ -20,10 +20,12 @@ from service.core.charge import UNITS_PER_RHO
 def test_a_promise_states_both_neighbouring_relations(epsilon: str, replace_one: float) -> None:
     """Blanking a record: what the curator asked for. Replacing one: twice mu, four times rho."""
     delta = Decimal("1e-5")
-    promise = promise_of_limit(budget_units(epsilon=Decimal(epsilon), delta=delta), delta)
+    promise = promise_of_limit(GAUSSIAN, GAUSSIAN.budget_units(epsilon=Decimal(epsilon), delta=delta), delta)
 
     assert promise.epsilon == pytest.approx(float(epsilon), rel=1e-9)
     assert promise.epsilon_replace_one == pytest.approx(replace_one, abs=1e-6)
+    assert promise.mu is not None
+    assert promise.rho_replace_one is not None
     assert promise.mu_replace_one == pytest.approx(2 * promise.mu, rel=1e-15)
     assert Fraction(promise.rho_replace_one) == 4 * Fraction(promise.rho)
     assert promise.mu**2 / 2 >= float(promise.rho) * (1 - 1e-15)
@@ -32,7 +34,7 @@ def test_a_promise_states_both_neighbouring_relations(epsilon: str, replace_one:
 
 def test_a_limit_of_nothing_promises_everything() -> None:
     """A limit of zero promises perfect privacy."""
-    promise = promise_of_limit(0, Decimal("1e-9"))
+    promise = promise_of_limit(GAUSSIAN, 0, Decimal("1e-9"))
 
     assert [promise.rho, promise.rho_replace_one] == [Decimal(0), Decimal(0)]
     assert [promise.mu, promise.epsilon, promise.epsilon_replace_one] == [0.0, 0.0, 0.0]
@@ -40,17 +42,18 @@ def test_a_limit_of_nothing_promises_everything() -> None:
 
 def test_rho_is_exact_in_a_promise() -> None:
     """A dozen digits, none of them rounded."""
-    assert promise_of_limit(UNITS_PER_RHO // 64, Decimal("1e-6")).rho == Decimal("0.015625")
+    assert promise_of_limit(GAUSSIAN, UNITS_PER_RHO // 64, Decimal("1e-6")).rho == Decimal("0.015625")
 
 
 DELTA = Decimal("1e-6")
-BUDGET = budget_units(epsilon=Decimal(1), delta=DELTA)
+BUDGET = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=DELTA)
 LARGEST = st.sampled_from([0, 1, BUDGET // 1000, BUDGET // 3, BUDGET])  # promises take milliseconds each
 
 
 def stated(largest: int, limit: int, spent: int, spent_max: int = 0) -> AccountStatement:
     """The statement of an account."""
     return statement_of_account(
+        GAUSSIAN,
         largest_limit_units=largest,
         limit_units=limit,
         spent_units=spent,
@@ -68,7 +71,7 @@ def test_the_promise_follows_from_the_largest_limit_alone(largest: int, data: st
 
     statement = stated(largest, limit, spent)
 
-    assert statement.promise == promise_of_limit(largest, DELTA)
+    assert statement.promise == promise_of_limit(GAUSSIAN, largest, DELTA)
     assert statement.share_spent == (spent / limit if limit else 1)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.accounting.statements import epsilon_of_units, mu_of_units
-from service.core.budget import budget_units
+from service.accounting.accountings import GAUSSIAN
 from service.core.charge import rho_of_units
 from tests.api.documented import DOCS, Reader, blocks
 from tests.api.world import World
@@ -51,10 +50,10 @@ def test_the_budgets_are_those_of_the_guarantees() -> None:
     """And two sentences about them."""
     budgets = {}
     for epsilon, delta, rho, mu in tables()[0]:
-        units = budget_units(epsilon=Decimal(epsilon), delta=Decimal(delta))
+        units = GAUSSIAN.budget_units(epsilon=Decimal(epsilon), delta=Decimal(delta))
         budgets[epsilon, delta] = float(rho_of_units(units))
         assert agrees(rho, budgets[epsilon, delta])
-        assert agrees(mu, mu_of_units(units))
+        assert agrees(mu, GAUSSIAN.mu_of_units(units))
     assert len(budgets) == 7
     for epsilon, twice in (("0.5", "1"), ("1", "2"), ("2", "4")):
         assert 3.4 < budgets[twice, "1e-6"] / budgets[epsilon, "1e-6"] < 4
@@ -63,11 +62,11 @@ def test_the_budgets_are_those_of_the_guarantees() -> None:
 
 def test_the_promises_for_more_records_are_right() -> None:
     """For k records mu is k times as large."""
-    units = budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
+    units = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
     rows = tables()[1]
     assert len(rows) == 4
     for k, (_, epsilon) in enumerate(rows, start=1):
-        assert agrees(epsilon, epsilon_of_units(k * k * units, Decimal("1e-6")))
+        assert agrees(epsilon, GAUSSIAN.epsilon_of_units(k * k * units, Decimal("1e-6")))
 
 
 @pytest.mark.parametrize("place", [2, 3])

@@ -24,7 +24,18 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     ),
     "embedded": frozenset(),
     "store": frozenset(
-        {"background", "core", "embedded", "engine", "failpoints", "files", "incidents", "query", "workflows"}
+        {
+            "accounting",
+            "background",
+            "core",
+            "embedded",
+            "engine",
+            "failpoints",
+            "files",
+            "incidents",
+            "query",
+            "workflows",
+        }
     ),
     "api": frozenset({"core", "failpoints", "files", "incidents", "query", "workflows"}),
     "background": frozenset({"incidents"}),

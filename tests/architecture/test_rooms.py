@@ -128,7 +128,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.pure, "service/core/noise.py", "import numpy as np\nnp.random.default_rng()"),
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),
-        (rules.core_imports_little, "service/core/budget.py", "import pydantic"),
+        (rules.core_imports_little, "service/core/charge.py", "import pydantic"),
         (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 40),
         (rules.short_files, "service/core/charge.py", "f()\n" * 451),
         (rules.short_functions, "tests/core/test_charge.py", "def f():\n" + "    f()\n" * 70),

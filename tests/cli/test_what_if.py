@@ -8,14 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.accounting.statements import epsilon_of_units
+from service.accounting.accountings import GAUSSIAN
 from tests.cli.commands import new_key, sparing
 from tests.e2e.homes import Homes
 from tests.e2e.processes import served
 
 pytestmark = pytest.mark.slow
 
-EPSILON = epsilon_of_units(2**38, Decimal("1e-6"))  # of the 1/4 rho that everybody has spent
+EPSILON = GAUSSIAN.epsilon_of_units(2**38, Decimal("1e-6"))  # of the 1/4 rho that everybody has spent
 WARNING = "not for release: these numbers are exact and depend on every record"
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
 QUERIES = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False} for sigma in (2, 1, 2)]

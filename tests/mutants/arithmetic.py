@@ -223,10 +223,10 @@ MUTANTS = [
     Mutant(
         name="mu without the 2",
         incident="mu = sqrt(rho): a stated (epsilon, delta) buys twice the budget that it may.",
-        file="service/core/budget.py",
+        file="service/accounting/conversions.py",
         find="_REALS.mpf(2 * units)",
         put="_REALS.mpf(units)",
-        killed_by="tests/core/test_budget.py::test_the_table_of_the_theory_note",
+        killed_by="tests/accounting/test_conversions.py::test_the_table_of_the_theory_note",
     ),
     Mutant(
         name="L1 for L2",

@@ -23,8 +23,8 @@ MUTANTS = [
         name="the promise of a lowered limit",
         incident="Whoever lowers a limit because of the answers is told an epsilon that those have exceeded.",
         file="service/accounting/statements.py",
-        find="promise = promise_of_limit(largest_limit_units, delta)",
-        put="promise = promise_of_limit(limit_units, delta)",
+        find="promise = promise_of_limit(accounting, largest_limit_units, delta)",
+        put="promise = promise_of_limit(accounting, limit_units, delta)",
         killed_by="tests/statistics/test_promise.py::test_no_rule_for_lowering_limits_breaks_what_is_told"
         "[above_what_was_told-True-0]",
     ),

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from service.accounting.statements import epsilon_of_units
+from service.accounting.accountings import GAUSSIAN
 from service.query.canonical import canonical_json
 from service.query.parse import parse_query
 from service.workflows.model.analyst_views import ReleaseRow
@@ -30,7 +30,7 @@ def test_the_worst_case_is_an_epsilon_where_a_delta_is_declared(guarantee: dict[
     if "rho" in guarantee:
         assert preview.worst_case_epsilon is None
         return
-    assert preview.worst_case_epsilon == epsilon_of_units(budget_units // 2, Decimal("1E-6"))
+    assert preview.worst_case_epsilon == GAUSSIAN.epsilon_of_units(budget_units // 2, Decimal("1E-6"))
     assert 0.5 < preview.worst_case_epsilon < 2
 
 

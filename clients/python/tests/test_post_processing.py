@@ -19,11 +19,11 @@ from clients.python.tests.released import in_bins, rounded_noise
 from sparing import bin_levels, consistent_histogram, ratios
 from sparing._averages import linear_query, mean
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
-from sparing._rooms import UNITS_PER_RHO, budget_units
+from sparing._rooms import GAUSSIAN, UNITS_PER_RHO
 
 PAGE = (Path(__file__).parents[3] / "docs" / "post-processing.md").read_text(encoding="utf-8")
 COUNTRIES = ["NO", "SE", "DK"]
-BUDGET_UNITS = budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
+BUDGET_UNITS = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
 SHOP: dict[str, Any] = {
     "name": "shop",
     "guarantee": {"epsilon": "1", "delta": "1e-6"},

@@ -17,6 +17,7 @@ from psycopg import errors, pq
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
+from service.accounting.accountings import accounting_of
 from service.embedded.binaries import POSTGRES_MAJOR_MIN
 from service.files import folder_of
 from service.query.schema import Schema
@@ -51,7 +52,8 @@ def head_in(rows: Sequence[Sequence[Any]]) -> Head:
 
 
 REGISTERED_COLUMNS: Final = (
-    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance"
+    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, accounting, schema, genesis, version,"
+    " instance"
 )
 DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
 REGISTRATION: Final = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = %s"
@@ -71,13 +73,24 @@ def dataset_of(row: Sequence[Any]) -> DatasetRecord:
     number, *registered, is_archived = row
     values = by_name(REGISTERED_COLUMNS, registered)
     guarantee = Guarantee(epsilon=values.pop("epsilon"), delta=values.pop("delta"))
-    schema = Schema.model_validate(values.pop("schema"))
-    return DatasetRecord(id=number, guarantee=guarantee, schema=schema, is_archived=is_archived, **values)
+    return DatasetRecord(
+        id=number,
+        guarantee=guarantee,
+        schema=Schema.model_validate(values.pop("schema")),
+        accounting=accounting_of(values.pop("accounting")),
+        is_archived=is_archived,
+        **values,
+    )
 
 
 def registered_row(record: DatasetRecord) -> list[object]:
     """The values of REGISTERED_COLUMNS."""
-    values = {"epsilon": record.guarantee.epsilon, "delta": record.guarantee.delta, "schema": json_of(record.schema)}
+    values = {
+        "epsilon": record.guarantee.epsilon,
+        "delta": record.guarantee.delta,
+        "schema": json_of(record.schema),
+        "accounting": Jsonb(record.accounting.document),
+    }
     return [values[name] if name in values else getattr(record, name) for name in REGISTERED_COLUMNS.split(", ")]
 
 

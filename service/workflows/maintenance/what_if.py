@@ -1,33 +1,40 @@
-"""`ledger what-if`: a ledger replayed as if its dataset had another rule or another budget.
+"""`ledger what-if`: a ledger replayed as if its dataset had another rule, another accounting or another budget.
 
 An entry keeps the squared norm of every individual that its query touched, of those left out too, so that one pass over
 entries and acts decides again who takes part (`supposed_replay`). With the dataset's own rule and budget every decision
 comes out as it was. The numbers are exact, depend on every record, and are for operators alone.
+
+A Gaussian costs the same under each accounting of rho, which decide by their budgets, and by the epsilon of a total.
 
 The questions stay as they were asked, although an analyst that sees other answers may ask others. A pause is the
 individual's own choice and counts against no rule: the paused are no contributions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 
 import numpy as np
 
-from service.accounting.statements import epsilon_of_units
+from service.accounting.accountings import Accounting, OrderTooLow
 from service.workflows.maintenance.supposed_replay import SupposedReplay, SupposedRule
 from service.workflows.model.errors import NotFound
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.stated_guarantee import StatedGuarantee
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import DELTA_OF_RHO_GUARANTEE
 
-__all__ = ["NormsMissing", "QueryOutcome", "WhatIf", "what_if"]
+__all__ = ["NoBudget", "NormsMissing", "QueryOutcome", "WhatIf", "what_if"]
 
 
 class NormsMissing(Exception):
     """The ledger does not hold the norms of every entry, so that it cannot be replayed under anything else."""
+
+
+class NoBudget(Exception):
+    """No budget follows from what is supposed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +65,8 @@ class WhatIf:
 
     A contribution is an individual that a query touches and that has not paused. `kept` sums the shares of them that
     are counted, and `kept_here` is the number that the ledger itself counts. `largest_units` is the largest spent
-    total, whose epsilon is at `delta`; `returned` the number of individuals of whose earlier spending no more is known
-    than its least.
+    total, whose epsilon is by `accounting` at `delta`; `returned` the number of individuals of whose earlier spending
+    no more is known than its least.
     """
 
     dataset: str
@@ -67,6 +74,8 @@ class WhatIf:
     own_rule: SupposedRule
     budget_units: int
     own_budget_units: int
+    accounting: Accounting
+    own_accounting: Accounting
     delta: Decimal
     queries: int = 0
     burns: int = 0
@@ -106,7 +115,7 @@ class WhatIf:
     @property
     def largest_epsilon(self) -> float:
         """The epsilon of the largest spent total at `delta`."""
-        return epsilon_of_units(self.largest_units, self.delta)
+        return self.accounting.epsilon_of_units(self.largest_units, self.delta)
 
 
 def what_if(
@@ -114,27 +123,29 @@ def what_if(
     dataset: str,
     *,
     rule: SupposedRule | None = None,
-    budget_units: int | None = None,
-    delta: Decimal | None = None,
+    guarantee: StatedGuarantee | None = None,
+    accounting: Accounting | None = None,
     tell: Callable[[QueryOutcome], None] | None = None,
     watch: Callable[[str, int, int], None] | None = None,
 ) -> WhatIf:
-    """Replay a ledger in one snapshot. A budget or a delta that is not given is the dataset's own, a rule each query's.
+    """Replay a ledger in one snapshot. A rule that is not given is each query's, anything else the dataset's own.
 
     `tell` is given the outcome of each query, `watch` the dataset, the sequence that was replayed and the last one.
-    Raises NotFound, NormsMissing.
+    Raises NotFound, NormsMissing, NoBudget.
     """
     record = store.dataset(dataset)
     if record is None:
         raise NotFound(f"there is no dataset {dataset}")
-    supposed, units = rule or record.rule, record.budget_units if budget_units is None else budget_units
+    supposed, units = rule or record.rule, _budget_units(record, guarantee, accounting)
     found = WhatIf(
         dataset=dataset,
         rule=supposed,
         own_rule=record.rule,
         budget_units=units,
         own_budget_units=record.budget_units,
-        delta=delta or Decimal(record.guarantee.delta or DELTA_OF_RHO_GUARANTEE),
+        accounting=accounting or record.accounting,
+        own_accounting=record.accounting,
+        delta=_delta(record, guarantee),
     )
     with store.transaction(record.id, lock=False) as transaction:
         replay = _begun(record, transaction, rule=rule, budget_units=units)
@@ -145,6 +156,29 @@ def what_if(
         replay.end()
         found.largest_units, found.returned = int(replay.spent.max(initial=0)), replay.returned
     return found
+
+
+def _delta(record: DatasetRecord, guarantee: StatedGuarantee | None) -> Decimal:
+    """The delta of every epsilon: the supposed one, or the dataset's own."""
+    stated = guarantee.delta if guarantee is not None else None
+    return stated or Decimal(record.guarantee.delta or DELTA_OF_RHO_GUARANTEE)
+
+
+def _budget_units(record: DatasetRecord, guarantee: StatedGuarantee | None, accounting: Accounting | None) -> int:
+    """The supposed budget: of the supposed guarantee, or else of the dataset's own. Raises NoBudget."""
+    if guarantee is None and accounting is None:
+        return record.budget_units
+    if guarantee is None:
+        if record.guarantee.epsilon is None:
+            raise NoBudget("the dataset states a rho; suppose a budget for another accounting")
+        guarantee = StatedGuarantee.model_validate(asdict(record.guarantee))
+    try:
+        units = guarantee.budget_units(accounting or record.accounting)
+    except OrderTooLow as refusal:
+        raise NoBudget(f"order {refusal}") from None
+    if units < 1:
+        raise NoBudget("the budget is smaller than one unit of 2^-40 rho")
+    return units
 
 
 def _begun(

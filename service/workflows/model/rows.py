@@ -14,6 +14,7 @@ import numpy as np
 import rfc8785
 from numpy.typing import NDArray
 
+from service.accounting.accountings import GAUSSIAN, Accounting
 from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import Kind, PublicEntry
@@ -53,7 +54,7 @@ class PrincipalRecord(Principal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRecord:
-    """A registration as it stands. `budget_units` and `limit_floor_units` are in units of 2^-40 rho.
+    """A registration as it stands. `budget_units` and `limit_floor_units` are in units: 2^-40 of its accounting's rho.
 
     An extension changes `capacity` and `schema`, and counts up `version`; nothing else ever changes. `instance` counts
     the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
@@ -71,6 +72,7 @@ class DatasetRecord:
     version: int = 1
     instance: int = 1
     is_archived: bool = False
+    accounting: Accounting = GAUSSIAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

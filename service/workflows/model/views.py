@@ -8,6 +8,7 @@ from uuid import UUID
 from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.pieces import Outcome
+from service.workflows.model.stated_guarantee import StatedAccounting
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Rule = Literal["skip", "drop"]
@@ -49,6 +50,9 @@ DatasetRule = Annotated[
         "The rule for an individual that cannot pay for a query: `skip` leaves it out of that query, `drop` of every"
         " later one too."
     ),
+]
+AmountUnit = Annotated[
+    str, doc("The unit of every rho here: `rho`, or `rho at order 32`, the Rényi divergence over its order.")
 ]
 QueriesCharged = Annotated[int, doc("How many queries have charged the individual.")]
 QueriesLeftOut = Annotated[int, doc("How many queries have left the individual out.")]
@@ -164,7 +168,12 @@ class PublicDataset:
     guarantee: Annotated[Guarantee, doc("The guarantee that was stated at registration; it never changes.")]
     budget_rho: Annotated[str, doc("The most that is ever spent on one individual in rho, a decimal.")]
     budget_units: Annotated[int, doc("The budget in units of 2^-40 rho.")]
-    mu: Annotated[float, doc("The budget as the parameter of Gaussian differential privacy: mu^2 = 2 rho.")]
+    accounting: StatedAccounting
+    unit: AmountUnit
+    mu: Annotated[
+        float | None,
+        doc("The budget as the parameter of Gaussian differential privacy, mu^2 = 2 rho; null unless that is `gdp`."),
+    ]
     limit_floor_rho: Annotated[
         str, doc("The smallest limit that an individual may have in rho, a decimal; `coverage_certified` rests on it.")
     ]
@@ -383,6 +392,7 @@ class MyBudget:
     # it is not known, the dataset's budget is an upper bound of it. The epsilon so far bounds the loss of a blanked
     # record at every moment until now, but with probability `delta`.
     dataset: DatasetName
+    unit: AmountUnit
     budget_rho: Annotated[str, doc("Your limit in rho, a decimal.")]
     spent_rho: Annotated[str, doc("The sum of your charges in rho, a decimal.")]
     remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
@@ -391,7 +401,9 @@ class MyBudget:
     promise_epsilon: Annotated[
         float, doc("The epsilon promised to you over everything ever released, against a blank record.")
     ]
-    promise_epsilon_replace_one: Annotated[float, doc("The same against a record that is replaced by any other.")]
+    promise_epsilon_replace_one: Annotated[
+        float | None, doc("The same against a record that is replaced by any other; null where nothing follows of it.")
+    ]
     promise_of: Annotated[
         PromiseOf, doc("The limit that the promise is of: your own largest one, or the dataset's budget.")
     ]
@@ -420,6 +432,7 @@ class Receipt:
     ]
     words: QueryWords
     at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
+    unit: AmountUnit
     charged_rho: Annotated[str | None, doc("The charge in rho, a decimal; null where it is no longer kept.")]
     asked_rho: Annotated[
         str | None,

@@ -82,7 +82,7 @@ def receipts(
         found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
     has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
     asked_by = askers({charge.analyst_id for charge in found if charge.kind == "query"})
-    items = tuple(_receipt(record.name, charge, asked_by.get(charge.analyst_id)) for charge in found)
+    items = tuple(_receipt(record, charge, asked_by.get(charge.analyst_id)) for charge in found)
     return Page(items=items, next=str(found[-1].seq) if has_next else None)
 
 
@@ -163,6 +163,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
     limit, spent = account.limit, account.spent
     delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
     statement = statement_of_account(
+        record.accounting,
         largest_limit_units=promise.limit_units,
         limit_units=limit,
         spent_units=spent,
@@ -172,6 +173,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
     )
     return MyBudget(
         dataset=record.name,
+        unit=record.accounting.unit,
         budget_rho=str(rho_of_units(limit)),
         spent_rho=str(rho_of_units(spent)),
         remaining_rho=str(rho_of_units(limit - spent)),
@@ -230,15 +232,16 @@ def _ledger_row(record: EntryRecord) -> LedgerRow:
     )
 
 
-def _receipt(dataset: str, charge: OwnCharge, asker: Asker | None) -> Receipt:
+def _receipt(record: DatasetRecord, charge: OwnCharge, asker: Asker | None) -> Receipt:
     asked = _asked(charge)
     return Receipt(
         query_id=charge.query_id,
-        dataset=dataset,
+        dataset=record.name,
         sequence=charge.seq,
         asked=asked,
         words=in_words(asked),
         at=charge.asked_at,
+        unit=record.accounting.unit,
         charged_rho=None if charge.part is None else str(rho_of_units(charge.part.units)),
         asked_rho=None if charge.part is None else str(rho_of_units(charge.part.asked_units)),
         outcome="no_longer_kept" if charge.part is None else charge.part.outcome,

@@ -8,7 +8,7 @@ from math import sqrt
 import pytest
 
 from loadtests.web_visits_rules import DOCS, NAME, RULES, SIGMAS, Replayed, answered, kept_by, replayed, table
-from service.core.budget import budget_units
+from service.accounting.accountings import GAUSSIAN
 from service.workflows.maintenance.supposed_replay import SupposedRule
 from sparing_demo.dataset import WebVisits, read_web_visits
 from tests.memory.store import MemoryStore
@@ -39,7 +39,7 @@ def worked_out(data: WebVisits, sigma: Callable[[int], float], rule: SupposedRul
     visited = defaultdict(list)
     for person, area in data.visits:
         visited[person].append(order[area])
-    budget, kept = budget_units(epsilon=Decimal(1), delta=Decimal("1e-5")), [0.0] * len(order)
+    budget, kept = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal("1e-5")), [0.0] * len(order)
     for numbers in visited.values():
         left, is_out = budget, False
         for number in sorted(numbers):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.accounting.statements import epsilon_of_units
+from service.accounting.accountings import GAUSSIAN
 from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
@@ -101,7 +101,7 @@ def test_a_ledger_under_each_rule_and_budget(
     assert found.share_kept == pytest.approx(kept / 11, rel=1e-12)
     assert found.largest_units == largest * RHO
     assert (found.first_incomplete, found.shortened) == (2, 3 if found.rule == "clip" else 0)
-    assert found.largest_epsilon == epsilon_of_units(found.largest_units, Decimal("1e-6"))
+    assert found.largest_epsilon == GAUSSIAN.epsilon_of_units(found.largest_units, Decimal("1e-6"))
 
 
 @pytest.mark.parametrize("rule", ["skip", "drop"])

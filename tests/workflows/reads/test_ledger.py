@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.accounting.statements import epsilon_time_uniform
+from service.accounting.accountings import GAUSSIAN
 from service.core.charge import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.rows import OwnAccount
@@ -247,7 +247,7 @@ def test_after_a_restore_with_lost_charges_the_promise_is_the_budget(tier: str) 
         assert found.spent_units_max(limit_units=10, spent_units=5) == 5 + forgotten
         own = OwnAccount(limit=BUDGET, spent=0, paused=False, queries_charged=0, queries_left_out=0)
         assert my_budget_view(record, own, found).epsilon_so_far_time_uniform == pytest.approx(
-            epsilon_time_uniform(forgotten, budget_units=BUDGET, delta=Decimal("1e-6"))
+            GAUSSIAN.epsilon_time_uniform(forgotten, budget_units=BUDGET, delta=Decimal("1e-6"))
         )
 
 

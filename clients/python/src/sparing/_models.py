@@ -27,12 +27,14 @@ class Dataset:
     guarantee: Guarantee
     budget_rho: Decimal  # the most that can be spent on each individual
     budget_units: int  # the same in units of 2^-40 rho, as the ledger counts
-    mu: float  # the same as Gaussian differential privacy: mu^2 = 2 rho
+    mu: float | None  # the same as Gaussian differential privacy, mu^2 = 2 rho; None under another accounting
     capacity: int  # public upper bound on the number of individuals
     rule: str  # the rule for an individual that cannot afford a query
     tables: Mapping[str, object]  # the public schema, as registered
     epoch: int | None = None  # identical queries within one epoch get the same released answer
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
+    accounting: str | Mapping[str, object] = "gdp"  # by which charges add up, as registered
+    unit: str = "rho"  # of every `_rho` here
     version: int = 1  # of the registration; each extension counts it up
     archived: bool = False  # an archived dataset answers no new query
     sequence: int | None = None  # queries in the ledger
@@ -352,7 +354,7 @@ class IndividualBudget:
     share_spent: float  # of the limit in force now
     promise_rho: Decimal
     promise_epsilon: float  # when the individual's record is blanked
-    promise_epsilon_replace_one: float  # when it is replaced by any other record
+    promise_epsilon_replace_one: float | None  # when it is replaced by any other; None where nothing follows of it
     promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where the individual's own is not known
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
@@ -376,3 +378,4 @@ class Receipt:
     sequence: int | None = None
     words: str = ""  # the query in words
     asker: Asker | None = None
+    unit: str = "rho"  # of the charges

@@ -15,7 +15,9 @@ from pydantic import ValidationError
 
 from sparing._models import Dataset
 from sparing._rooms import (
+    GAUSSIAN,
     UNITS_PER_RHO,
+    Accounting,
     CountIndividuals,
     DatasetMemory,
     Entropy,
@@ -26,12 +28,11 @@ from sparing._rooms import (
     Schema,
     Sigma,
     StatedNoise,
+    accounting_of,
     answer,
-    budget_units,
     by_item,
     compile_query,
     contributions,
-    mu_of_units,
     refuse_uneven,
     rho_of_units,
     rounded_gaussian,
@@ -68,6 +69,7 @@ class FakeDataset:
     budget_units: int
     limit_floor_units: int
     capacity: int
+    accounting: Accounting = GAUSSIAN
     version: int = 1
     epoch: int = 1
     sequence: int = 0
@@ -92,7 +94,9 @@ class FakeDataset:
             "guarantee": dict(self.guarantee),
             "budget_rho": str(rho_of_units(self.budget_units)),
             "budget_units": self.budget_units,
-            "mu": mu_of_units(self.budget_units),
+            "accounting": self.accounting.document,
+            "unit": self.accounting.unit,
+            "mu": self.accounting.mu_of_units(self.budget_units),
             "limit_floor_rho": str(rho_of_units(self.limit_floor_units)),
             "capacity": self.capacity,
             "rule": "skip",
@@ -240,6 +244,7 @@ def dataset_of(dataset: Dataset) -> FakeDataset:
         budget_units=dataset.budget_units,
         limit_floor_units=_floor(schema, dataset.limit_floor_rho, dataset.budget_units),
         capacity=dataset.capacity,
+        accounting=accounting_of(dataset.accounting),
         version=dataset.version,
         epoch=dataset.epoch or 1,
     )
@@ -258,7 +263,7 @@ def registered_dataset(
         raise ValueError("give epsilon and delta, or rho")
     if "epsilon" in guarantee:
         epsilon, delta = (Decimal(str(guarantee[name])) for name in ("epsilon", "delta"))
-        units = budget_units(epsilon=epsilon, delta=delta)
+        units = GAUSSIAN.budget_units(epsilon=epsilon, delta=delta)
     else:
         units = units_of(guarantee.get("rho", 1))
     if units < 1:

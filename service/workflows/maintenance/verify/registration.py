@@ -1,8 +1,8 @@
 """The check of a dataset's rows against its registration: the genesis is computed again from the first version.
 
 Each later version is bound by the act of its extension. The genesis binds the name, the guarantee as written, the
-capacity, the tables, the rule and the floor. For a rho the row holds only the units, so every decimal of up to
-DIGITS_MAX digits after the point that gives those units is tried.
+accounting, the capacity, the tables, the rule and the floor. For a rho the row holds only the units, so every decimal
+of up to DIGITS_MAX digits after the point that gives those units is tried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from typing import Final
 
 import rfc8785
 
-from service.core.budget import budget_units
+from service.accounting.accountings import OrderTooLow
 from service.core.charge import UNITS_PER_RHO
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import genesis
@@ -53,9 +53,12 @@ def _wrong_with_first(record: DatasetRecord) -> list[str]:
     place = f"datasets row {record.id}"
     stated = record.guarantee
     if stated.epsilon is not None and stated.delta is not None:
-        units = budget_units(epsilon=Decimal(stated.epsilon), delta=Decimal(stated.delta))
+        try:
+            units = record.accounting.budget_units(epsilon=Decimal(stated.epsilon), delta=Decimal(stated.delta))
+        except OrderTooLow as refusal:
+            return [f"{place}: the order of its accounting {refusal}"]
         if units != record.budget_units:
-            return [f"{place}: says budget_units {record.budget_units}, its epsilon and delta give {units}"]
+            return [f"{place}: says budget_units {record.budget_units}, its accounting and guarantee give {units}"]
     if any(genesis(record.name, each) == record.genesis for each in _registrations(record)):
         return []
     return [f"{place}: what it says of the registration does not give its genesis"]
@@ -90,7 +93,7 @@ def _default_floor(record: DatasetRecord) -> int:
 def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool) -> bytes:
     return rfc8785.dumps(
         {
-            "accounting": "gdp",
+            "accounting": record.accounting.document,
             **({"instance": record.instance} if record.instance > 1 else {}),
             "name": record.name,
             "guarantee": {

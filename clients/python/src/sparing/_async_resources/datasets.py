@@ -37,7 +37,7 @@ class AsyncDatasets:
         """Send through `sender`."""
         self._sender = sender
 
-    async def create(
+    async def create(  # noqa: PLR0913 - the parts of a registration
         self,
         *,
         name: str,
@@ -48,10 +48,12 @@ class AsyncDatasets:
         rho: Number | None = None,
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
+        accounting: str | Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual."""
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        return await self._sender.run(datasets.create(name, tables, capacity, guarantee, limit_floor_rho, rule))
+        stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
+        return await self._sender.run(datasets.create(name, tables, guarantee, **stated))
 
     def list(self) -> AsyncIterator[Dataset]:
         """Every dataset this key may see."""

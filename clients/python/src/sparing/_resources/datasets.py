@@ -37,7 +37,7 @@ class Datasets:
         """Send through `sender`."""
         self._sender = sender
 
-    def create(
+    def create(  # noqa: PLR0913 - the parts of a registration
         self,
         *,
         name: str,
@@ -48,6 +48,7 @@ class Datasets:
         rho: Number | None = None,
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
+        accounting: str | Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual.
 
@@ -60,13 +61,16 @@ class Datasets:
             rho: the same guarantee as zero-concentrated differential privacy.
             limit_floor_rho: the smallest limit that a `budget` column will hold.
             rule: the fate of individuals that cannot afford a query.
+            accounting: the rule by which charges add up; default: "gdp". Others are objects with a `kind`: "zcdp", and
+                "rdp" with an `order`; both may have the `conversion` "simple".
 
         Raises:
             ConflictError: the name is taken.
             ValueError: not exactly one form of guarantee is given.
         """
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        return self._sender.run(datasets.create(name, tables, capacity, guarantee, limit_floor_rho, rule))
+        stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
+        return self._sender.run(datasets.create(name, tables, guarantee, **stated))
 
     def list(self) -> Iterator[Dataset]:
         """Every dataset this key may see."""

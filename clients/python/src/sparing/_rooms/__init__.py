@@ -4,8 +4,7 @@ In a clone they lie beside the client, as `service`. A built wheel has a copy of
 renamed to `sparing._rooms` (hatch_build.py). Only `sparing.testing` imports them, and all of it by way of this module.
 """
 
-from service.accounting.statements import epsilon_of_units, mu_of_units
-from service.core.budget import budget_units
+from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
@@ -38,7 +37,9 @@ from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
 __all__ = [
+    "GAUSSIAN",
     "UNITS_PER_RHO",
+    "Accounting",
     "BooleanColumn",
     "BudgetColumn",
     "CategoryColumn",
@@ -61,8 +62,8 @@ __all__ = [
     "Table",
     "VectorCoding",
     "VectorColumn",
+    "accounting_of",
     "answer",
-    "budget_units",
     "by_item",
     "coding_of",
     "codings_of",
@@ -70,10 +71,8 @@ __all__ = [
     "contributions",
     "days_of",
     "document_of",
-    "epsilon_of_units",
     "in_query_units",
     "in_words",
-    "mu_of_units",
     "no_dataset",
     "parse_query",
     "query_of",

@@ -36,19 +36,13 @@ Number = int | float | Decimal | str
 
 
 def create(
-    name: str,
-    tables: Mapping[str, object],
-    capacity: int | None,
-    guarantee: Mapping[str, Number | None],
-    limit_floor_rho: Number | None,
-    rule: str,
+    name: str, tables: Mapping[str, object], guarantee: Mapping[str, Number | None], **stated: object
 ) -> Call[Dataset]:
-    """Register a dataset; `guarantee` may have `epsilon`, `delta` and `rho`."""
-    body: dict[str, object] = {"name": name, "guarantee": _guarantee(guarantee), "tables": tables, "rule": rule}
-    if capacity is not None:
-        body["capacity"] = capacity
-    if limit_floor_rho is not None:
-        body["limit_floor_rho"] = str(limit_floor_rho)
+    """Register a dataset; `guarantee` may have `epsilon`, `delta` and `rho`. What is None is left to the service."""
+    body: dict[str, object] = {"name": name, "guarantee": _guarantee(guarantee), "tables": tables}
+    body |= {each: value for each, value in stated.items() if value is not None}
+    if stated.get("limit_floor_rho") is not None:
+        body["limit_floor_rho"] = str(stated["limit_floor_rho"])
     return reply_of(Dataset, post(path("datasets"), body))
 
 

@@ -8,8 +8,8 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.accounting.statements import epsilon_of_units, mu_of_units
-from service.core.budget import EPSILON_MAX, budget_units, delta_of_mu
+from service.accounting.accountings import GAUSSIAN
+from service.accounting.conversions import EPSILON_MAX, delta_of_mu
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 # epsilon, delta, rho of GDP, units: the table of the theory note, recomputed below.
@@ -48,7 +48,7 @@ def exact_mu(units: int) -> mpmath.mpf:
 @pytest.mark.parametrize(("epsilon", "delta", "rho", "units"), TABLE)
 def test_the_table_of_the_theory_note(epsilon: str, delta: str, rho: str, units: int) -> None:
     """Recomputed here from the definition: the units are within delta, one more is not, and rho agrees to 1e-9."""
-    found = budget_units(epsilon=Decimal(epsilon), delta=Decimal(delta))
+    found = GAUSSIAN.budget_units(epsilon=Decimal(epsilon), delta=Decimal(delta))
 
     assert found == units
     assert defined_delta(Decimal(epsilon), found) <= mpmath.mpf(delta) < defined_delta(Decimal(epsilon), found + 1)
@@ -58,7 +58,7 @@ def test_the_table_of_the_theory_note(epsilon: str, delta: str, rho: str, units:
 @pytest.mark.parametrize(("epsilon", "delta", "rho", "units"), TABLE)
 def test_another_accountant_agrees(epsilon: str, delta: str, rho: str, units: int) -> None:
     """dp-accounting's Gaussian privacy loss has the same delta."""
-    found = GaussianPrivacyLoss(1 / mu_of_units(units)).get_delta_for_epsilon(float(epsilon))
+    found = GaussianPrivacyLoss(1 / GAUSSIAN.mu_of_units(units)).get_delta_for_epsilon(float(epsilon))
 
     assert found == pytest.approx(float(delta), rel=1e-8)
 
@@ -67,7 +67,7 @@ def test_another_accountant_agrees(epsilon: str, delta: str, rho: str, units: in
 @given(EPSILONS, DELTAS)
 def test_a_budget_is_certified_and_the_next_unit_is_not(epsilon: Decimal, delta: Decimal) -> None:
     """Rounded down, never up; and never a unit too few."""
-    units = budget_units(epsilon=epsilon, delta=delta)
+    units = GAUSSIAN.budget_units(epsilon=epsilon, delta=delta)
 
     assert units == 0 or defined_delta(epsilon, units) <= mpmath.mpf(str(delta))
     assert units == LIMIT_UNITS_MAX or defined_delta(epsilon, units + 1) > mpmath.mpf(str(delta)) * (
@@ -91,17 +91,17 @@ def test_delta_keeps_thirty_digits(epsilon: Decimal, units: int) -> None:
 @given(EPSILONS, DELTAS, st.integers(2, 5))
 def test_more_epsilon_or_more_delta_buys_no_less(epsilon: Decimal, delta: Decimal, factor: int) -> None:
     """Monotone in both."""
-    units = budget_units(epsilon=epsilon, delta=delta)
+    units = GAUSSIAN.budget_units(epsilon=epsilon, delta=delta)
 
-    assert budget_units(epsilon=epsilon * factor, delta=delta) >= units
-    assert budget_units(epsilon=epsilon, delta=delta * factor / 5) <= units
+    assert GAUSSIAN.budget_units(epsilon=epsilon * factor, delta=delta) >= units
+    assert GAUSSIAN.budget_units(epsilon=epsilon, delta=delta * factor / 5) <= units
 
 
 @settings(max_examples=20)
 @given(UNITS, DELTAS)
 def test_epsilon_of_units_is_certified_and_least(units: int, delta: Decimal) -> None:
     """Rounded up by at most a 1e-12th."""
-    epsilon = epsilon_of_units(units, delta)
+    epsilon = GAUSSIAN.epsilon_of_units(units, delta)
 
     assert delta_of_mu(epsilon, exact_mu(units)) <= mpmath.mpf(str(delta))
     assert epsilon == 0.0 or delta_of_mu(epsilon * (1 - 3e-12), exact_mu(units)) > mpmath.mpf(str(delta))
@@ -110,8 +110,8 @@ def test_epsilon_of_units_is_certified_and_least(units: int, delta: Decimal) -> 
 @pytest.mark.parametrize(("epsilon", "delta", "rho", "units"), TABLE)
 def test_there_and_back(epsilon: str, delta: str, rho: str, units: int) -> None:
     """The epsilon of a budget is that of the guarantee, less what rounding down took."""
-    assert epsilon_of_units(units, Decimal(delta)) == pytest.approx(float(epsilon), rel=1e-9)
-    assert epsilon_of_units(units, Decimal(delta)) <= float(epsilon) * (1 + 1e-12)
+    assert GAUSSIAN.epsilon_of_units(units, Decimal(delta)) == pytest.approx(float(epsilon), rel=1e-9)
+    assert GAUSSIAN.epsilon_of_units(units, Decimal(delta)) <= float(epsilon) * (1 + 1e-12)
 
 
 def test_by_hand() -> None:
@@ -119,49 +119,49 @@ def test_by_hand() -> None:
     assert float(delta_of_mu(0.0, 1.0)) == pytest.approx(0.3829249225480263, rel=1e-15)
     assert float(delta_of_mu(Decimal("0.25"), 1)) == pytest.approx(0.307711, abs=1e-6)
     assert delta_of_mu(0.0, 0) == 0
-    assert epsilon_of_units(0, Decimal("1e-9")) == 0.0
-    assert epsilon_of_units(UNITS_PER_RHO // 2, Decimal("0.39")) == 0.0
-    assert mu_of_units(0) == 0.0
-    assert mu_of_units(UNITS_PER_RHO // 2) == pytest.approx(1.0, rel=1e-15)
+    assert GAUSSIAN.epsilon_of_units(0, Decimal("1e-9")) == 0.0
+    assert GAUSSIAN.epsilon_of_units(UNITS_PER_RHO // 2, Decimal("0.39")) == 0.0
+    assert GAUSSIAN.mu_of_units(0) == 0.0
+    assert GAUSSIAN.mu_of_units(UNITS_PER_RHO // 2) == pytest.approx(1.0, rel=1e-15)
 
 
 @given(st.integers(1, 2**63))
 def test_mu_is_rounded_up(units: int) -> None:
     """By an ulp or two."""
-    mu = mu_of_units(units)
+    mu = GAUSSIAN.mu_of_units(units)
 
     assert exact_mu(units) <= mu <= exact_mu(units) * (1 + mpmath.mpf(2) ** -51)
 
 
 def test_a_tiny_guarantee_is_no_units_and_a_huge_one_the_largest_limit() -> None:
     """Both are legal, certified and quick."""
-    assert budget_units(epsilon=Decimal("1e-300"), delta=Decimal("1e-300")) == 0
-    assert budget_units(epsilon=Decimal(EPSILON_MAX), delta=Decimal("0.5")) < LIMIT_UNITS_MAX
-    assert budget_units(epsilon=Decimal(EPSILON_MAX), delta=Decimal("0." + 50 * "9")) < LIMIT_UNITS_MAX
+    assert GAUSSIAN.budget_units(epsilon=Decimal("1e-300"), delta=Decimal("1e-300")) == 0
+    assert GAUSSIAN.budget_units(epsilon=Decimal(EPSILON_MAX), delta=Decimal("0.5")) < LIMIT_UNITS_MAX
+    assert GAUSSIAN.budget_units(epsilon=Decimal(EPSILON_MAX), delta=Decimal("0." + 50 * "9")) < LIMIT_UNITS_MAX
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "NaN", "Infinity", "-Infinity", str(EPSILON_MAX + 1)])
 def test_an_epsilon_that_is_no_guarantee_is_named(epsilon: str) -> None:
     """The caller turns this into a message about the field."""
     with pytest.raises(ValueError, match="epsilon"):
-        budget_units(epsilon=Decimal(epsilon), delta=Decimal("1e-5"))
+        GAUSSIAN.budget_units(epsilon=Decimal(epsilon), delta=Decimal("1e-5"))
 
 
 @pytest.mark.parametrize("delta", ["0", "1", "-1", "NaN", "Infinity", "2"])
 def test_a_delta_that_is_no_guarantee_is_named(delta: str) -> None:
     """Also when a statement is asked for."""
     with pytest.raises(ValueError, match="delta"):
-        budget_units(epsilon=Decimal(1), delta=Decimal(delta))
+        GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal(delta))
     with pytest.raises(ValueError, match="delta"):
-        epsilon_of_units(1, Decimal(delta))
+        GAUSSIAN.epsilon_of_units(1, Decimal(delta))
 
 
 def test_nothing_is_negative() -> None:
     """Neither units nor arguments of the curve."""
     with pytest.raises(ValueError, match="units"):
-        epsilon_of_units(-1, Decimal("1e-5"))
+        GAUSSIAN.epsilon_of_units(-1, Decimal("1e-5"))
     with pytest.raises(ValueError, match="units"):
-        mu_of_units(-1)
+        GAUSSIAN.mu_of_units(-1)
     with pytest.raises(ValueError, match="negative"):
         delta_of_mu(-1.0, 1.0)
     with pytest.raises(ValueError, match="negative"):

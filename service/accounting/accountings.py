@@ -1,0 +1,319 @@
+"""The accountings of the papers: what the charges of one individual add up to, and what may be said of a total.
+
+An account is one integer for each individual under each of them, and a Gaussian costs ||v||^2 / (2 sigma^2) under each:
+the unit differs, and with it the theorem by which a total is a promise.
+
+| accounting | amount | a total B promises | source |
+|---|---|---|---|
+| Gaussian DP | rho | sqrt(2 B)-GDP | Koskela, Tobaben and Honkela 2023, Theorem 12 |
+| zero-concentrated DP | rho | B-zCDP | Feldman and Zrnic 2021, Remark 4.4 |
+| Rényi DP of order a | D / a | (a, a B)-Rényi DP | Feldman and Zrnic 2021, Theorem 4.5 |
+
+Replacing a record is blanking it and then writing another. The triangle inequality of GDP doubles mu, so that rho
+quadruples; that of zCDP quadruples rho (Bun and Steinke 2016, Proposition 1.9, a group of two). Of one Rényi order
+nothing of that order follows; by group privacy (e, d)-DP gives (2 e, (1 + e^e) d)-DP.
+
+The loss so far, at a time that depends on the answers, is bounded by Ville's inequality: e^((a - 1)(L - a * spent)) is
+a supermartingale for each order a that the accounting bounds. With one order that is one bound for all times. Where all
+orders are bounded, levels of spending that are fixed beforehand share delta, each with its best order.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from service.accounting.conversions import (
+    EPSILON_MAX,
+    MARGIN,
+    ORDER_MAX,
+    Conversion,
+    amount_of_best_order,
+    amount_of_order,
+    amount_of_units,
+    best_order,
+    delta_of_mu,
+    least_order,
+    log_delta_of_order,
+    mu_of_units_exactly,
+    real,
+    refuse_delta,
+    units_of,
+)
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
+
+_ROUNDING: Final = 1 + 1e-12
+"""Far more than the formula's six roundings in binary can lose."""
+_EPSILON_RELATIVE: Final = 1e-12
+
+
+class OrderTooLow(ValueError):
+    """A Rényi order by which no amount gives the wanted (epsilon, delta)."""
+
+
+class Accounting(ABC):
+    """How the charges of an individual add up, and what a total promises. Totals are in units, 2^-40 of the amount."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """The amount in which charges, limits and totals are told."""
+
+    @property
+    @abstractmethod
+    def document(self) -> str | dict[str, str | float]:
+        """The accounting as a registration states it, in JSON."""
+
+    @abstractmethod
+    def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
+        """Whether a total of `units` is (epsilon, delta)-DP, with a margin. Raises ValueError for negative numbers."""
+
+    @abstractmethod
+    def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
+        """The largest limit, at most LIMIT_UNITS_MAX, that is certified to be (epsilon, delta)-DP.
+
+        For zeroing out one individual's record. Raises ValueError, naming the argument, unless 0 < epsilon <=
+        EPSILON_MAX and 0 < delta < 1; OrderTooLow.
+        """
+
+    @abstractmethod
+    def units_replace_one(self, units: int) -> int | None:
+        """The total that promises for replacing a record what `units` promise for blanking it; None where none does."""
+
+    @abstractmethod
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
+        """The epsilon that the loss has stayed below at every moment up to a spent total, but with probability delta.
+
+        `budget_units` is the largest spent total there can be, fixed before the first answer. It rises with what is
+        spent and is 0 where nothing is. Raises ValueError unless 0 <= spent_units <= budget_units and 0 < delta < 1.
+        """
+
+    def epsilon_of_units(self, units: int, delta: Decimal) -> float:
+        """The epsilon that a total promises at this delta: certified, and at most a 1e-12th above the least one.
+
+        `units` may exceed LIMIT_UNITS_MAX, for statements about groups. Raises ValueError for negative units or a delta
+        outside (0, 1).
+        """
+        if units < 0:
+            raise ValueError(f"units must not be negative, got {units}")
+        refuse_delta(delta)
+        return _least(lambda epsilon: self.is_certified(epsilon, units, delta))
+
+    def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
+        """The epsilon of a total at this delta when a record is replaced by any other. None: nothing follows."""
+        replaced = self.units_replace_one(units)
+        return None if replaced is None else self.epsilon_of_units(replaced, delta)
+
+    def mu_of_units(self, units: int) -> float | None:  # noqa: ARG002 - of GDP alone
+        """The mu of GDP that a total stands for, rounded up; None under any other accounting."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianAccounting(Accounting):
+    """Gaussian differential privacy: every mechanism is a post-processing of a Gaussian, and the curve is exact."""
+
+    @property
+    def unit(self) -> str:
+        """Of zCDP too: mu^2 is twice of it."""
+        return "rho"
+
+    @property
+    def document(self) -> str | dict[str, str | float]:
+        """A word."""
+        return "gdp"
+
+    def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
+        """By the exact curve at mu = sqrt(2 rho)."""
+        return bool(delta_of_mu(epsilon, mu_of_units_exactly(units)) * MARGIN <= real(delta))
+
+    def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
+        """By bisection: delta increases with mu."""
+        _refuse_guarantee(epsilon, delta)
+        low, high = 0, LIMIT_UNITS_MAX + 1  # low is certified; high is not, or not allowed
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.is_certified(epsilon, middle, delta):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def units_replace_one(self, units: int) -> int:
+        """2 mu, which is 4 rho; a query with q(x') = -q(x) attains it."""
+        return 4 * units
+
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
+        """By levels of spending, each with its best order."""
+        return _by_levels(spent_units, budget_units, delta)
+
+    def mu_of_units(self, units: int) -> float:
+        """sqrt(2 rho), rounded up. Raises ValueError for negative units."""
+        if units < 0:
+            raise ValueError(f"units must not be negative, got {units}")
+        return math.nextafter(float(mu_of_units_exactly(units)), math.inf) if units > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcentratedAccounting(Accounting):
+    """Zero-concentrated differential privacy, and a conversion to (epsilon, delta)."""
+
+    conversion: Conversion = "optimal"
+
+    @property
+    def unit(self) -> str:
+        """Of zCDP."""
+        return "rho"
+
+    @property
+    def document(self) -> str | dict[str, str | float]:
+        """As it is stated."""
+        return {"kind": "zcdp", "conversion": self.conversion}
+
+    def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
+        """By the largest rho of the conversion."""
+        return bool(amount_of_units(units) * MARGIN <= amount_of_best_order(epsilon, delta, self.conversion))
+
+    def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
+        """B* of Feldman and Zrnic, Theorem 4.8 (simple), or the largest rho by the optimal conversion."""
+        _refuse_guarantee(epsilon, delta)
+        return units_of(amount_of_best_order(epsilon, delta, self.conversion))
+
+    def units_replace_one(self, units: int) -> int:
+        """4 rho."""
+        return 4 * units
+
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
+        """By levels of spending, each with its best order."""
+        return _by_levels(spent_units, budget_units, delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenyiAccounting(Accounting):
+    """Rényi differential privacy of one order, and a conversion to (epsilon, delta).
+
+    Raises ValueError for an order that is not above 1 and at most ORDER_MAX.
+    """
+
+    order: float
+    conversion: Conversion = "optimal"
+
+    def __post_init__(self) -> None:
+        """Refuse orders at which nothing is defined or gained."""
+        if not 1 < self.order <= ORDER_MAX:
+            raise ValueError(f"order must be above 1 and at most {ORDER_MAX}, got {self.order}")
+
+    @property
+    def unit(self) -> str:
+        """The divergence over the order, in which a Gaussian costs its rho."""
+        return f"rho at order {self.order:.15g}"
+
+    @property
+    def document(self) -> str | dict[str, str | float]:
+        """As it is stated."""
+        return {"kind": "rdp", "order": self.order, "conversion": self.conversion}
+
+    def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
+        """By the conversion at the order."""
+        return bool(amount_of_units(units) * MARGIN <= amount_of_order(self.order, epsilon, delta, self.conversion))
+
+    def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:
+        """By the conversion at the order; OrderTooLow names the least order that promises, and the best one."""
+        _refuse_guarantee(epsilon, delta)
+        amount = amount_of_order(self.order, epsilon, delta, self.conversion)
+        if amount <= 0:
+            least, best = (find(epsilon, delta, self.conversion) for find in (least_order, best_order))
+            raise OrderTooLow(f"must be above {least:.4g}; {best:.4g} gives the largest budget")
+        return units_of(amount)
+
+    def units_replace_one(self, units: int) -> None:
+        """None: no statement of one order follows for replacing a record."""
+
+    def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
+        """By group privacy: 2 e, for the least e at which (1 + e^e) d(e) is at most delta; None where none is.
+
+        The logarithm of (1 + e^e) d(e) is convex in e, with slope e^e / (1 + e^e) - (a - 1): below order 2 it rises
+        in the end.
+        """
+        amount, wanted = amount_of_units(units) * MARGIN, real(delta.ln())
+
+        def is_within(epsilon: float) -> bool:
+            group = epsilon + math.log1p(math.exp(-epsilon))
+            return bool(log_delta_of_order(self.order, amount, epsilon) + real(group) * MARGIN <= wanted)
+
+        slope = self.order - 1
+        lowest = math.log(slope / (1 - slope)) if slope < 1 else EPSILON_MAX
+        if units == 0:
+            return 0.0
+        if not is_within(max(lowest, 0.0)):
+            return None
+        return 2 * _least(is_within, highest=max(lowest, 0.0))
+
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal) -> float:
+        """Order * spent + ln(1 / delta) / (order - 1), at every moment at once: one order needs no levels."""
+        _refuse_spent(spent_units, budget_units, delta)
+        if spent_units == 0:
+            return 0.0
+        return (self.order * spent_units / UNITS_PER_RHO - float(delta.ln()) / (self.order - 1)) * _ROUNDING
+
+
+GAUSSIAN: Final = GaussianAccounting()
+
+
+def accounting_of(document: object) -> Accounting:
+    """The accounting that a registration has stated, from its JSON. Raises ValueError for another document."""
+    match document:
+        case "gdp":
+            return GAUSSIAN
+        case {"kind": "zcdp", "conversion": ("optimal" | "simple") as conversion}:
+            return ConcentratedAccounting(conversion=conversion)
+        case {"kind": "rdp", "order": (float() | int()) as order, "conversion": ("optimal" | "simple") as conversion}:
+            return RenyiAccounting(order=float(order), conversion=conversion)
+    raise ValueError(f"there is no accounting {document}")
+
+
+def _least(is_certified: Callable[[float], bool], *, highest: float = math.inf) -> float:
+    """The least epsilon that is certified, up to its _EPSILON_RELATIVE: where one is, so are all up to `highest`."""
+    if is_certified(0.0):
+        return 0.0
+    low, high = 0.0, min(1.0, highest)
+    while high < highest and not is_certified(high):
+        low, high = high, min(2 * high, highest)
+    while high - low > _EPSILON_RELATIVE * high:
+        middle = (low + high) / 2
+        if is_certified(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _by_levels(spent_units: int, budget_units: int, delta: Decimal) -> float:
+    """The least bound of the levels that a spent total is within (Whitehouse et al. 2023; Lecuyer 2021)."""
+    _refuse_spent(spent_units, budget_units, delta)
+    if spent_units == 0:
+        return 0.0
+    finest = (budget_units // spent_units).bit_length() - 1
+    return min(_level_bound(budget_units, level, delta) for level in range(finest + 1))
+
+
+def _level_bound(budget_units: int, level: int, delta: Decimal) -> float:
+    """The bound on the loss while the spent total is within budget / 2^level, except with its share of delta."""
+    rho = math.ldexp(budget_units / UNITS_PER_RHO, -level)
+    # ln(1 / delta_j) for delta_j = 6 delta / (pi^2 (j + 1)^2); a Decimal's logarithm knows deltas that no float holds.
+    share = math.log(math.pi**2 / 6) + 2 * math.log(level + 1) - float(delta.ln())
+    return (rho + 2 * math.sqrt(rho * share)) * _ROUNDING
+
+
+def _refuse_spent(spent_units: int, budget_units: int, delta: Decimal) -> None:
+    if not 0 <= spent_units <= budget_units:
+        raise ValueError(f"spent units must be from 0 to {budget_units}, got {spent_units}")
+    refuse_delta(delta)
+
+
+def _refuse_guarantee(epsilon: Decimal, delta: Decimal) -> None:
+    if not (epsilon.is_finite() and 0 < epsilon <= EPSILON_MAX):
+        raise ValueError(f"epsilon must be above 0 and at most {EPSILON_MAX}, got {epsilon}")
+    refuse_delta(delta)
