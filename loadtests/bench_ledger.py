@@ -31,7 +31,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import FORMAT, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import DatasetRecord, Head, WitnessRecord
-from service.workflows.model.views import Guarantee
+from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.rollback.guard import RollbackGuard, witness_name
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread

@@ -19,7 +19,8 @@ from service.query.schema import Schema
 from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
-from service.workflows.model.views import Guarantee, Principal, Rule
+from service.workflows.model.stated_guarantee import Guarantee
+from service.workflows.model.views import Principal, Rule
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest

@@ -6,7 +6,7 @@ import { activeChart, budgetsChart, forecastChart, historyChart } from "./curato
 import { queriesTable } from "./curator-queries.js";
 import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
-import { count, guarantee } from "./format.js";
+import { accounting, count, guarantee } from "./format.js";
 import { draw, facts, form, problem } from "./shell.js";
 import { askingWords, budgetsTitle } from "./words.js";
 
@@ -79,7 +79,7 @@ function numbersOf(dataset, summary) {
   return [
     [count(summary.individuals), summary.individuals === 1 ? "person" : "people"],
     [count(summary.sequence), "queries answered"],
-    [guarantee(dataset), "promised to each person"],
+    [guarantee(dataset), `promised to each person${accounting(dataset)}`],
     summary.worst_case_ended_after !== null && [
       count(summary.worst_case_ended_after),
       "queries that worst-case accounting would have answered",

@@ -17,12 +17,19 @@ const RULES = [
   ["drop", "is left out for good"],
 ];
 
+/** @type {[string, string][]} */
+const ACCOUNTINGS = [
+  ["gdp", "Gaussian DP"],
+  ["zcdp", "zero-concentrated DP"],
+];
+
 const newState = () => ({
   name: "",
   epsilon: 1,
   delta: "1e-6",
   capacity: 10000,
   rule: "skip",
+  accounting: "gdp",
   tables: [{ name: "people", kind: "individuals", key: "person_id", columns: [newColumn()] }],
 });
 
@@ -155,6 +162,11 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
     state.rule = rule.value;
     tell();
   });
+  const accounting = select("accounting", ACCOUNTINGS, state.accounting);
+  accounting.addEventListener("change", () => {
+    state.accounting = accounting.value;
+    tell();
+  });
   return [
     h.div(
       { class: "fields" },
@@ -166,6 +178,7 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
       field("ε for each person", epsilon),
       bound("δ", state, "delta", tell, { placeholder: "1e-6" }),
       field("Who cannot pay for a query", rule),
+      field("Charges add up by", accounting),
     ),
   ];
 }
@@ -185,6 +198,7 @@ function registration(/** @type {Edited} */ state) {
     guarantee: { epsilon: String(state.epsilon), delta: state.delta },
     capacity: state.capacity,
     rule: state.rule,
+    ...(state.accounting === "gdp" ? {} : { accounting: { kind: state.accounting } }),
     tables: Object.fromEntries(state.tables.map((/** @type {Edited} */ each) => [each.name, tableOf(each)])),
   };
 }

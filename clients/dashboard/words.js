@@ -2,10 +2,14 @@
 
 import { count, number, people, percent, portion, rho, small, times } from "./format.js";
 
-/** @typedef {{ epsilon: string | null, delta: string | null, rho?: string }} Promised what each person is promised */
+/** @typedef {{ epsilon: string | null, delta: string | null, rho?: string, kind?: string }} Promised each person's */
 
 /** @returns {Promised} of a dataset */
-export const promisedBy = (dataset) => ({ ...dataset.guarantee, rho: rho(dataset.budget_rho) });
+export const promisedBy = (dataset) => ({
+  ...dataset.guarantee,
+  rho: rho(dataset.budget_rho),
+  kind: dataset.accounting.kind,
+});
 
 /** The four sentences that explain a budget, the same on every page. */
 export function fourSentences(/** @type {Promised} */ promised) {
@@ -24,8 +28,9 @@ const boundOfEpsilon = (/** @type {Promised} */ { epsilon, delta }) => [
 ];
 
 const boundOfRho = (/** @type {Promised} */ promised) => [
-  `A limit of ρ = ${promised.rho} bounds the privacy loss of all answers together, in zero-concentrated differential` +
-    " privacy, compared with a person's data being blank.",
+  `A limit of ρ = ${promised.rho} bounds the privacy loss of all answers together, in` +
+    ` ${promised.kind === "rdp" ? "Rényi" : "zero-concentrated"} differential privacy, compared with a person's data` +
+    " being blank.",
   "The bound holds at every δ.",
 ];
 

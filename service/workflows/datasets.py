@@ -18,12 +18,13 @@ from service.workflows.model.errors import DatasetArchived, InvalidRequest, Name
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.stated_guarantee import (
+    Guarantee,
     PositiveDecimal,
     StatedAccounting,
     StatedGuarantee,
     stated_accounting,
 )
-from service.workflows.model.views import CuratorDataset, DatasetRule, Guarantee, PublicDataset
+from service.workflows.model.views import CuratorDataset, DatasetRule, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable

@@ -26,6 +26,7 @@ from service.accounting.conversions import (
     least_order,
     mu_of_units_exactly,
 )
+from service.accounting.statements import promise_of_limit
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 OPTIMAL, SIMPLE = ConcentratedAccounting(), ConcentratedAccounting(conversion="simple")
@@ -199,13 +200,16 @@ def test_replacing_a_record_under_one_order_is_by_group_privacy() -> None:
     units = budget(accounting)
     found = accounting.epsilon_replace_one(units, DELTA)
 
-    assert accounting.units_replace_one(units) is None
+    assert found is not None
     assert found == pytest.approx(2.1634, abs=5e-5)
     half = found / 2
     divergence = 17.809 * units / UNITS_PER_RHO
     delta = math.exp(16.809 * (divergence - half)) / 16.809 * (1 - 1 / 17.809) ** 17.809
     assert (1 + math.exp(half)) * delta == pytest.approx(1e-5, rel=1e-9)
     assert accounting.epsilon_replace_one(0, DELTA) == 0
+    promise = promise_of_limit(accounting, units, DELTA)
+    assert (promise.mu, promise.rho_replace_one, promise.mu_replace_one) == (None, None, None)
+    assert promise.epsilon_replace_one == found
 
 
 def test_of_a_low_order_nothing_follows_for_replacing_a_record() -> None:

@@ -61,6 +61,7 @@ def test_the_table_is_short_and_begins_with_the_warning(home: Path) -> None:
         WARNING,
         "dataset                  town",
         "rule                     skip; its own is skip",
+        "accounting               gdp; its own is gdp",
         "budget                   0.5 rho; its own is 0.5",
         "queries                  3, and 0 burns",
         "contributions            9",
@@ -111,6 +112,13 @@ def test_json_is_one_document(home: Path) -> None:
         (["--delta", "1e-6"], "state either epsilon and delta, or rho"),
         (["--rho", "much"], "rho Input should be a valid decimal"),
         (["--rho", "1e-30"], "the budget is smaller than one unit of 2^-40 rho"),
+        (["--accounting", "zcdp"], "accounting: neither gdp nor an object of JSON"),
+        (["--accounting", '{"kind": "rdp"}'], "accounting: rdp order Field required"),
+        (["--accounting", '{"kind": "zcdp"}'], "the dataset states a rho; suppose a budget for another accounting"),
+        (
+            ["--accounting", '{"kind": "rdp", "order": 2}', "--epsilon", "1", "--delta", "1e-5"],
+            "order must be above 9.335; 17.81 gives the largest budget",
+        ),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_one_line(home: Path, options: list[str], said: str) -> None:

@@ -16,7 +16,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
-from service.workflows.model.views import Guarantee
+from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.ports.store import Store
 from tests.keys import LEDGER_KEY
 from tests.memory.store import MemoryStore

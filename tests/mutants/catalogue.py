@@ -1,6 +1,7 @@
 """Every seeded bug, in the order of the rooms."""
 
 from tests.mutants import (
+    accountings,
     active,
     arithmetic,
     cache,
@@ -37,6 +38,7 @@ MUTANTS = [
     *faults.MUTANTS,
     *witness.MUTANTS,
     *owners.MUTANTS,
+    *accountings.MUTANTS,
     *statements.MUTANTS,
     *verifying.MUTANTS,
     *pauses.MUTANTS,

@@ -25,7 +25,7 @@ from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import Session, committing, translated
 from service.workflows.model.rows import DatasetRecord, EarlierRegistration, Head
-from service.workflows.model.views import Guarantee
+from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.ports.store import NotEmpty, StoreUnavailable
 
 HEAD_COLUMNS: Final = (

@@ -19,7 +19,8 @@ from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import Kind, PublicEntry
 from service.workflows.model.pieces import OwnOutcome
-from service.workflows.model.views import Guarantee, Principal, Role, Rule
+from service.workflows.model.stated_guarantee import Guarantee
+from service.workflows.model.views import Principal, Role, Rule
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 Address = tuple[UUID, str]

@@ -1,5 +1,6 @@
 """The guarantee of a dataset and its accounting, as a registration states them."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Final, Literal
@@ -13,6 +14,14 @@ from service.query.schema import doc
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=60)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """The guarantee as it was stated: (epsilon, delta), or null where rho was stated."""
+
+    epsilon: Annotated[str | None, doc("The stated epsilon, a decimal; null where rho was stated.")]
+    delta: Annotated[str | None, doc("The stated delta, a decimal; null where rho was stated.")]
 
 
 class StatedGuarantee(BaseModel):

@@ -8,7 +8,7 @@ from uuid import UUID
 from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.pieces import Outcome
-from service.workflows.model.stated_guarantee import StatedAccounting
+from service.workflows.model.stated_guarantee import Guarantee, StatedAccounting
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Rule = Literal["skip", "drop"]
@@ -150,14 +150,6 @@ class Page(Generic[Row]):
 
     items: Annotated[tuple[Row, ...], doc("The rows of this page.")]
     next: Annotated[str | None, doc("The cursor of the following page; null at the end.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guarantee:
-    """The guarantee as it was stated: (epsilon, delta), or null where rho was stated."""
-
-    epsilon: Annotated[str | None, doc("The stated epsilon, a decimal; null where rho was stated.")]
-    delta: Annotated[str | None, doc("The stated delta, a decimal; null where rho was stated.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ PUBLIC = {
     "guarantee",
     "budget_rho",
     "budget_units",
+    "accounting",
+    "unit",
     "mu",
     "limit_floor_rho",
     "capacity",

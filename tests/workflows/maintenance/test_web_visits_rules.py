@@ -8,8 +8,9 @@ from math import sqrt
 import pytest
 
 from loadtests.web_visits_rules import DOCS, NAME, RULES, SIGMAS, Replayed, answered, kept_by, replayed, table
-from service.accounting.accountings import GAUSSIAN
+from service.accounting.accountings import GAUSSIAN, ConcentratedAccounting
 from service.workflows.maintenance.supposed_replay import SupposedRule
+from service.workflows.maintenance.what_if import what_if
 from sparing_demo.dataset import WebVisits, read_web_visits
 from tests.memory.store import MemoryStore
 from tests.rotation import one_of
@@ -61,6 +62,14 @@ def test_one_ledger_gives_the_shares_of_every_rule(name: str, data: WebVisits, l
         assert each.kept == pytest.approx(worked_out(data, SIGMAS[name], rule), rel=1e-9)
         assert each.found.contributions == len(data.visits)
         assert 100 * each.found.share_kept == pytest.approx(percent, abs=0.005)
+
+
+def test_one_ledger_gives_the_shares_of_every_accounting(ledgers: dict[str, MemoryStore]) -> None:
+    """Under skip, sigma 10 and 20 in turn, at (1, 1e-5): the better the conversion, the more is kept."""
+    simple = ConcentratedAccounting(conversion="simple")
+    for accounting, percent in ((GAUSSIAN, 97.994), (ConcentratedAccounting(), 96.740), (simple, 90.686)):
+        found = what_if(ledgers["10 and 20 in turn"], NAME, accounting=accounting)
+        assert 100 * found.share_kept == pytest.approx(percent, abs=0.0005)
 
 
 @pytest.mark.parametrize(

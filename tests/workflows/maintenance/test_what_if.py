@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from service.accounting.accountings import GAUSSIAN
+from service.accounting.accountings import GAUSSIAN, ConcentratedAccounting, RenyiAccounting
 from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.maintenance.reconcile import reconcile
-from service.workflows.maintenance.what_if import NormsMissing, QueryOutcome, WhatIf, what_if
+from service.workflows.maintenance.what_if import NoBudget, NormsMissing, QueryOutcome, WhatIf, what_if
 from service.workflows.model import journal as journal_module
 from service.workflows.model.errors import NotFound
+from service.workflows.model.stated_guarantee import StatedGuarantee
 from service.workflows.replica import Replica
 from service.workflows.writer.threads import WriterThread
 from tests.factories import CLOCK, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
@@ -24,6 +25,8 @@ from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
 RHO = 2**40
+RHO_1, RHO_8 = StatedGuarantee(rho=Decimal(1)), StatedGuarantee(rho=Decimal("0.125"))
+ZCDP, SIMPLE = ConcentratedAccounting(), ConcentratedAccounting(conversion="simple")
 PEOPLE = [*TWO_PEOPLE, ("eve", "NO", 50, 1)]
 NORWAY: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}}
 ASKED: list[dict[str, Any]] = [
@@ -84,10 +87,10 @@ def supposed(store: MemoryStore, **options: Any) -> tuple[WhatIf, list[tuple[int
         ({"rule": "drop"}, [(3, 0), (0, 3), (0, 3), (0, 2)], 3, 1 / 8),
         ({"rule": "clip"}, [(3, 0), (3, 0), (0, 3), (0, 2)], 3 + 2 * sqrt(3 / 4) + sqrt(1 / 4), 1 / 2),
         # The budget that Ann and Bob have grows, and the limit that Eve has chosen stays.
-        ({"budget_units": RHO}, [(3, 0), (2, 1), (3, 0), (1, 1)], 9, 7 / 8),
+        ({"guarantee": RHO_1}, [(3, 0), (2, 1), (3, 0), (1, 1)], 9, 7 / 8),
         # It shrinks below that limit too.
-        ({"budget_units": RHO // 8}, [(3, 0), (0, 3), (0, 3), (0, 2)], 3, 1 / 8),
-        ({"rule": "drop", "budget_units": RHO}, [(3, 0), (2, 1), (2, 1), (1, 1)], 8, 7 / 8),
+        ({"guarantee": RHO_8}, [(3, 0), (0, 3), (0, 3), (0, 2)], 3, 1 / 8),
+        ({"rule": "drop", "guarantee": RHO_1}, [(3, 0), (2, 1), (2, 1), (1, 1)], 8, 7 / 8),
     ],
 )
 def test_a_ledger_under_each_rule_and_budget(
@@ -149,7 +152,7 @@ def test_an_uploaded_limit_stays_and_a_whole_one_follows_the_budget(store: Memor
         asked(replica, *3 * [{"noise": {"sigma": 2.0}}], {"noise": {"sigma": 1.0}})
         found, by_query = supposed(store)
         assert by_query == own_counts(replica) == [(3, 0), (2, 1), (2, 1), (0, 3)]
-    found, by_query = supposed(store, budget_units=RHO)
+    found, by_query = supposed(store, guarantee=RHO_1)
     assert by_query == [(3, 0), (2, 1), (2, 1), (2, 1)]
     assert found.largest_units == 7 * RHO // 8
 
@@ -158,7 +161,7 @@ def test_a_burn_charges_what_it_did_and_at_most_what_is_left(store: MemoryStore,
     """It charged Ann, who had 1/8 rho left, that, and Bob a quarter; Eve had nothing left."""
     replica.close()
     reconcile(store, MemoryWitness(), "survey", burn_units=RHO // 4, clock=lambda: CLOCK)
-    found = [supposed(store, **each)[0] for each in ({}, {"rule": "drop"}, {"budget_units": RHO // 8})]
+    found = [supposed(store, **each)[0] for each in ({}, {"rule": "drop"}, {"guarantee": RHO_8})]
     assert [each.largest_units for each in found] == [RHO // 2, 3 * RHO // 8, RHO // 8]
     assert [(each.queries, each.burns) for each in found] == 3 * [(4, 1)]
 
@@ -196,7 +199,7 @@ def test_an_upload_that_tells_pages_alone_hides_no_individual(
         asked(replica, *ASKED)
         found, by_query = supposed(store)
         assert by_query == own_counts(replica) == [(3, 0), (0, 3), (3, 0), (1, 1)]
-    found, by_query = supposed(store, budget_units=RHO)
+    found, by_query = supposed(store, guarantee=RHO_1)
     assert by_query == [(3, 0), (2, 1), (3, 0), (1, 1)]
     assert found.largest_units == 7 * RHO // 8
 
@@ -219,6 +222,36 @@ def test_a_damaged_entry_is_named(store: MemoryStore, replica: Replica, changed:
     store.kept[1] = replace(kept, entries=(kept.entries[0], damaged, *kept.entries[2:]))
     with pytest.raises(NormsMissing, match=r"^ledger row 2: its norms cannot be read"):
         what_if(store, "survey")
+
+
+def test_another_accounting_has_the_budget_of_the_guarantee() -> None:
+    """The dataset's own, or the supposed one; an epsilon is by the supposed accounting, at the supposed delta."""
+    store = MemoryStore()
+    with open_replica(store) as replica:
+        register(replica, guarantee={"epsilon": "2", "delta": "1e-5"})
+        upload(replica, "people", PEOPLE)
+        asked(replica, *[{"noise": {"sigma": 3.0}}] * 3)  # 1/18 rho each; the budgets are .126, .108 and .080
+    for accounting, counted in ((GAUSSIAN, [3, 3, 0]), (ZCDP, [3, 0, 0]), (SIMPLE, [3, 0, 0])):
+        found, by_query = supposed(store, accounting=accounting)
+        assert [each for each, _ in by_query] == counted
+        assert found.budget_units == accounting.budget_units(epsilon=Decimal(2), delta=Decimal("1e-5"))
+        assert found.largest_epsilon == accounting.epsilon_of_units(found.largest_units, Decimal("1e-5"))
+        assert (found.accounting, found.own_accounting) == (accounting, GAUSSIAN)
+    more = StatedGuarantee(epsilon=Decimal(8), delta=Decimal("1e-6"))
+    found, _ = supposed(store, accounting=ZCDP, guarantee=more)
+    assert found.budget_units == ZCDP.budget_units(epsilon=Decimal(8), delta=Decimal("1e-6"))
+    assert found.delta == Decimal("1e-6")
+    with pytest.raises(NoBudget, match=r"^order must be above"):
+        what_if(store, "survey", accounting=RenyiAccounting(order=2))
+    with pytest.raises(NoBudget, match="smaller than one unit"):
+        what_if(store, "survey", accounting=ZCDP, guarantee=StatedGuarantee(rho=Decimal("1e-30")))
+
+
+@pytest.mark.usefixtures("replica")
+def test_a_rho_alone_gives_no_budget_by_another_accounting(store: MemoryStore) -> None:
+    """The dataset has stated no epsilon."""
+    with pytest.raises(NoBudget, match="states a rho"):
+        what_if(store, "survey", accounting=ZCDP)
 
 
 def test_an_unknown_dataset_is_named(store: MemoryStore) -> None:

@@ -283,13 +283,13 @@ def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> N
 
 
 def test_an_epsilon_gives_its_budget() -> None:
-    """The genesis binds epsilon and delta, which give the units by the GDP curve."""
+    """The genesis binds epsilon and delta, which give the units by the dataset's accounting."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
         record = replica.registry.record("survey")
     assert check_registration(RegistrationHistory(record), []) == []
     (found,) = check_registration(RegistrationHistory(replace(record, budget_units=2 * record.budget_units)), [])
-    assert "its epsilon and delta give" in found
+    assert "its accounting and guarantee give" in found
     other = replace(record, guarantee=replace(record.guarantee, delta="1E-5"))
     assert check_registration(RegistrationHistory(other), []) != []

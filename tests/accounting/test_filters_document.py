@@ -1,0 +1,100 @@
+"""The numbers of docs/filters.md, recomputed."""
+
+import math
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.core.charge import UNITS_PER_RHO
+
+PAGE: Final = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
+ACCOUNTINGS: Final[list[Accounting]] = [
+    GAUSSIAN,
+    ConcentratedAccounting(),
+    ConcentratedAccounting(conversion="simple"),
+    *(RenyiAccounting(order=order) for order in (16, 17.809, 32)),
+]
+DELTA: Final = Decimal("1e-5")
+
+
+def row(name: str) -> list[str]:
+    """The cells of a table's row, without its name."""
+    (line,) = re.findall(rf"^\| {re.escape(name)} \|(.+)\|$", PAGE, re.MULTILINE)
+    return [cell.strip() for cell in str(line).split("|")]
+
+
+def test_budgets_and_replaced_records() -> None:
+    """To the digits that are printed."""
+    budgets = [each.budget_units(epsilon=Decimal(1), delta=DELTA) for each in ACCOUNTINGS]
+    replaced = [each.epsilon_replace_one(units, DELTA) for each, units in zip(ACCOUNTINGS, budgets, strict=True)]
+
+    assert row("budget") == [f"{units / UNITS_PER_RHO:.10f}" for units in budgets]
+    assert row("epsilon when a record is replaced") == [f"{each:.4f}" for each in replaced]
+
+
+def subsampled(rate: float, sigma: float, order: int) -> float:
+    """The Rényi divergence of a Poisson-subsampled Gaussian at a whole order, by its binomial sum."""
+    terms = [
+        math.lgamma(order + 1)
+        - math.lgamma(each + 1)
+        - math.lgamma(order - each + 1)
+        + (order - each) * math.log1p(-rate)
+        + each * math.log(rate)
+        + (each * each - each) / (2 * sigma**2)
+        for each in range(order + 1)
+    ]
+    return float(np.logaddexp.reduce(terms)) / (order - 1)
+
+
+def test_all_orders_admit_less_than_the_best_one() -> None:
+    """Steps of an individual at .75 of the clip within the budgets of 1,000 steps at the clip."""
+    orders = sorted({round(each) for each in np.geomspace(2, 64, 16)})
+    planned = [1000 * subsampled(0.01, 1, order) for order in orders]
+    own = [subsampled(0.01, 1 / 0.75, order) for order in orders]
+    _, best = compute_epsilon(orders, planned, 1e-5)
+    by_all = min(most / each for most, each in zip(planned, own, strict=True))
+    by_best = planned[orders.index(best)] / own[orders.index(best)]
+
+    assert f"{int(by_all):,} steps by all orders, {int(by_best):,} by the best one" in PAGE
+
+
+def test_subsampling_costs_more_at_the_same_signal() -> None:
+    """A full batch with noise sigma / q has the same signal."""
+    sampled, full = subsampled(0.01, 2, 32), 32 / (2 * (2 / 0.01) ** 2)
+    figures = [f"{each:.2e}".replace("e-0", "e-") for each in (sampled, full)]
+
+    assert sampled > full
+    assert f"a step costs {figures[0]}, and the full batch with the same signal {figures[1]}" in PAGE
+
+
+def test_the_advantage_of_two_analysts() -> None:
+    """Of one answer at sigma 1 against one half: 2 Phi(1/2) - 1."""
+    assert f"their advantage is {math.erf(0.5 / math.sqrt(2)):.4f}".replace("0.", ".") in PAGE
+
+
+def test_the_naive_reading_is_exceeded_as_often_as_the_page_says() -> None:
+    """The loss is a Brownian motion with drift 1 and variance 2 in what is spent, looked at in 4,000 steps.
+
+    Steps between which the loss may be above unseen make the share smaller, so that it is held against a band.
+    """
+    rng = np.random.default_rng(20260128)
+    spent = np.geomspace(1e-4, 100, 4_000)
+    gained = np.diff(spent, prepend=0)
+    told = re.search(r"with a probability of (\.\d+), (\.\d+) and (\.\d+) where delta is \.1, \.01 and \.001", PAGE)
+    assert told is not None
+    paths, above = 20_000, np.zeros((3, 20_000), dtype=np.bool_)
+    deltas = np.array([0.1, 0.01, 0.001])
+    noise = np.zeros(paths)
+    for rho, step in zip(spent, gained, strict=True):
+        noise += rng.normal(0, math.sqrt(2 * step), paths)  # the loss less what is spent
+        above |= noise > 2 * np.sqrt(rho * np.log(1 / deltas))[:, None]
+    shares = above.mean(axis=1)
+    for share, figure, delta in zip(shares, map(float, told.groups()), deltas, strict=True):
+        error = math.sqrt(figure * (1 - figure) / paths)
+        assert abs(share - figure) < 4 * error + 0.03 * figure
+        assert share > 3 * delta

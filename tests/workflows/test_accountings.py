@@ -1,0 +1,141 @@
+"""A dataset of each accounting, from its registration by way of its answers to its verification."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting, accounting_of
+from service.query.parse import parse_query
+from service.workflows.datasets import Registration
+from service.workflows.maintenance.verify.registration import check_registration
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import DatasetRecord, RegistrationHistory
+from tests.factories import analyst, ask, individual_named, open_replica, register, upload
+from tests.memory.store import MemoryStore
+
+ZCDP = {"kind": "zcdp"}
+SIMPLE = {"kind": "zcdp", "conversion": "simple"}
+STATED = [
+    ("gdp", GAUSSIAN),
+    (ZCDP, ConcentratedAccounting()),
+    (SIMPLE, ConcentratedAccounting(conversion="simple")),
+    ({"kind": "rdp", "order": 32}, RenyiAccounting(order=32)),
+    ({"kind": "rdp", "order": 17.809, "conversion": "simple"}, RenyiAccounting(order=17.809, conversion="simple")),
+]
+GUARANTEE = {"epsilon": "1", "delta": "1e-5"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("epsilon", "stated", "answers"),
+    [("0.81563", "gdp", 495), ("0.81563", ZCDP, 420), ("0.8", "gdp", 478), ("0.8", ZCDP, 405), ("0.8", SIMPLE, 268)],
+)
+def test_so_many_answers_count_a_person(epsilon: str, stated: Any, answers: int) -> None:
+    """Counts with sigma 100 at delta 1e-5: Koskela et al. have 420 against 495, at an epsilon that they round to .8."""
+    store = MemoryStore()
+    with open_replica(store) as replica:
+        register(replica, guarantee={"epsilon": epsilon, "delta": "1e-5"}, accounting=stated)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
+        who = analyst(replica)
+        query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":100},"reuse":false}')
+        waiting = [replica.analysts.submit(who, "survey", f"k{number}", query) for number in range(answers + 5)]
+        for each in waiting:
+            each.result(timeout=60)
+        with store.transaction(1, lock=False) as transaction:
+            counted = [entry.charged_count for entry in transaction.entries(after=0)]
+    assert counted == [1] * answers + [0] * 5
+
+
+@pytest.mark.parametrize(("stated", "accounting"), STATED)
+def test_a_dataset_says_by_which_accounting_it_promises(stated: Any, accounting: Accounting) -> None:
+    """In its public facts, to the individual and in its receipts; the budget is the accounting's."""
+    budget = accounting.budget_units(epsilon=Decimal(1), delta=Decimal("1e-5"))
+    with open_replica(MemoryStore()) as replica:
+        register(replica, guarantee=GUARANTEE, accounting=stated)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
+        who = analyst(replica)
+        (public,) = replica.analysts.datasets(who)
+        ask(replica, who, "k", noise={"sigma": 100})
+        ann = individual_named(replica, "ann")
+        (own,) = replica.individuals.budgets(ann)
+        (receipt,) = replica.individuals.receipts(ann, cursor=None, limit=5).items
+        preview = replica.analysts.preview(who, "survey", parse_query(orjson.dumps(HALF)))
+
+    assert public.budget_units == budget
+    assert (public.mu is None) == (accounting is not GAUSSIAN)
+    stated_document = public.accounting if isinstance(public.accounting, str) else public.accounting.model_dump()
+    assert accounting_of(stated_document) == accounting
+    assert {public.unit, own.unit, receipt.unit} == {accounting.unit}
+    assert own.promise_epsilon == pytest.approx(1, rel=1e-9)
+    assert own.promise_epsilon_replace_one == accounting.epsilon_replace_one(budget, Decimal("1e-5"))
+    assert own.epsilon_so_far_time_uniform == accounting.epsilon_time_uniform(
+        54_975_582, budget_units=budget, delta=Decimal("1e-5")
+    )
+    assert preview.worst_case_epsilon == accounting.epsilon_of_units(budget // 2, Decimal("1e-5"))
+
+
+HALF = {"version": 1, "select": [{"count": {}}], "noise": {"share": 0.5}}
+
+
+def record_of(stated: Any, **more: Any) -> DatasetRecord:
+    """A registered dataset."""
+    with open_replica(MemoryStore()) as replica:
+        register(replica, accounting=stated, **more)
+        return replica.registry.record("survey")
+
+
+@pytest.mark.parametrize("guarantee", [GUARANTEE, {"rho": "0.5"}])
+def test_a_changed_accounting_is_found(guarantee: dict[str, str]) -> None:
+    """The row of a dataset gives its genesis under its own accounting alone."""
+    for stated, accounting in STATED:
+        record = record_of(stated, guarantee=guarantee)
+        assert record.accounting == accounting
+        assert check_registration(RegistrationHistory(record), []) == []
+        for other in (GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=2), RenyiAccounting(order=31)):
+            if other != accounting:
+                (found,) = check_registration(RegistrationHistory(replace(record, accounting=other)), [])
+                assert "accounting" in found or "genesis" in found
+
+
+def test_every_accounting_has_a_genesis_of_its_own() -> None:
+    """At the same rho; the default's is that of a registration without one."""
+    genesis = [record_of(stated).genesis for stated, _ in STATED]
+    assert len(set(genesis)) == len(STATED)
+    with open_replica(MemoryStore()) as replica:
+        register(replica)
+        assert replica.registry.record("survey").genesis == genesis[0]
+
+
+def test_an_order_that_cannot_promise_is_refused_by_its_field() -> None:
+    """With the least order and the best one."""
+    with open_replica(MemoryStore()) as replica, pytest.raises(InvalidRequest) as refused:
+        register(replica, guarantee=GUARANTEE, accounting={"kind": "rdp", "order": 9})
+    (problem,) = refused.value.errors
+    assert problem.field == "accounting.order"
+    assert problem.message == "must be above 9.335; 17.81 gives the largest budget"
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "zcdp",
+        {"kind": "gdp"},
+        {"kind": "rdp"},
+        {"kind": "rdp", "order": 1},
+        {"kind": "rdp", "order": 1_000_001},
+        {"kind": "rdp", "order": "NaN"},
+        {"kind": "zcdp", "order": 2},
+        {"kind": "zcdp", "conversion": "best"},
+        None,
+        ["gdp"],
+    ],
+)
+def test_what_is_no_accounting_is_refused(stated: Any) -> None:
+    """By the form of a registration."""
+    body = {"name": "survey", "guarantee": GUARANTEE, "tables": {"people": {"kind": "individuals", "key": "id"}}}
+    with pytest.raises(ValidationError, match="accounting"):
+        Registration.model_validate(body | {"accounting": stated})
