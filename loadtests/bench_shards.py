@@ -1,7 +1,7 @@
 """A dataset over several processes against the same in one: the work of its queries, without a database, side by side.
 
     python -m loadtests.bench_shards [--people 4000000] [--events 10000000] [--shards 1,2] [--rounds 9]
-    python -m loadtests.bench_shards --http [--people 1200000]    # over HTTP and Postgres, without slots
+    python -m loadtests.bench_shards --http --people 1200000 --rounds 40    # over HTTP and Postgres, without slots
     python -m loadtests.bench_shards --people 100000000 --events 0 --shards 1,2,8 --alone --rounds 3
 
 Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +25,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+import httpx
 import numpy as np
 import orjson
 
-from loadtests.rig import DATASET, arrow_bytes, people, serving, throw_away_home
+from loadtests.rig import DATASET, Rig, arrow_bytes, people, serving, throw_away_home
 from loadtests.writer_work import answer_in, state_on
 from service.core.charge import UNITS_PER_RHO
 from service.query.columns import codings_of
@@ -85,6 +87,7 @@ QUERIES: Final[Mapping[str, Mapping[str, object]]] = {
 }
 SIGMA: Final = 10**6
 ROWS_AT_ONCE: Final = 2**21
+ROWS_OF_UPLOAD: Final = 10**6
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -199,7 +202,7 @@ def measured(states: dict[int, tuple[DatasetState, list[int]]], plan: Plan, roun
 
 
 def over_http(people_count: int, counts: Sequence[int], rounds: int) -> None:
-    """A sparse count and a dense sum of a service for each number of shards, in turn."""
+    """A sparse count and a dense sum of a service for each number of shards, in turn; then a shard is killed."""
     queries: dict[str, dict[str, object]] = {
         "sparse count": {"where": {"eq": [{"col": "country"}, 7]}},
         "dense sum": {"select": [{"sum": {"column": "age"}}]},
@@ -210,23 +213,48 @@ def over_http(people_count: int, counts: Sequence[int], rounds: int) -> None:
             home = opened.enter_context(throw_away_home())
             environment = {"SPARING_SHARDS": str(count), "SPARING_RELEASE_SLOT_MS": "0"}
             rig = rigs[count] = opened.enter_context(serving(home, environment=environment))
-            began = time.perf_counter()
-            rig.curator.post("/v1/datasets", json={**DATASET, "capacity": 2**21}).raise_for_status()
-            body = arrow_bytes(people(people_count))
-            where = "/v1/datasets/million/tables/people/rows"
-            rig.curator.post(where, content=body, headers={"Content-Type": ARROW}).raise_for_status()
+            capacity = max(2**21, people_count)
+            rig.curator.post("/v1/datasets", json={**DATASET, "capacity": capacity}).raise_for_status()
+            began, table = time.perf_counter(), people(people_count)
+            for first in range(0, people_count, ROWS_OF_UPLOAD):
+                body = arrow_bytes(table.slice(first, ROWS_OF_UPLOAD))
+                where = "/v1/datasets/million/tables/people/rows"
+                rig.curator.post(where, content=body, headers={"Content-Type": ARROW}).raise_for_status()
             print(json.dumps({"shards": count, "upload_s": round(time.perf_counter() - began, 1)}), flush=True)
         for name, query in queries.items():
-            asked = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10**6}, "reuse": False, **query}
             ms: dict[int, list[float]] = {count: [] for count in rigs}
             for number in range(rounds + 3):
-                key = {"Idempotency-Key": f"{name} {number}"}
                 for count, rig in rigs.items():
                     began = time.perf_counter()
-                    rig.analyst.post("/v1/datasets/million/queries", json=asked, headers=key).raise_for_status()
+                    ask(rig, f"{name} {number}", query).raise_for_status()
                     ms[count].append((time.perf_counter() - began) * 1000)
             found = {count: round(median(each[3:]), 2) for count, each in ms.items()}
             print(json.dumps({"query": name, "ms": found}), flush=True)
+        for count, rig in rigs.items():
+            if count > 1:
+                print(json.dumps({"shards": count, "restart_s": round(restart_s(rig), 1)}), flush=True)
+
+
+def ask(rig: Rig, key: str, query: Mapping[str, object]) -> httpx.Response:
+    """The answer to a query that charges little."""
+    asked = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10**6}, "reuse": False, **query}
+    return rig.analyst.post("/v1/datasets/million/queries", json=asked, headers={"Idempotency-Key": key})
+
+
+def restart_s(rig: Rig) -> float:
+    """The seconds from the end of one shard to the next answer, under the key of the query that was lost."""
+    os.kill(shards_of(rig.process.pid)[0], signal.SIGKILL)
+    began = time.perf_counter()
+    while ask(rig, "after a loss", {}).status_code != httpx.codes.OK:
+        time.sleep(0.1)
+    return time.perf_counter() - began
+
+
+def shards_of(parent: int) -> list[int]:
+    """The processes of shards that this one has started."""
+    children = Path(f"/proc/{parent}/task").glob("*/children")
+    pids = [int(pid) for each in children for pid in each.read_text(encoding="ascii").split()]
+    return [pid for pid in pids if b"shards.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def side_by_side(counts: Sequence[int], people_count: int, events: int, rounds: int) -> None:
@@ -261,7 +289,7 @@ def main() -> None:
     asked = parser.parse_args()
     counts = sorted({*map(int, asked.shards.split(","))} | (set() if asked.alone else {1}))
     if asked.http:
-        over_http(min(asked.people, 1_200_000), counts, 40)
+        over_http(asked.people, counts, asked.rounds)
         return
     for group in [[count] for count in counts] if asked.alone else [counts]:
         side_by_side(group, asked.people, asked.events, asked.rounds)
