@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "workflows": frozenset(
         {"accounting", "arrays", "background", "core", "engine", "failpoints", "incidents", "query"}
     ),
+    "local": frozenset({"core"}),
     "embedded": frozenset(),
     "store": frozenset(
         {
@@ -227,6 +228,7 @@ _HOLDER_NAMES = frozenset({"base", "records", "state"})
 _KNOW_ARRAYS = (
     "service/core/",
     "service/engine/",
+    "service/local/",  # the account of one device
     "service/workflows/shards/",
     "service/workflows/writer/state.py",
     "service/workflows/maintenance/calibration.py",
