@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from service.workflows.individual import Individuals
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import MyBudget, Principal
-from tests.leaks.worlds import KINDS, N, World, lived, public_parts, released, slot_of_one
+from tests.leaks.worlds import KINDS, N, World, lived, parts_in, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 
 pytestmark = pytest.mark.slow
@@ -56,12 +56,6 @@ def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str,
         assert (paid, left_out - {slot}) == (paid_there, left_out_there)
     others = {key: units for key, units in ours.accounts.items() if key != one}
     assert others == {key: units for key, units in theirs.accounts.items() if key != one}
-
-
-def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
-    """Charges by slot, and the slots left out."""
-    charged, charges, left_out = (array.tolist() for array in entry.decode())
-    return dict(zip(charged, charges, strict=True)), set(left_out)
 
 
 def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:

@@ -24,6 +24,7 @@ from service.core.release import Release
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
+from service.store.shards import ProcessShards
 from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure
 from service.workflows.model.views import Role
@@ -111,31 +112,36 @@ def calls(keys: Mapping[Role, str], query_id: str) -> dict[str, tuple[str, str, 
     }
 
 
-def lived(database_url: str, world: str) -> dict[str, list[Note]]:
+def lived(database_url: str, world: str, shards: int = 1) -> dict[str, list[Note]]:
     """The messages of each of an analyst's calls, after the same queries were answered in a world.
 
     Of sessions that begin after the data have come: how often a statement was sent decides whether it is prepared.
     """
-    with opened(database_url) as replica:
+    with opened(database_url, shards) as replica:
         registration = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": TABLES}
         replica.curators.register(Registration.model_validate(registration))
         person = NEIGHBOURS[world]
         replica.curators.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
         person.act(replica, f"p{person.number}")
-    with NotingProxy(database_url) as proxy, opened(proxy.url) as replica:
+    with NotingProxy(database_url) as proxy, opened(proxy.url, shards) as replica:
         replica.preload()
         return asyncio.run(session(replica, proxy))
 
 
 @contextmanager
-def opened(database_url: str) -> Iterator[Replica]:
-    """A replica on a database, whose sessions number prepared statements from 0 in each test."""
+def opened(database_url: str, shards: int) -> Iterator[Replica]:
+    """A replica on a database, whose sessions number prepared statements from 0 in each test.
+
+    With several shards, processes are these; all people are at the first.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.store.postgres.sessions._NAMES", count())
         store = PostgresStore(
             database_url, LEDGER_KEY, connections_max=1
         )  # a second one would begin whenever it is ready
         with open_replica(store, SeededEntropy(3), MemoryWitness()) as replica:
+            replica.divide(ProcessShards(), shards)
+            replica.registry.shards_for = lambda _: shards
             yield replica
         store.close()
 
@@ -206,6 +212,14 @@ def test_one_person_changes_no_message(
     """For every request of an analyst, another individual or an auditor: as many messages, each of the same size."""
     assert differing(alike, lived(new_database(), world)) == {}
     assert sum(note.direction == READ and note.kind == ROW for note in alike["listing"]) == LISTED
+
+
+@pytest.mark.parametrize("world", one_of(["other value", "left out", "paused", "erased"]))
+def test_one_person_changes_no_message_where_three_processes_are_shards(
+    alike: dict[str, list[Note]], new_database: Callable[[], str], world: str
+) -> None:
+    """The messages are those of an undivided dataset."""
+    assert differing(alike, lived(new_database(), world, shards=3)) == {}
 
 
 def test_no_statement_names_a_private_column(alike: dict[str, list[Note]]) -> None:

@@ -1,13 +1,17 @@
 """The work of a query is the same whether it selects none, one or two individuals: the same steps, one after another.
 
-From the plan to the bytes that are stored: rows, their entries, norms, charges, the filter, the sum, the encoding.
+From the plan to the bytes that are stored: rows, their entries, norms, charges, the filter, the sum, the encoding. The
+same at each of three shards, wherever those individuals are.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -16,12 +20,17 @@ import service
 from service.core.release import Block, Contributions
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
 from service.query.plan import Plan
 from service.workflows.model.pieces import pieces_of
-from service.workflows.shards.shard import measure_of
+from service.workflows.model.rows import SlotsInUse
+from service.workflows.shards.divided import DividedShards
+from service.workflows.shards.shard import Shard, Turn, measure_of
+from tests.contracts.stores import dataset
 from tests.core.injected import seeded
 from tests.core.releases import answer
-from tests.engine.worlds import Row, memory_of, planned
+from tests.engine.worlds import CAPACITY, SCHEMA, Row, memory_of, planned, uploaded
+from tests.memory.shards import divided
 
 ROOT = str(Path(service.__file__).parent)
 HELPERS = (f"{ROOT}/arrays.py",)  # views and copies of arrays: well below a microsecond
@@ -69,15 +78,7 @@ def world(selected: int) -> DatasetMemory:
 
 def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions) -> list[str]:
     """The functions of the service that are called, in order."""
-    called: list[str] = []
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        file = frame.f_code.co_filename
-        if event == "call" and file.startswith(ROOT) and file not in HELPERS:
-            called.append(f"{file.removeprefix(ROOT)}:{frame.f_code.co_name}")
-
-    sys.setprofile(note)
-    try:
+    with noted() as called:
         release = answer(evaluate(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
         pieces_of(
             release.blocks,
@@ -88,9 +89,24 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
         )
         for block in release.blocks:
             memory.counters.count(block.touched, block.active)
+    return called
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """The functions of the service that are called meanwhile."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(ROOT) and file not in HELPERS:
+            called.append(f"{file.removeprefix(ROOT)}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        yield called
     finally:
         sys.setprofile(None)
-    return called
 
 
 def compiled(name: str, clip: str, *, by_index: bool) -> Plan:
@@ -168,6 +184,84 @@ def test_it_is_the_same_where_nobody_has_anything_left(name: str, *, by_index: b
     everybody, nobody = half_of(plan, []), half_of(plan, [])
     nobody.accounts.set_limits(slice(None), 0)
     assert steps(plan, everybody) == steps(plan, nobody)
+
+
+SPREAD = tuple(page * PAGE_SLOTS + n for page in range(3) for n in range(40))
+"""Forty people on each of three pages: with three shards, each has one."""
+CHOSEN: dict[str, tuple[int, ...]] = {
+    "nobody": (),
+    "one": (1,),
+    "two at one shard": (0, 2),
+    "two at two": (2, PAGE_SLOTS),
+}
+
+
+def divided_world(chosen: tuple[int, ...]) -> DividedShards:
+    """People on three shards with so many visits that an index is read for few; those at `chosen` are asked for."""
+    shards = divided(replace(dataset(), schema=SCHEMA, capacity=CAPACITY), 3)
+    slots, everybody = np.array(SPREAD), np.ones(len(SPREAD), dtype=np.bool_)
+    limits = np.full(slots.size, 2**60)
+    shards.load(replace(dataset(), schema=SCHEMA, capacity=CAPACITY), slots=3 * PAGE_SLOTS, number=1)
+    shards.set_accounts(SlotsInUse(slots=slots, limits=limits, present=everybody, paused=~everybody))
+    people = [PERSON | ({"level": 3, "spend": 99} if slot in chosen else {}) for slot in SPREAD]
+    owners = np.repeat(slots, 5)
+    asked = {"amount": 3, "cost": 4.75}
+    visits = [VISIT | (asked if n % 5 == 0 and slot in chosen else {}) for n, slot in enumerate(owners.tolist())]
+    shards.add_rows("people", slots, uploaded("people", SPREAD, people).codes)
+    shards.add_rows("visits", owners, uploaded("visits", owners.tolist(), visits).codes)
+    shards.index_categories()
+    shards.reset_spent()
+    return shards
+
+
+def steps_of_shards(plan: Plan, shards: DividedShards) -> list[str]:
+    """The functions of the service that coordinator and shards call, in order, once all indexes are made."""
+    for _ in range(3):
+        with noted() as called:
+            noise = np.zeros(plan.dimension, dtype=np.int64)
+            turn = Turn(plan=plan, seq=1, query_id=UUID(int=1), salt=bytes(32), slots=3 * PAGE_SLOTS, noise=noise)
+            shards.answer([turn])
+        shards.prepare()
+    return called
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+@pytest.mark.parametrize("name", SELECTS)
+def test_it_is_the_same_at_every_shard(name: str, *, by_index: bool) -> None:
+    """Every step, where nobody is asked for at any shard, and where one or two people are, at one shard or at two."""
+    plan = compiled(name, "natural", by_index=by_index)
+    found = {world: steps_of_shards(plan, divided_world(chosen)) for world, chosen in CHOSEN.items()}
+    assert len(found["nobody"]) > 3 * 40
+    assert {world for world, called in found.items() if called != found["nobody"]} == set()
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+def test_it_is_the_same_at_every_shard_by_what_is_left(*, by_index: bool) -> None:
+    """Every step, where nobody has the share left, where one has it at one shard or at two, and where all have it."""
+    plan = compiled("active", "natural", by_index=by_index)
+    found = []
+    for active in ((), (1,), (SPREAD[-1], SPREAD[0]), SPREAD):
+        shards = divided_world(SPREAD)
+        for slot in set(SPREAD) - set(active):
+            shards.set_limit(slot, 0)
+        found.append(steps_of_shards(plan, shards))
+    assert found == found[:1] * len(found)
+
+
+def test_a_shard_that_passes_over_its_part_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted leak: a shard of which nobody has the share left does not look at its rows."""
+    real = Shard.contributions
+
+    def only_where_somebody_is(shard: Shard, plan: Plan) -> Iterator[Block]:
+        has_room = shard.memory.accounts.room.max(initial=0) >= (plan.room_units or 0)
+        return real(shard, plan) if has_room else iter(())
+
+    monkeypatch.setattr(Shard, "contributions", only_where_somebody_is)
+    plan = compiled("active", "natural", by_index=False)
+    nobody, everybody = divided_world(SPREAD), divided_world(SPREAD)
+    for slot in SPREAD[-40:]:
+        nobody.set_limit(slot, 0)
+    assert steps_of_shards(plan, nobody) != steps_of_shards(plan, everybody)
 
 
 def test_a_shortcut_where_nobody_is_shortened_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,6 +319,12 @@ def lived(
     return World(exchanges, entries, accounts)
 
 
+def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
+    """Charges by slot, and the slots left out."""
+    charged, charges, left_out = (array.tolist() for array in entry.decode())
+    return dict(zip(charged, charges, strict=True)), set(left_out)
+
+
 def slot_of_one(*, is_last: bool) -> int:
     """The slot of the one person: the highest, or one in the middle."""
     return N - 1 if is_last else (N - 1) // 2

@@ -6,7 +6,8 @@ from typing import Any
 
 from service.query.division import ShardPlace
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import Lane, ShardLost
+from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
+from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import Shard
 from service.workflows.writer.state import DatasetState
@@ -71,6 +72,28 @@ def _raising(error: Exception) -> Callable[[], None]:
 def opened_channels(record: DatasetRecord, count: int) -> list[MemoryShardChannel]:
     """Channels to so many empty shards of this process."""
     return [MemoryShardChannel(record, ShardPlace(number, count)) for number in range(count)]
+
+
+class MemoryShards:
+    """Opens shards of this process."""
+
+    backend = "memory"
+
+    def __init__(self) -> None:
+        self.channels: list[MemoryShardChannel] = []
+
+    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
+        """Open them, and remember them."""
+        self.channels = opened_channels(record, count)
+        return [*self.channels]
+
+
+def divide(replica: Replica, count: int) -> MemoryShards:
+    """Divide every dataset of a replica, however small, over so many shards of this process."""
+    backend = MemoryShards()
+    replica.divide(backend, count)
+    replica.registry.shards_for = lambda _: count
+    return backend
 
 
 def divided(record: DatasetRecord, count: int) -> DividedShards:

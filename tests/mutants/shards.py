@@ -52,6 +52,16 @@ MUTANTS = [
         killed_by=STORY,
     ),
     Mutant(
+        name="a shard passes over its part where nobody can pay",
+        incident="The time of a query tells that everybody of a page has spent all, or that one has not.",
+        file=SHARD,
+        find="                self.contributions(turn.plan),\n",
+        put="                self.contributions(turn.plan)\n"
+        "                if memory.accounts.room.max(initial=0) >= (turn.plan.room_units or 0)\n"
+        "                else iter(()),\n",
+        killed_by="tests/leaks/test_work.py::test_it_is_the_same_at_every_shard_by_what_is_left[False]",
+    ),
+    Mutant(
         name="a lost shard is taken for an empty one",
         incident="After a crash of one process its people have all their budget again.",
         file="service/workflows/writer/state.py",

@@ -21,14 +21,13 @@ from service.query.parse import parse_query
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.journal import told_slots
-from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
-from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.ports.shards import ShardLost
 from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
-from tests.memory.shards import MemoryShardChannel, opened_channels
+from tests.memory.shards import MemoryShards, divide
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
 
@@ -39,28 +38,11 @@ SEEN = (KEYS[0], KEYS[PAGE_SLOTS - 1], KEYS[PAGE_SLOTS], KEYS[2 * PAGE_SLOTS + 3
 """On both sides of the edges of pages."""
 
 
-class MemoryShards:
-    """Opens shards of this process."""
-
-    backend = "memory"
-
-    def __init__(self) -> None:
-        self.channels: list[MemoryShardChannel] = []
-
-    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
-        """Open them, and remember them."""
-        self.channels = opened_channels(record, count)
-        return [*self.channels]
-
-
 @contextmanager
 def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iterator[tuple[Replica, MemoryShards]]:
     """A replica whose dataset has so many shards."""
-    backend = MemoryShards()
     with open_replica(store, entropy) as replica:
-        replica.divide(backend, count)
-        replica.registry.shards_for = lambda _: count
-        yield replica, backend
+        yield replica, divide(replica, count)
 
 
 def filled(replica: Replica, store: MemoryStore, **more: int) -> None:
