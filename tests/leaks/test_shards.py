@@ -19,7 +19,7 @@ from service.workflows.ports.shards import Lane, ShardLost
 from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import ShardRelease, Turn
-from tests.leaks.divided import SHARDS, DividedWorld, divided_slot_of_one, divided_dataset, lived_divided
+from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_slot_of_one, lived_divided
 from tests.leaks.worlds import JSON, KINDS, SETTINGS, ReplicaExchange, parts_in, public_parts
 from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of

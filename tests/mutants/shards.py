@@ -94,6 +94,14 @@ MUTANTS = [
         killed_by=LAW,
     ),
     Mutant(
+        name="stored pages go to the first shard alone",
+        incident="After a restore and its burn the people of all other pages have what they had before the checkpoint.",
+        file=DIVIDED,
+        find='self._at(page.number % self.count, "queries", "set_page", page)',
+        put='self._at(page.number % self.count, "queries", "set_page", page) if page.number == 0 else None',
+        killed_by="tests/workflows/shards/test_divided.py::test_a_restored_dataset_is_burned_as_the_undivided_one[True]",
+    ),
+    Mutant(
         name="a price forgets that shards are one behind the other",
         incident="On a machine with fewer cores than shards every answer is late, by how much depends on the data.",
         file="service/query/cost.py",

@@ -3,8 +3,8 @@
 People are on three pages, so that of three shards each has one; one script of queries and acts runs on both replicas.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
@@ -18,15 +18,27 @@ import pytest
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import codings_of
 from service.query.parse import parse_query
+from service.workflows.maintenance.reconcile import reconcile
 from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.errors import InvalidRequest, Unavailable
+from service.workflows.model.errors import Fenced, InvalidRequest, Unavailable
 from service.workflows.model.journal import told_slots
 from service.workflows.model.views import Principal
 from service.workflows.ports.shards import ShardLost
 from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset
-from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.factories import (
+    CLOCK,
+    PEOPLE,
+    VISITS,
+    SeededEntropy,
+    analyst,
+    ask,
+    open_replica,
+    register,
+    upload,
+    witness_of,
+)
 from tests.memory.shards import MemoryShards, divide
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
@@ -103,9 +115,9 @@ def acted(replica: Replica) -> list[Any]:
     return [replica.curators.open_epoch("survey")]
 
 
-def seen(replica: Replica) -> list[Any]:
+def seen(replica: Replica, keys: Sequence[str] = (*SEEN, "new")) -> list[Any]:
     """The accounts, the summary and a forecast, as curators are shown them."""
-    accounts = [replica.curators.account("survey", key) for key in (*SEEN, "new")]
+    accounts = [replica.curators.account("survey", key) for key in keys]
     summary = replica.overview.summary("survey")
     query = {"version": 1, "select": [{"sum": {"column": "age"}}], "noise": {"sigma": 100.0}}
     forecast = replica.overview.forecast("survey", parse_query(orjson.dumps(query)))
@@ -148,6 +160,50 @@ def undivided() -> list[Any]:
 def test_a_divided_dataset_is_the_undivided_one(counts: tuple[int, int]) -> None:
     """Answers, acts, refusals, accounts, summaries, forecasts, pieces and pages, and another number at each start."""
     assert story(counts) == undivided()
+
+
+def restored(count: int, *, is_running: bool) -> list[Any]:
+    """All that is shown and stored after a restore to an older backup: closed, burned, open again, and started anew."""
+    store, entropy = MemoryStore(), SeededEntropy()
+    with ExitStack() as stack:
+        replica, _ = stack.enter_context(divided_replica(store, count, entropy))
+        filled(replica, store)
+        who = analyst(replica)
+        asked(replica, who, "in the backup")
+        replica.registry.opened()[0].checkpoint()
+        eventually(lambda: store.head(1).checkpoint_seq > 0)
+        backup = dict(store.kept)
+        for number in range(2):
+            ask(replica, who, f"lost {number}", reuse=False, noise={"sigma": 9.0})
+        replica.registry.opened()[0].checkpoint()  # pages that are ahead of the backup's
+        true = [replica.curators.account("survey", key).spent_units for key in SEEN]
+        if not is_running:
+            replica.close()
+        store.kept = backup
+        if not is_running:
+            replica, _ = stack.enter_context(divided_replica(store, count, entropy))
+        replica.readiness.check_witnesses()
+        with pytest.raises(Fenced):
+            ask(replica, who, "closed", reuse=False)
+        done = reconcile(store, witness_of(store), "survey", burn_units=None, clock=lambda: CLOCK)
+        assert replica.readiness.check_witnesses() == []
+        burned = seen(replica, SEEN)
+        assert all(account.spent_units >= spent for account, spent in zip(burned[0], true, strict=True))
+        assert done is not None
+        shown = [done.plan.missing_units, burned, asked(replica, who, "after"), seen(replica, SEEN)]
+        replica.registry.opened()[0].checkpoint()
+        eventually(lambda: store.head(1).checkpoint_seq == store.head(1).seq)
+    with divided_replica(store, 5 - count, entropy) as (replica, _):
+        shown += [seen(replica, SEEN)]
+    assert findings(store) == []
+    return [shown, told(store)]
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_restored_dataset_is_burned_as_the_undivided_one(*, is_running: bool) -> None:
+    """The burn, totals, entries and pages are the same on one, two and three shards, and nobody gets anything back."""
+    whole = restored(1, is_running=is_running)
+    assert [restored(count, is_running=is_running) for count in (2, 3)] == [whole, whole]
 
 
 def paused_and_resumed(replica: Replica) -> None:
