@@ -11,43 +11,23 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import orjson
 import pytest
 
 from service.engine.pages import PAGE_SLOTS
-from service.query.columns import codings_of
 from service.query.parse import parse_query
 from service.workflows.maintenance.reconcile import reconcile
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Fenced, InvalidRequest, Unavailable
-from service.workflows.model.journal import told_slots
 from service.workflows.model.views import Principal
 from service.workflows.ports.shards import ShardLost
 from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset
-from tests.factories import (
-    CLOCK,
-    PEOPLE,
-    VISITS,
-    SeededEntropy,
-    analyst,
-    ask,
-    open_replica,
-    register,
-    upload,
-    witness_of,
-)
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
 from tests.memory.shards import MemoryShards, divide
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
-
-SLOTS = [*range(60), *range(PAGE_SLOTS - 60, PAGE_SLOTS + 60), *range(2 * PAGE_SLOTS, 2 * PAGE_SLOTS + 60)]
-"""Of the people: the others were handed out and never came back, as after erasures."""
-KEYS = {slot: f"p{slot}" for slot in SLOTS}
-SEEN = (KEYS[0], KEYS[PAGE_SLOTS - 1], KEYS[PAGE_SLOTS], KEYS[2 * PAGE_SLOTS + 3])
-"""On both sides of the edges of pages."""
+from tests.workflows.shards.spread import KEYS, SEEN, filled, findings
 
 
 @contextmanager
@@ -55,24 +35,6 @@ def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iter
     """A replica whose dataset has so many shards."""
     with open_replica(store, entropy) as replica:
         yield replica, divide(replica, count)
-
-
-def filled(replica: Replica, store: MemoryStore, **more: int) -> None:
-    """The dataset with its people and some visits."""
-    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 4} | more
-    register(replica, tables={"people": PEOPLE, "visits": visits}, capacity=200_000)
-    record = replica.registry.record("survey")
-    slots, number = np.array(SLOTS), np.arange(len(SLOTS))
-    codings = codings_of(record.schema.tables["people"].columns)
-    codes = {"country": number % 2, "age": number % 90, "spend": number % 7 * 1000}
-    with store.transaction(1, lock=True) as transaction:
-        transaction.add_individuals(slots, list(KEYS.values()), np.full(slots.size, record.budget_units))
-        columns = {name: codes[name].astype(coding.dtype) for name, coding in codings.items()}
-        transaction.add_records("people", slots, columns)
-        everybody = np.arange(slots[-1] + 1)
-        transaction.journal("rows", told_slots(joined=everybody, rows=slots), slots=everybody.size)
-        transaction.commit()
-    upload(replica, "visits", [(key, 1 + at % 3) for at, key in enumerate(KEYS.values()) if at % 4 == 0])
 
 
 def individual(key: str) -> Principal:
@@ -130,11 +92,6 @@ def told(store: MemoryStore) -> list[Any]:
         entries = transaction.entries(after=0)
         pages = {page.number: (page.seq, page.totals.spent.tobytes()) for page in transaction.pages()}
     return [[[(piece.number, piece.content) for piece in entry.pieces] for entry in entries], pages]
-
-
-def findings(store: MemoryStore) -> list[str]:
-    """The findings of a verification, without those that most slots hold nobody."""
-    return [each for report in verify_all(store) for each in report.findings if not each.startswith("individuals")]
 
 
 def story(counts: tuple[int, int]) -> list[Any]:
