@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ ANSWER_S: Final = 120.0
 CALL_S: Final = 900.0
 """The longest that it may work on anything else, such as the rows of a load."""
 _ENDING_S: Final = 5.0
+_TIME_MIN_S: Final = 0.1
+"""A reply that is there may still be read, when another shard was waited for until the time was over."""
 _VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
 """The rest of our environment may hold secrets."""
 _PROGRAM: Final = """
@@ -58,7 +61,9 @@ class ProcessShard:
             if self._process is None and lane == "queries":
                 self._start()
             end = self._ends[lane]
-            end.connection.settimeout(ANSWER_S if call == "answer_part" else CALL_S)
+            within_s = ANSWER_S if call == "answer_part" else CALL_S
+            until = time.monotonic() + within_s
+            end.connection.settimeout(within_s)
             end.send((call, arguments, named))
         except (ConnectionEnded, OSError, KeyError) as error:
             lock.release()
@@ -69,6 +74,8 @@ class ProcessShard:
 
         def result() -> Any:  # noqa: ANN401 - of any method of a shard
             try:
+                # Several that hang are lost after the time of one: each may have been waited for after another.
+                end.connection.settimeout(max(until - time.monotonic(), _TIME_MIN_S))
                 if not self._is_ready:
                     end.receive()
                     self._is_ready = True

@@ -245,6 +245,8 @@ class DividedShards:
                 waiting.append((number, self._channels[number].begin(lane, call, *arguments, **named)))
             except ShardLost:
                 self.lost.add(number)
+            except Exception as error:  # noqa: BLE001 - the lanes of the others are free only after their replies
+                errors.append(error)
         for number, result in waiting:
             try:
                 results.append(result())

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,22 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
     eventually(lambda: _is_gone(pid_of(shard)))
 
 
+def test_shards_that_hang_are_lost_after_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is waited for after another, and all began at the same time."""
+    channels = [ProcessShard(dataset(), ShardPlace(number, 3)) for number in range(3)]
+    shards = DividedShards(channels)
+    shards.load(dataset(), slots=100, number=1)
+    monkeypatch.setattr(process, "CALL_S", 1.0)
+    for each in channels:
+        os.kill(pid_of(each), signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(ShardLost):
+        shards.pages_since(0)
+    assert time.monotonic() - began < 2.0
+    assert shards.lost == {0, 1, 2}
+    shards.close()
+
+
 @pytest.mark.parametrize("lane", LANES)
 def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: ProcessShard, lane: Lane) -> None:
     """On any lane: a call without a reply would be waited for until its time is over."""
@@ -110,6 +127,18 @@ def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: ProcessSha
     with pytest.raises(ShardLost):
         shard.begin(lane, "rows_held", socket.socket)()
     assert time.monotonic() - began < process.ANSWER_S / 2
+
+
+def test_a_message_that_cannot_be_sent_leaves_no_lane_taken() -> None:
+    """The calls of the others are under way; their replies are waited for, and the next call is done by all."""
+    channels = [ProcessShard(dataset(), ShardPlace(number, 2)) for number in range(2)]
+    shards = DividedShards(channels)
+    shards.load(dataset(), slots=100, number=1)
+    with pytest.raises(TypeError, match="pickle"):
+        shards._some(range(2), "queries", "pages_since", lambda place: ((threading.Lock() if place.number else 0,), {}))
+    assert shards.pages_since(0) == {}
+    assert shards.lost == set()
+    shards.close()
 
 
 def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
