@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from service.query.schema import EventsTable, IndividualsTable
 
-__all__ = ["PAGE_SLOTS", "UNDIVIDED", "ShardPlace", "people_at_fullest", "rows_at_fullest", "shards_for"]
+__all__ = [
+    "PAGE_SLOTS",
+    "UNDIVIDED",
+    "ShardPlace",
+    "at_each_shard",
+    "people_at_fullest",
+    "rows_at_fullest",
+    "shards_for",
+]
 
 PAGE_SLOTS: Final = 2**16
 """The slots of a page. Memory by slot is held in whole pages, up to an eighth more of them than are in use."""
@@ -69,6 +77,11 @@ class ShardPlace:
 
 
 UNDIVIDED: Final = ShardPlace(0, 1)
+
+
+def at_each_shard(slots: _Slots, shards: int) -> _Slots:
+    """How many of some slots (k,) are on each of so many shards, (shards,)."""
+    return np.bincount((slots >> _PAGE_BITS) % shards, minlength=shards)
 
 
 def shards_for(capacity: int, *, shards_max: int) -> int:

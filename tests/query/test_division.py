@@ -10,6 +10,7 @@ from service.query.division import (
     SHARD_CAPACITY_MIN,
     UNDIVIDED,
     ShardPlace,
+    at_each_shard,
     people_at_fullest,
     rows_at_fullest,
     shards_for,
@@ -26,6 +27,7 @@ def test_each_slot_is_on_one_shard_and_comes_back(slots: list[int], count: int) 
     listed = np.array(slots)
     places = [ShardPlace(number, count) for number in range(count)]
     assert np.sum([place.holds(listed) for place in places], axis=0).tolist() == [1] * len(slots)
+    assert at_each_shard(listed, count).tolist() == [place.holds(listed).sum() for place in places]
     for place in places:
         here = listed[place.holds(listed)]
         own = place.own(here)

@@ -4,6 +4,7 @@ Everything is as of one undivided shard, bit by bit: sums are of integers, and a
 lost is noted, and every call raises ShardLost until it was started again and loaded.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,14 +15,16 @@ import numpy as np
 from service.arrays import Codes, Integers
 from service.engine.memory import NO_SLOTS, Placed
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.query.division import ShardPlace
+from service.query.division import ShardPlace, at_each_shard, rows_at_fullest
 from service.query.plan import Plan
+from service.query.schema import IndividualsTable
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE, Piece, may_be_whole, pieces_of, stretches_of
 from service.workflows.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
 from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
 from service.workflows.shards.shard import Shard, ShardRelease, Turn, listed
 
+log = logging.getLogger("sparing.shards")
 RESTARTS_APART_S: Final = 0.5
 RESTARTS_APART_MAX_S: Final = 60.0
 """A shard that is lost again and again is started after twice the time each time, up to this."""
@@ -264,6 +267,25 @@ class DividedShards:
 
 Shards = Shard | DividedShards
 """The arrays of a dataset, undivided or by page."""
+
+
+def warn_where_uneven(record: DatasetRecord, table: str, slots: Integers, shards: int) -> None:
+    """Log that a shard has more rows than it has room for, of rows (n,) at these slots: an upload would be refused.
+
+    The line has no number of rows.
+    """
+    declared = record.schema.tables[table]
+    if shards == 1 or isinstance(declared, IndividualsTable):  # slots are handed out evenly
+        return
+    if at_each_shard(slots, shards).max() > rows_at_fullest(declared, record.capacity, shards):
+        log.warning(
+            "dataset %s, table %s: one of the %d shards has more rows than its part of rows_capacity allows, and"
+            " answers may be later than priced: lower SPARING_SHARDS, or declare a larger rows_capacity",
+            record.name,
+            table,
+            shards,
+            extra={"dataset": record.name},
+        )
 
 
 def _nothing() -> None:

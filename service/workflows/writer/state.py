@@ -24,7 +24,7 @@ from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import Changes, changes_since
 from service.workflows.replication.exchange import Tail
-from service.workflows.shards.divided import DividedShards, Shards
+from service.workflows.shards.divided import DividedShards, Shards, warn_where_uneven
 from service.workflows.shards.shard import Shard
 
 _NEVER = -1
@@ -279,7 +279,10 @@ class DatasetState:
         shards.load(self.record, slots=self.slots_used, number=self._load)
         shards.set_accounts(transaction.individuals())
         for name in self.record.schema.tables:
-            shards.add_rows(name, *transaction.records(name))
+            slots, codes = transaction.records(name)
+            shards.add_rows(name, slots, codes)
+            if shards is self.shards:
+                warn_where_uneven(self.record, name, slots, shards.count)
         shards.index_categories()
 
     def _load_spent(self, transaction: Transaction) -> None:

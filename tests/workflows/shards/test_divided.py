@@ -244,3 +244,33 @@ def test_rows_that_are_spread_too_unevenly_are_refused(count: int) -> None:
             with pytest.raises(InvalidRequest, match="would be 51, and a shard has room for 50"):
                 upload(replica, "visits", [(KEYS[30], 1)])
         upload(replica, "visits", [(KEYS[PAGE_SLOTS + 1], 1)])
+
+
+@pytest.mark.parametrize(("rows", "is_told"), [(50, False), (51, True)])
+def test_rows_that_were_spread_too_unevenly_before_are_told_at_the_load(
+    caplog: pytest.LogCaptureFixture, rows: int, is_told: bool
+) -> None:
+    """One line with the dataset, the table and what can be done, and no number of rows; answers are given all the same.
+
+    Of people on the first page, of 120 for which the table has room.
+    """
+    store = MemoryStore()
+    with divided_replica(store, 1) as (replica, _):
+        filled(replica, store, rows_capacity=120)
+        upload(replica, "visits", [(KEYS[slot % 60], 1) for slot in range(rows - 30)])
+    with divided_replica(store, 3) as (replica, _):
+        ask(replica, analyst(replica), "key")
+    told = [each for each in caplog.records if each.name == "sparing.shards"]
+    assert len(told) == is_told
+    for each in told:
+        assert each.getMessage().startswith("dataset survey, table visits: one of the 3 shards has more rows")
+        assert not {"51", "50", "120"} & set(each.getMessage().split())
+
+
+def test_an_undivided_dataset_is_told_nothing_of_rows(caplog: pytest.LogCaptureFixture) -> None:
+    """All rows of the table are at its one shard."""
+    store = MemoryStore()
+    with divided_replica(store, 1) as (replica, _):
+        filled(replica, store, rows_capacity=60)
+        ask(replica, analyst(replica), "key")
+    assert [each for each in caplog.records if each.name == "sparing.shards"] == []
