@@ -1,12 +1,16 @@
 """The price is an upper bound, shown: the work of each kind of query on the worst data, divided by its public price.
 
     python -m loadtests.bench_prices [--people 10000 1000000] [--only leaf_row] [--quick] [--speed speed.json]
+    python -m loadtests.bench_prices --shards 2 --people 300000
 
 Work is the processor time of one thread from the evaluation of a query to the rows that are committed, the median of
 some repetitions. It is held against the public price without the bytes of the commit, under the constants of a fresh
 calibration of this machine or of a kept one. The table is by size, the worst first. Beside each ratio stands the least
 value of the constant under which the price covers the work. The exit status is 1 if any work exceeds its price.
 All of it takes about four minutes, --quick a quarter of one.
+
+With --shards the dataset is over so many processes, work is wall time, and the price is that of the fullest shard with
+this machine's cores. First uses of an index are left out.
 """
 
 import argparse
@@ -14,13 +18,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from loadtests.divided_prices import divided_data
 from loadtests.in_process import drawn
 from loadtests.priced_queries import COUNT, QUERIES, Priced
-from loadtests.worst_data import ROOMY, STANDINGS, Standing, charged, made, roomy
+from loadtests.worst_data import ROOMY, STANDINGS, Standing, charged, made, roomy, schema
 from loadtests.writer_work import state_of, work
 from service.core.charge import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
@@ -28,6 +34,7 @@ from service.query.cost import Speed, cost_of
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
+from service.run.speed import among_shards
 from service.workflows.maintenance.calibration import Commits, measured_speed
 
 PEOPLE = (1000, 10_000, 300_000, 1_000_000)
@@ -67,7 +74,7 @@ def main() -> int:
     options = parsed(sys.argv[1:])
     found: list[Row] = []
     for people in options.people:
-        speed = kept(options.speed)  # a machine that is shared may be another one after each size
+        speed = kept(options.speed, options.shards)  # a machine that is shared may be another one after each size
         print("\nconstants: " + ", ".join(f"{name} {value:.4g}" for name, value in asdict(speed).items()))
         found += measured(people, speed, options)
         print(f"{HEADER}\n" + "\n".join(row.line() for row in worst_first(found) if row.people == people), flush=True)
@@ -99,16 +106,21 @@ def slowest(found: Sequence[Row]) -> list[Row]:
 
 def measured(people: int, speed: Speed, options: argparse.Namespace) -> Iterator[Row]:
     """The rows of all queries among so many people."""
-    memory = made(people)
-    for priced in QUERIES:
-        if options.only not in f"{priced.constant} {priced.data}":
-            continue
-        plan = plan_of(priced, memory.schema, people)
-        for standing in STANDINGS if priced.standings else (ROOMY,):
-            taken = times_ns(priced, plan, memory, standing, options.repetitions)
-            yield row_of(
-                priced, plan, people, speed, standing=standing.name, work_ns=median(taken), schema=memory.schema
-            )
+    shards, tables = options.shards, schema(people)
+    with ExitStack() as opened:
+        divided = opened.enter_context(divided_data(people, shards)) if shards > 1 else None
+        memory = made(people) if divided is None else divided.memory
+        for priced in QUERIES:
+            if options.only not in f"{priced.constant} {priced.data}" or (divided is not None and priced.is_first):
+                continue
+            plan = plan_of(priced, tables, people)
+            for standing in STANDINGS if priced.standings else (ROOMY,):
+                if divided is None:
+                    taken = times_ns(priced, plan, memory, standing, options.repetitions)
+                else:
+                    taken = divided.times_ns(plan, standing, options.repetitions)
+                name, work_ns = standing.name, median(taken)
+                yield row_of(priced, plan, people, speed, standing=name, work_ns=work_ns, schema=tables, shards=shards)
 
 
 def times_ns(priced: Priced, plan: Plan, memory: DatasetMemory, standing: Standing, repetitions: int) -> list[int]:
@@ -131,10 +143,18 @@ def once_ns(plan: Plan, memory: DatasetMemory, standing: Standing) -> int:
 
 
 def row_of(
-    priced: Priced, plan: Plan, people: int, speed: Speed, *, standing: str, work_ns: float, schema: Schema
+    priced: Priced,
+    plan: Plan,
+    people: int,
+    speed: Speed,
+    *,
+    standing: str,
+    work_ns: float,
+    schema: Schema,
+    shards: int = 1,
 ) -> Row:
     """Work beside its price."""
-    price = price_ns(plan, schema, people, speed)
+    price = price_ns(plan, schema, people, speed, shards)
     return Row(
         people=people,
         constant=priced.constant,
@@ -142,7 +162,7 @@ def row_of(
         standing=standing,
         work_ns=work_ns,
         price_ns=price,
-        needed=needed(priced.constant, work_ns, lambda each: price_ns(plan, schema, people, each), speed),
+        needed=needed(priced.constant, work_ns, lambda each: price_ns(plan, schema, people, each, shards), speed),
     )
 
 
@@ -155,10 +175,10 @@ def needed(constant: str, work_ns: float, price: Callable[[Speed], float], speed
     return value + (work_ns - price(speed)) / each if each > 0 else None
 
 
-def price_ns(plan: Plan, schema: Schema, people: int, speed: Speed) -> float:
+def price_ns(plan: Plan, schema: Schema, people: int, speed: Speed, shards: int = 1) -> float:
     """The public price of the work that is measured: without the bytes of the commit."""
     unsent = replace(speed, committed_byte=0.0)
-    return cost_of(plan, schema.tables[plan.table], capacity=people, speed=unsent).time_ns
+    return cost_of(plan, schema.tables[plan.table], capacity=people, speed=unsent, shards=shards).time_ns
 
 
 def plan_of(priced: Priced, schema: Schema, people: int) -> Plan:
@@ -168,17 +188,19 @@ def plan_of(priced: Priced, schema: Schema, people: int) -> Plan:
     return compile_query(query, schema, capacity=people, budget_units=UNITS_PER_RHO)
 
 
-def kept(path: Path | None) -> Speed:
+def kept(path: Path | None, shards: int = 1) -> Speed:
     """The constants of a file, or of a calibration now; those of the commit are not needed."""
     if path is not None:
         return Speed(**json.loads(path.read_text()))
-    return measured_speed(drawn, Commits(empty_ns=0, slow_ns=0, payload_ns=0))
+    speed = measured_speed(drawn, Commits(empty_ns=0, slow_ns=0, payload_ns=0))
+    return speed if shards == 1 else among_shards(speed)
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="loadtests.bench_prices", description="Hold work against its price.")
     parser.add_argument("--people", type=int, nargs="*", default=PEOPLE)
+    parser.add_argument("--shards", type=int, default=1, help="processes of a divided dataset, one page each at least")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small sizes and three repetitions")
     parser.add_argument("--only", default="", help="a part of the name of a constant, or of data")

@@ -5,7 +5,7 @@ balances, nobody paused, few rows under a value, charges that a float decides. T
 of them, so it has to cover the data of this module (`loadtests.bench_prices`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
+from service.query.division import PAGE_SLOTS, ShardPlace, at_each_shard, rows_at_fullest
 from service.query.schema import Schema
 
 Codes = NDArray[np.int64]
@@ -85,22 +86,41 @@ def schema(people: int) -> Schema:
     )
 
 
-def made(people: int) -> DatasetMemory:
+def made(people: int, shards: int = 1) -> DatasetMemory:
     """All columns for so many individuals, the same every time; limits are never reached, and none is paused."""
-    memory, source = DatasetMemory(schema(people)), np.random.default_rng(1)
+    memory = DatasetMemory(schema(people))
     memory.grow(people)
-    slots, none_spent = np.arange(people), np.full(people, LIMIT_UNITS_MAX)
+    for name, slots, columns in rows_of(memory, people, shards):
+        if name == "people":
+            memory.add_individuals(slots, columns, np.full(people, LIMIT_UNITS_MAX))
+        else:
+            memory.add_events(name, slots, columns)
+    memory.index_categories()
+    return memory
+
+
+def rows_of(memory: DatasetMemory, people: int, shards: int = 1) -> Iterator[tuple[str, Integers, dict[str, Any]]]:
+    """The rows of each table for a memory of that schema, as uploads over so many shards would be admitted."""
+    source, slots = np.random.default_rng(1), np.arange(people)
     columns = coded(memory, "people", people_columns(people, memory.people.present.size, source))
-    memory.add_individuals(slots, columns | {"image": images(people)}, none_spent)
+    yield "people", slots, columns | {"image": images(people)}
     owners = {
         "once": source.permutation(people),  # one row each, uploaded shuffled
         "often": source.permutation(np.repeat(np.arange(0, people, OFTEN), OFTEN)[:people]),  # far apart
         "alone": np.full(people, people // 2),
     }
     for name, table_slots in owners.items():
-        memory.add_events(name, table_slots, coded(memory, name, event_columns(people, source)))
-    memory.index_categories()
-    return memory
+        most = rows_at_fullest(memory.schema.tables[name], people, shards)
+        yield name, admitted(table_slots, people, shards, most), coded(memory, name, event_columns(people, source))
+
+
+def admitted(slots: Integers, people: int, shards: int, most: int) -> Integers:
+    """The owners (n,) of rows, of which no shard has more than `most`: some are of an individual a page further."""
+    slots = slots.copy()
+    while (held := at_each_shard(slots, shards)).max() > most:
+        beyond = np.flatnonzero(ShardPlace(int(held.argmax()), shards).holds(slots))[most:]
+        slots[beyond] = (slots[beyond] + PAGE_SLOTS) % people
+    return slots
 
 
 def people_columns(people: int, rows: int, source: np.random.Generator) -> dict[str, Codes]:

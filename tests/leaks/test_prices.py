@@ -23,6 +23,7 @@ from loadtests.bench_prices import (
     slowest,
     verdict,
 )
+from loadtests.divided_prices import divided_data
 from loadtests.in_process import drawn
 from loadtests.priced_queries import NEAR_WHOLE, QUERIES, Priced, below, least, summed, where
 from loadtests.worst_data import (
@@ -31,6 +32,7 @@ from loadtests.worst_data import (
     ROOMY,
     SHARE,
     STANDINGS,
+    admitted,
     charged,
     half_below,
     half_left,
@@ -46,9 +48,12 @@ from loadtests.worst_data import (
 from loadtests.writer_work import work
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, charge_units
 from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
 from service.query.cost import Speed, cost_of
+from service.query.division import at_each_shard, rows_at_fullest
 
 PEOPLE = 5000
+TWO_PAGES = 2 * PAGE_SLOTS - 1000
 NOT_BY_WORK = {"query", "committed_byte", "commit", "read"}
 NOT_BY_WORK |= {"cores", "shard_coordinate", "shard_round_trip", "shard_slowdown"}  # loadtests.bench_shards
 EVERYBODY = Priced(constant="individual", data="everybody")
@@ -285,6 +290,40 @@ def test_the_benchmark_can_fail_and_can_succeed(constant_ns: float, status: int)
 
     assert [each.standing for each in found] == 2 * [each.name for each in STANDINGS]
     assert verdict(found) == status
+
+
+def test_a_divided_dataset_stands_as_the_undivided_one() -> None:
+    """Two processes: the accounts before each query, and no shard with more rows than an upload would admit."""
+    people = TWO_PAGES
+    with divided_data(people, 2) as divided:
+        memory, shards = divided.memory, divided.state.shards
+        for name in ("once", "often", "alone"):
+            most = rows_at_fullest(memory.schema.tables[name], people, 2)
+            assert sum(held := shards.rows_held(0, name)) == people
+            assert max(held) <= most
+        for standing in STANDINGS:
+            divided._stand(plan_of(SECOND, memory.schema, people), standing)
+            stood, accounts = shards.accounts(slice(0, people)), memory.accounts
+            assert stood.limit.tolist() == accounts.limits[:people].tolist()
+            assert stood.spent.tolist() == accounts.spent[:people].tolist()
+            assert stood.paused.tolist() == accounts.paused[:people].tolist()
+
+
+@pytest.mark.parametrize("shards", [2, 4])
+def test_rows_of_one_are_of_another_where_a_shard_has_no_room(shards: int) -> None:
+    """No shard has more than it may, and those that fit stay."""
+    slots = admitted(np.full(1000, 7), 8 * PAGE_SLOTS, shards, most=1250 // shards)
+    held = at_each_shard(slots, shards)
+    assert held[0] == held.max() == 1250 // shards
+    assert set(slots.tolist()) <= {7 + page * PAGE_SLOTS for page in range(8)}
+
+
+@pytest.mark.parametrize(("constant_ns", "status"), [(1e-6, 1), (1e9, 0)])
+def test_the_benchmark_of_two_shards_can_fail_and_can_succeed(constant_ns: float, status: int) -> None:
+    """The same constants, of which the round trip is one."""
+    speed = Speed(**{each.name: constant_ns for each in fields(Speed)})
+    options = parsed(["--only", "everybody", "--repetitions", "1", "--shards", "2"])
+    assert verdict(list(measured(TWO_PAGES, speed, options))) == status
 
 
 def test_kept_constants_are_read_from_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
