@@ -7,19 +7,15 @@ Everybody else's account, charge and part in every query must not move.
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
-from math import ceil
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from service.workflows.individual import Individuals
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import MyBudget, Principal
-from tests.leaks.worlds import KINDS, N, World, lived, parts_in, public_parts, released, slot_of_one
+from tests.leaks.worlds import KINDS, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 
 pytestmark = pytest.mark.slow
@@ -56,13 +52,6 @@ def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str,
         assert (paid, left_out - {slot}) == (paid_there, left_out_there)
     others = {key: units for key, units in ours.accounts.items() if key != one}
     assert others == {key: units for key, units in theirs.accounts.items() if key != one}
-
-
-def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
-    """The charge of a vector in grid steps in the query of an entry, in units."""
-    sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
-    norm_squared = sum(int(step) ** 2 for step in vector)
-    return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
 
 
 def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:

@@ -20,7 +20,7 @@ from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import ShardRelease, Turn
 from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_slot_of_one, lived_divided
-from tests.leaks.worlds import JSON, KINDS, SETTINGS, ReplicaExchange, parts_in, public_parts
+from tests.leaks.worlds import JSON, KINDS, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
 from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of
 
@@ -46,14 +46,17 @@ def without(*, is_last: bool) -> DividedWorld:
 
 @pytest.mark.parametrize(("kind", "is_last"), some_of(PLACED, 3))
 def test_one_person_moves_nothing_but_the_values(kind: str, is_last: bool) -> None:
-    """Every exchange is equal, every shard is called as often for each, and all others are charged the same."""
+    """Every exchange is equal, every shard is called as often for each, and all others are charged the same.
+
+    Values differ by that person's own vector alone.
+    """
     ours, theirs = lived_divided(ONE, kind, is_last=is_last), without(is_last=is_last)
     assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     assert ours.calls == theirs.calls
     slot = divided_slot_of_one(is_last=is_last)
     for mine, other in zip(ours.entries, theirs.entries, strict=True):
         (paid, left_out), (paid_there, left_out_there) = parts_in(mine), parts_in(other)
-        paid.pop(slot, 0)
+        assert paid.pop(slot, 0) == price_of(mine, mine.steps() - other.steps())
         assert (paid, left_out - {slot}) == (paid_there, left_out_there)
     others = {key: units for key, units in ours.accounts.items() if key != ONE}
     assert others == {key: units for key, units in theirs.accounts.items() if key != ONE}

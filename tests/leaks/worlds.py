@@ -11,13 +11,16 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from io import BytesIO
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from service.api.app import HttpOptions, create_app
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -323,6 +326,13 @@ def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
     """Charges by slot, and the slots left out."""
     charged, charges, left_out = (array.tolist() for array in entry.decode())
     return dict(zip(charged, charges, strict=True)), set(left_out)
+
+
+def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
+    """The charge of a vector in grid steps in the query of an entry, in units."""
+    sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
+    norm_squared = sum(int(step) ** 2 for step in vector)
+    return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
 
 
 def slot_of_one(*, is_last: bool) -> int:
