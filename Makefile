@@ -77,6 +77,7 @@ lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml 
 	@$(LOCK) --output-file requirements.lock pyproject.toml requirements.in
 	@$(LOCK) --output-file requirements-demo.lock --extra demo pyproject.toml requirements.lock
 	@$(LOCK) --output-file requirements-docs.lock requirements-docs.in
+	@$(LOCK) --output-file requirements-ray.lock --extra ray pyproject.toml requirements-ray.in
 	@$(LOCK) --output-file requirements-dev.lock requirements-dev.in
 	@for name in build compliance diffprivlib magic opendp smartnoise; do $(LOCK) --output-file loadtests/peers/$$name.lock loadtests/peers/$$name.in; done
 

@@ -67,7 +67,7 @@ def test_every_variable_is_read_into_its_field() -> None:
     environ = {variable: "7" for variable, field in VARIABLES.items() if "ge" in str(field.metadata)}
     environ |= {variable: f"/{variable}" for variable in ("SPARING_WITNESS", "SPARING_MIGRATIONS", "SPARING_HOME")}
     environ |= {"DATABASE_URL": "postgresql://db", "REDIS_URL": "redis://cache", "SPARING_METRICS_HOST": "::1"}
-    environ |= {"SPARING_LOG": "json"}
+    environ |= {"SPARING_LOG": "json", "SPARING_RAY_ADDRESS": "10.0.0.1:6379"}
     environ |= {"SPARING_ALARM_SECRET": "s" * 32, "SPARING_ALARM_URL": "https://alarms.example/budgets?team=1"}
     environ |= OIDC | {"SPARING_OIDC_INDIVIDUAL_CLAIM": "patient", "SPARING_OIDC_TITLE": "the town"}
     environ |= {f"SPARING_OIDC_{name}": name for name in ("CLIENT_SECRET", "NAME_CLAIM", "ROLE_CLAIM", "SCOPE")}
@@ -115,6 +115,9 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
     [
         ("SPARING_HOME", "~no-such-account/home", "must be a path, and the account after its ~ must exist"),
         ("SPARING_LOG", "xml", "must be json or console, got 'xml'"),
+        ("SPARING_RAY_ADDRESS", "auto", "must be host:port"),
+        ("SPARING_RAY_ADDRESS", "ray://10.0.0.1:10001", "must be host:port"),
+        ("SPARING_RAY_ADDRESS", "10.0.0.1:none", "must be host:port"),
         ("SPARING_RELEASE_SLOT_MS", "-1", "must be a whole number, got '-1'"),
         ("SPARING_RELEASE_SLOT_MS", "1.5", "must be a whole number, got '1.5'"),
         ("SPARING_RELEASE_SLOT_MS", "1.0", "must be a whole number, got '1.0'"),

@@ -15,7 +15,7 @@ from service.embedded import Servers
 from service.query.cost import Speed
 from service.run.home import pepper_of
 from service.run.speed import speed_of
-from service.settings import Settings
+from service.settings import Settings, SettingsError
 from service.store.decoder import DecoderProcess
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
@@ -99,7 +99,7 @@ def open_adapters(
         opened.enter_context(closing(replica))
         replica.readiness.check_witnesses()
         if serves:
-            _divide(replica, settings.shards)
+            _divide(replica, settings.shards, settings.ray_address)
             _admit_by_provider(replica, settings)
             opened.enter_context(_looking_after(replica, settings))
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
@@ -115,8 +115,11 @@ def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
         yield
 
 
-def _divide(replica: Replica, shards_max: int) -> None:
+def _divide(replica: Replica, shards_max: int, ray_address: str | None) -> None:
     """Large datasets over several processes, if these are asked for; more of them than cores work by turns."""
+    if ray_address is not None:
+        _divide_over_ray(replica, shards_max, ray_address)
+        return
     if shards_max == 1:
         return
     from service.store.shards import ProcessShards  # noqa: PLC0415 - few have shards
@@ -127,6 +130,15 @@ def _divide(replica: Replica, shards_max: int) -> None:
             "SPARING_SHARDS is %d, and this machine has %d cores: shards will wait for each other", shards_max, cores
         )
     replica.divide(ProcessShards(), shards_max)
+
+
+def _divide_over_ray(replica: Replica, shards_max: int, address: str) -> None:
+    """Large datasets over a cluster. Raises RayUnusable, and SettingsError where nothing would be divided."""
+    if shards_max == 1:
+        raise SettingsError("SPARING_RAY_ADDRESS needs SPARING_SHARDS of at least 2")
+    from service.store.shards.ray import RayShards  # noqa: PLC0415 - few have a cluster
+
+    replica.divide(RayShards(address), shards_max)
 
 
 def _admit_by_provider(replica: Replica, settings: Settings) -> None:

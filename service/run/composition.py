@@ -46,6 +46,7 @@ def known_failures() -> tuple[type[Exception], ...]:
     from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema  # noqa: PLC0415
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
     from service.store.postgres.store import SchemaMismatch  # noqa: PLC0415
+    from service.store.shards.ray import RayUnusable  # noqa: PLC0415
     from service.workflows.ports.store import StoreUnavailable  # noqa: PLC0415
 
     return (
@@ -56,6 +57,7 @@ def known_failures() -> tuple[type[Exception], ...]:
         DurabilityTooWeak,
         SchemaMismatch,
         PepperMismatch,
+        RayUnusable,
         StoreUnavailable,
         OSError,
     )

@@ -45,7 +45,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "incidents": frozenset(),
     "logs": frozenset({"incidents"}),
     "oidc_settings": frozenset(),
-    "settings": frozenset({"files", "oidc_settings"}),
+    "ray_settings": frozenset(),
+    "settings": frozenset({"files", "oidc_settings", "ray_settings"}),
     "metrics": frozenset({"workflows"}),
     "run": frozenset(
         {"api", "embedded", "failpoints", "incidents", "logs", "metrics", "query", "settings", "store", "workflows"}
@@ -70,6 +71,7 @@ HOME_OF: dict[str, frozenset[str]] = {
     "psycopg": frozenset({"embedded", "store"}),
     "psycopg_pool": frozenset({"store"}),
     "pydantic_settings": frozenset({"settings"}),
+    "ray": frozenset({"store"}),
     "redis": frozenset({"embedded", "store"}),
     "sqlalchemy": frozenset({"store"}),
     "starlette": frozenset({"api"}),
@@ -368,7 +370,7 @@ COVERS = {
     "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
     "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
     "tests/workflows/writer/test_committer.py": "incidents",
-    "tests/test_settings.py": "oidc_settings",
+    "tests/test_settings.py": "oidc_settings ray_settings",
     "tests/workflows/test_looks.py": "workflows/writer/threads",
     "tests/laws/test_every_node.py": "query/*_ast query/group_keys query/language query/*_columns",
     "tests/query/test_gradients.py": "query/learning_ast",
@@ -376,6 +378,7 @@ COVERS = {
     "tests/engine/test_evaluate.py": "engine/prepared",
     "tests/store/decoder/test_process.py": "store/decoder/*",  # by way of the process that asks for them
     "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is
+    "tests/store/shards/test_ray.py": "store/shards/ray_actor store/shards/ray_relay",  # the same
     "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
     "tests/e2e/test_doctor.py": "store/redis/condition",

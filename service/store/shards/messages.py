@@ -2,6 +2,7 @@
 
 Both ends are one program on one machine, over a socket and memory that no other process has, so that an object is what
 it says. Arrays and pieces of up to SHARED_BYTES_MAX together go through shared memory, larger ones through the socket.
+A packed message is the bytes that go through the socket without shared memory; it can be passed on without being read.
 """
 
 import io
@@ -46,28 +47,37 @@ class MessageLane:
 
     def send(self, message: object) -> None:
         """Send a message. Raises OSError."""
-        buffers: list[pickle.PickleBuffer] = []
-        objects = io.BytesIO()
-        _Pickler(objects, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(message)
-        views = [buffer.raw() for buffer in buffers]
+        objects, views = _pickled(message)
         total = sum(view.nbytes for view in views)
         is_shared = SHARED_BYTES_MIN <= total <= SHARED_BYTES_MAX
-        lengths = b"".join(_LENGTH.pack(view.nbytes) for view in views)
-        header = _HEADER.pack(objects.tell(), len(views), is_shared) + lengths
+        head = _head(objects, [view.nbytes for view in views], is_shared=is_shared)
         if is_shared:
             self._sent.write(views, total)
             views = []
-        _send_all(self.connection, [memoryview(header), objects.getbuffer(), *views])
+        _send_all(self.connection, [memoryview(head), objects, *views])
 
     def receive(self) -> Any:  # noqa: ANN401 - whatever was sent
         """The next message. Raises ConnectionEnded, OSError, TimeoutError."""
+        objects, lengths, whole = self._received_parts()
+        return _Unpickler(io.BytesIO(objects), buffers=_cut(whole, lengths)).load()
+
+    def send_packed(self, message: bytes) -> None:
+        """Send a message that is packed. Raises OSError."""
+        _send_all(self.connection, [memoryview(message)])
+
+    def receive_packed(self) -> bytes:
+        """The next message, packed and not read. Raises ConnectionEnded, OSError, TimeoutError."""
+        objects, lengths, whole = self._received_parts()
+        return b"".join((_head(objects, lengths, is_shared=False), objects, whole))
+
+    def _received_parts(self) -> tuple[memoryview, list[int], memoryview]:
+        """Of the next message its objects, the lengths of its buffers, and the buffers, one after the other."""
         objects_bytes, count, is_shared = _HEADER.unpack(_received(self.connection, _HEADER.size))
-        head = _received(self.connection, _LENGTH.size * count + objects_bytes)
-        objects = head[_LENGTH.size * count :]
-        lengths = [length for (length,) in _LENGTH.iter_unpack(head[: _LENGTH.size * count])]
+        rest = _received(self.connection, _LENGTH.size * count + objects_bytes)
+        lengths = _lengths(rest, count)
         total = sum(lengths)
         whole = self._received.read(total) if is_shared else _received(self.connection, total)
-        return _Unpickler(io.BytesIO(objects), buffers=_cut(whole, lengths)).load()
+        return rest[_LENGTH.size * count :], lengths, whole
 
     def close(self) -> None:
         """Close socket and memory, which ends what the other end waits for."""
@@ -76,6 +86,22 @@ class MessageLane:
         self.connection.close()
         self._sent.close()
         self._received.close()
+
+
+def packed(message: object) -> bytes:
+    """A message as bytes."""
+    objects, views = _pickled(message)
+    return b"".join((_head(objects, [view.nbytes for view in views], is_shared=False), objects, *views))
+
+
+def unpacked(message: bytes) -> Any:  # noqa: ANN401 - whatever was packed
+    """What a packed message says; its arrays may be written. Raises UnpicklingError for what no message has."""
+    view = memoryview(message)
+    objects_bytes, count, _ = _HEADER.unpack_from(view)
+    lengths = _lengths(view[_HEADER.size :], count)
+    begin = _HEADER.size + _LENGTH.size * count
+    end = begin + objects_bytes
+    return _Unpickler(io.BytesIO(view[begin:end]), buffers=_cut(view[end:], lengths)).load()
 
 
 class SharedMemory:
@@ -131,6 +157,22 @@ class _Unpickler(pickle.Unpickler):
         if root in _ROOTS or (root == "builtins" and name not in _NEVER):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"no message has {module}.{name}")
+
+
+def _pickled(message: object) -> tuple[memoryview, list[memoryview]]:
+    """The objects of a message, and the buffers of its arrays and pieces."""
+    buffers: list[pickle.PickleBuffer] = []
+    objects = io.BytesIO()
+    _Pickler(objects, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(message)
+    return objects.getbuffer(), [buffer.raw() for buffer in buffers]
+
+
+def _head(objects: memoryview, lengths: Sequence[int], *, is_shared: bool) -> bytes:
+    return _HEADER.pack(objects.nbytes, len(lengths), is_shared) + b"".join(map(_LENGTH.pack, lengths))
+
+
+def _lengths(view: memoryview, count: int) -> list[int]:
+    return [length for (length,) in _LENGTH.iter_unpack(view[: _LENGTH.size * count])]
 
 
 def _array(buffer: memoryview, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -26,10 +26,9 @@ _TIME_MIN_S: Final = 0.1
 _VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
 """The rest of our environment may hold secrets."""
 _PROGRAM: Final = """
-import json, sys
+import importlib, json, sys
 sys.path[:] = json.loads(sys.argv[2])
-from service.store.shards.worker import main
-main(json.loads(sys.argv[1]), int(sys.argv[3]))
+importlib.import_module(sys.argv[4]).main(json.loads(sys.argv[1]), int(sys.argv[3]))
 """
 
 
@@ -39,6 +38,9 @@ class ProcessShard:
     The process starts at the first call of the lane of queries, and ends with the thread that makes it: the kernel
     ties a process to a thread, and that one is the writer's.
     """
+
+    program = "service.store.shards.worker"
+    """The module whose `main` the process runs."""
 
     def __init__(self, record: DatasetRecord, place: ShardPlace) -> None:
         """Nothing is started yet."""
@@ -103,6 +105,14 @@ class ProcessShard:
             process.kill()
             process.wait(_ENDING_S)
 
+    def environment(self) -> dict[str, str]:
+        """The variables of the process."""
+        return plain_environment()
+
+    def told(self) -> object:
+        """The first message to the process."""
+        return self._record, (self._place.number, self._place.count)
+
     def _start(self) -> None:
         theirs: list[socket.socket] = []
         handed: list[tuple[int, int, int]] = []
@@ -113,20 +123,19 @@ class ProcessShard:
             theirs.append(other)
             handed.append((other.fileno(), sent, received))
         self._is_ready = False
-        kept = {name: os.environ[name] for name in _VARIABLES_KEPT if name in os.environ}
-        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        numbers, path, owner = json.dumps(handed), json.dumps(sys.path), str(os.getpid())
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _PROGRAM, json.dumps(handed), json.dumps(sys.path), str(os.getpid())],
+                [sys.executable, "-I", "-c", _PROGRAM, numbers, path, owner, self.program],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # a library that aborts may quote a record
                 pass_fds=[descriptor for lane in handed for descriptor in lane],
-                env={**kept, **threads, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+                env=self.environment(),
                 cwd="/",
                 start_new_session=True,  # a terminal's Ctrl-C is for us
             )
-            self._ends["queries"].send((self._record, (self._place.number, self._place.count)))
+            self._ends["queries"].send(self.told())
         finally:
             for each in theirs:
                 each.close()
@@ -147,3 +156,9 @@ class ProcessShards:
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
         """So many shards, which start at the same time."""
         return [ProcessShard(record, ShardPlace(number, count)) for number in range(count)]
+
+
+def plain_environment() -> dict[str, str]:
+    """The variables of a process that gets no secret of ours."""
+    kept = {name: os.environ[name] for name in _VARIABLES_KEPT if name in os.environ}
+    return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}

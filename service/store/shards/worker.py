@@ -15,7 +15,7 @@ from service.background import lower_priority
 from service.embedded.launch import end_with
 from service.query.division import ShardPlace
 from service.store.shards.messages import MessageLane
-from service.workflows.ports.shards import LANES
+from service.workflows.ports.shards import LANES, Lane
 from service.workflows.shards.shard import Shard
 
 NICENESS: Final = 5
@@ -24,20 +24,30 @@ NICENESS: Final = 5
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
     """Serve the coordinator at the other ends of these lanes: of each its socket and its files in memory."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     end_with(owner_pid, signal.SIGKILL)
     os.nice(NICENESS)
-    lanes = {
-        lane: MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
-        for lane, (connection, received, sent) in zip(LANES, descriptors, strict=True)
-    }
+    lanes = lanes_at(descriptors)
     record, place = lanes["queries"].receive()
     worker = ShardWorker(Shard(record, ShardPlace(*place)))
     lanes["queries"].send((True, os.getpid()))
     threading.Thread(target=worker.serve_slowly, name="shard-records", args=(lanes["records"],), daemon=True).start()
     threading.Thread(target=worker.serve, name="shard-accounts", args=(lanes["accounts"],), daemon=True).start()
     worker.serve(lanes["queries"])
+
+
+def ignore_signals() -> None:
+    """Leave those that end a service to the coordinator."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def lanes_at(descriptors: Sequence[tuple[int, int, int]]) -> dict[Lane, MessageLane]:
+    """The lanes to the coordinator at the other ends of their descriptors."""
+    return {
+        lane: MessageLane(socket.socket(fileno=connection), sent=sent, received=received)
+        for lane, (connection, received, sent) in zip(LANES, descriptors, strict=True)
+    }
 
 
 class ShardWorker:
@@ -60,11 +70,11 @@ class ShardWorker:
         try:
             while True:
                 call, arguments, named = lane.receive()
-                lane.send(self._done(call, arguments, named))
+                lane.send(self.done(call, arguments, named))
         finally:
             os._exit(0)
 
-    def _done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
+    def done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
         """Whether the call has ended well, and its result or its error."""
         try:
             return True, getattr(self._shard, call)(*arguments, **named)

@@ -7,63 +7,33 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from service.core.renyi_filter import FilterViolation
-from service.query.division import ShardPlace
 from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
 from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
-from tests.contracts.stores import dataset, entry
+from tests.contracts.shard_channels import PLACE, ShardChannelContract
+from tests.contracts.stores import dataset
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes
 from tests.memory.shards import MemoryShardChannel
 from tests.workflows.replicas import eventually
 
-PLACE = ShardPlace(0, 2)
+
+class TestMemory(ShardChannelContract):
+    """The twin of tests."""
+
+    def opened(self) -> ShardChannel:
+        return MemoryShardChannel(dataset(), PLACE)
 
 
-@pytest.fixture(params=["memory", "process"])
-def channel(request: pytest.FixtureRequest) -> Iterator[ShardChannel]:
-    """Each kind of channel, to an empty shard with one page."""
-    kinds: dict[str, Any] = {"memory": MemoryShardChannel, "process": ProcessShard}
-    opened = kinds[request.param](dataset(), PLACE)
-    opened.begin("queries", "load", dataset(), slots=100, number=1)()
-    yield opened
-    opened.close()
+class TestProcess(ShardChannelContract):
+    """A process."""
 
-
-def test_a_call_returns_what_the_shard_returns(channel: ShardChannel) -> None:
-    """On every lane, with arrays that may be written."""
-    accounts = channel.begin("accounts", "accounts", np.array([3, 5]))()
-    assert accounts.present.tolist() == [False, False]
-    accounts.limit[:] = 7
-    assert channel.begin("records", "rows_held", 1, "visits")() == [0]
-    assert channel.begin("queries", "pages_since", 0)() == {}
-
-
-def test_an_error_of_the_shard_comes_with_the_result_and_loses_nothing(channel: ShardChannel) -> None:
-    """The next call is done."""
-    wait = channel.begin("queries", "replay", entry(world(0.0, FIVE_PAGES).head, {2: 2**60}))
-    with pytest.raises(FilterViolation):
-        wait()
-    assert channel.begin("queries", "pages_since", 0)() == {}
-
-
-def test_a_closed_shard_is_lost_and_a_restarted_one_is_empty(channel: ShardChannel) -> None:
-    """Nothing of what it held is left."""
-    channel.begin("queries", "grow", 5 * FIVE_PAGES)()
-    channel.close()
-    with pytest.raises(ShardLost):
-        channel.begin("accounts", "accounts", np.array([0]))()
-    channel.restart()
-    channel.begin("queries", "load", dataset(), slots=100, number=2)()
-    assert channel.begin("accounts", "accounts", np.array([0]))().limit.tolist() == [0]
-    channel.close()
+    def opened(self) -> ShardChannel:
+        return ProcessShard(dataset(), PLACE)
 
 
 def pid_of(shard: ProcessShard) -> int:

@@ -1,0 +1,117 @@
+"""Shards on Ray: each in an actor of a cluster that runs already, behind a process of ours that passes messages on."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from service.query.division import ShardPlace
+from service.store.shards.process import ProcessShard, plain_environment
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.shards import ShardChannel
+
+CHECK_S: Final = 120.0
+"""The longest that the check of a cluster may take."""
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Ray listens on the whole machine for the other addresses of the loopback network."""
+_TLS: Final = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
+_TRIES: Final = 3
+"""Each takes a second; by default there are twenty, where a token is wrong too."""
+_OURS: Final = {
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_NUM_REDIS_GET_RETRIES": str(_TRIES),
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+_HOLD_TO_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Without it Ray takes the machine's address where it is told 127.0.0.1."""
+_PROGRAM: Final = """
+import json, runpy, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+runpy.run_module("service.store.shards.ray_relay", run_name="__main__")
+"""
+
+
+class RayUnusable(Exception):
+    """Ray is not installed, or the cluster is not there, is open to others, or is of another version."""
+
+
+class RayShard(ProcessShard):
+    """The channel to a shard on Ray, by way of a process beside us that owns it."""
+
+    program = "service.store.shards.ray_relay"
+
+    def __init__(self, record: DatasetRecord, place: ShardPlace, address: str) -> None:
+        """Nothing is started yet."""
+        super().__init__(record, place)
+        self._address = address
+
+    def environment(self) -> dict[str, str]:
+        return plain_environment() | ray_environment(self._address, os.environ)
+
+    def told(self) -> object:
+        return self._address, self._record, (self._place.number, self._place.count)
+
+
+class RayShards:
+    """Opens the shards of datasets on Ray."""
+
+    backend: Final = "ray"
+
+    def __init__(self, address: str) -> None:
+        """Over the cluster at an address, host:port. Raises RayUnusable, in a line."""
+        self._address = address
+        if importlib.util.find_spec("ray") is None:
+            raise RayUnusable("SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]")
+        check_secrecy(address, os.environ)
+        self._check_cluster()
+
+    def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
+        return [RayShard(record, ShardPlace(number, count), self._address) for number in range(count)]
+
+    def _check_cluster(self) -> None:
+        where = "loopback" if _is_on_loopback(self._address) else "beyond"
+        command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), self._address, where]
+        environment = plain_environment() | ray_environment(self._address, os.environ)
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, cwd="/", timeout=CHECK_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise RayUnusable(
+                f"the Ray cluster at SPARING_RAY_ADDRESS {self._address} does not answer within {CHECK_S:.0f} s"
+            ) from None
+        if done.returncode != 0:
+            raise RayUnusable(f"the Ray cluster at SPARING_RAY_ADDRESS {self._address} cannot be joined")
+        if refusal := done.stdout.rpartition("\n")[2]:
+            raise RayUnusable(refusal)
+
+
+def ray_environment(address: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that joins the cluster at an address: those of Ray, and where its token may be."""
+    kept = {name: text for name, text in environ.items() if name.startswith("RAY_") or name == "HOME"}
+    return kept | _OURS | (_HOLD_TO_LOOPBACK if _is_on_loopback(address) else {})
+
+
+def check_secrecy(address: str, environ: Mapping[str, str]) -> None:
+    """Refuse a cluster that others could use to run code: without a token, and without TLS beyond this machine."""
+    files = [environ.get("RAY_AUTH_TOKEN_PATH"), str(Path(environ.get("HOME", "/")) / ".ray" / "auth_token")]
+    has_token = bool(environ.get("RAY_AUTH_TOKEN")) or any(path and Path(path).is_file() for path in files)
+    if environ.get("RAY_AUTH_MODE") != "token" or not has_token:
+        raise RayUnusable(
+            "SPARING_RAY_ADDRESS needs a token: RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH or RAY_AUTH_TOKEN"
+        )
+    has_tls = environ.get("RAY_USE_TLS") == "1" and all(Path(environ.get(name) or "/").is_file() for name in _TLS)
+    if not _is_on_loopback(address) and not has_tls:
+        raise RayUnusable(
+            f"SPARING_RAY_ADDRESS {address} is beyond this machine and needs TLS: "
+            f"RAY_USE_TLS=1, and files in {', '.join(_TLS)}"
+        )
+
+
+def _is_on_loopback(address: str) -> bool:
+    return urlsplit(f"//{address}").hostname in LOOPBACK

@@ -1,0 +1,118 @@
+"""The process between a coordinator and one shard on Ray: it passes packed messages on, and reads none of them.
+
+Ray is in this process and not in the coordinator's: it takes over signals, ends its process once the cluster is gone
+for a minute, and reads what a cluster sends by a pickle that runs any code. The process has the cluster's token and no
+other secret. It owns the actor that holds the shard, so that either ends with the other.
+"""
+
+import ipaddress
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from service.embedded.launch import end_with
+from service.store.shards.messages import MessageLane, packed
+from service.store.shards.ray_actor import MAX_RESTARTS, ShardActor, versions
+from service.store.shards.worker import ignore_signals, lanes_at
+from service.workflows.ports.shards import LANES
+
+START_S: Final = 60.0
+"""The longest that a new actor may take until it replies, the start of its process included."""
+
+
+def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
+    """Serve the coordinator at the other ends of these lanes with a new shard; ends with it, and with the shard."""
+    end_with(owner_pid, signal.SIGKILL)
+    lanes = lanes_at(descriptors)
+    address, *told = lanes["queries"].receive()
+    connect(address)
+    ignore_signals()  # after Ray has set its handlers
+    actor = new_actor(told)
+    methods = {"queries": actor.do, "records": actor.do_slowly, "accounts": actor.do}
+    lanes["queries"].send((True, os.getpid()))
+    for lane in ("records", "accounts"):
+        called = methods[lane].options(concurrency_group=lane)
+        threading.Thread(target=pass_on, name=f"relay-{lane}", args=(lanes[lane], called), daemon=True).start()
+    pass_on(lanes["queries"], actor.do.options(concurrency_group="queries"))
+
+
+def connect(address: str) -> None:
+    """Join the cluster at an address, by the node of it that runs on this machine."""
+    os.chdir(Path(__file__).parents[3])  # Ray's workers look for modules in the folder of who calls them
+    ray.init(address, log_to_driver=False, configure_logging=False)
+
+
+def new_actor(told: Sequence[object]) -> Any:  # noqa: ANN401 - Ray makes its class
+    """An empty shard in a process of the cluster. Raises RuntimeError for one of another version."""
+    as_actor: Any = ray.remote  # its types know no lanes
+    lanes = dict.fromkeys(LANES, 1)
+    made = as_actor(concurrency_groups=lanes, max_restarts=MAX_RESTARTS, max_task_retries=0)(ShardActor)
+    actor = made.options(scheduling_strategy="SPREAD").remote(packed(tuple(told)))
+    if ray.get(actor.versions.remote(), timeout=START_S) != versions():
+        raise RuntimeError("a node of the Ray cluster has another version")
+    return actor
+
+
+def pass_on(lane: MessageLane, called: Any) -> NoReturn:  # noqa: ANN401 - a method of an actor
+    """Pass on one call after the other, until the coordinator or the shard has gone; then this process ends."""
+    try:
+        while True:
+            lane.send_packed(ray.get(called.remote(lane.receive_packed())))
+    finally:
+        os._exit(0)
+
+
+def refusal(address: str, *, is_on_loopback: bool) -> str:
+    """Why the cluster at an address cannot hold shards, in a line; empty where it can."""
+    try:
+        connect(address)
+    except ConnectionError:
+        return f"no Ray cluster answers at SPARING_RAY_ADDRESS {address}, or it has another token or other certificates"
+    except RuntimeError as error:  # of another version, or a cluster without a node here
+        return (
+            f"the Ray cluster at SPARING_RAY_ADDRESS {address} cannot be joined: {' '.join(str(error).split())[:300]}"
+        )
+    nodes = [
+        node
+        for node in ray.nodes()  # type: ignore[no-untyped-call]
+        if node["Alive"]
+    ]
+    outside = sorted(node["NodeManagerAddress"] for node in nodes if not _is_loopback(node["NodeManagerAddress"]))
+    if is_on_loopback and outside:
+        return (
+            f"the Ray cluster at SPARING_RAY_ADDRESS {address} listens on {outside[0]} too: start it with "
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 and --node-ip-address=127.0.0.1, or use TLS and that address"
+        )
+    holding = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]
+    if not holding:
+        return f"the Ray cluster at SPARING_RAY_ADDRESS {address} has no node with a CPU for shards"
+    return next(filter(None, map(_difference, holding)), "")
+
+
+def _difference(node: Mapping[str, Any]) -> str:
+    """How the versions of a node differ from ours; empty where they are equal."""
+    asked = ray.remote(num_cpus=0, max_retries=0)(versions)
+    here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    try:
+        there = ray.get(asked.options(scheduling_strategy=here).remote(), timeout=START_S)
+    except (ray.exceptions.RayError, ImportError) as error:
+        return f"the Ray node {node['NodeManagerAddress']} has no Sparing of this version: {type(error).__name__}"
+    found, ours = (", ".join(map(" ".join, each.items())) for each in (there, versions()))
+    if there == versions():
+        return ""
+    return f"the Ray node {node['NodeManagerAddress']} has {found}, and this process {ours}: they have to be equal"
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+if __name__ == "__main__":
+    sys.stdout.write(refusal(sys.argv[1], is_on_loopback=sys.argv[2] == "loopback"))

@@ -1,0 +1,212 @@
+"""Shards on Ray, really started: they do what an object of this process does, and nothing listens beyond loopback."""
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from service.store.shards import process
+from service.store.shards.ray import RayShard, RayShards, RayUnusable, check_secrecy, ray_environment
+from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.shards.divided import DividedShards
+from tests.contracts.shard_channels import PLACE, ShardChannelContract
+from tests.contracts.stores import dataset
+from tests.laws.form_world import FIVE_PAGES, ask, told, world
+from tests.laws.node_examples import outcomes
+from tests.store.shards.ray_head import RayHead, listening, ray_head
+from tests.workflows.replicas import eventually
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "secret"}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayHead]:
+    """One for all tests."""
+    with ray_head() as started:
+        yield started
+
+
+@pytest.fixture
+def head(cluster: RayHead, monkeypatch: pytest.MonkeyPatch) -> RayHead:
+    """The cluster, and in the environment what joins it."""
+    for name, text in cluster.environment.items():
+        monkeypatch.setenv(name, text)
+    return cluster
+
+
+class TestRay(ShardChannelContract):
+    """An actor."""
+
+    @pytest.fixture(autouse=True)
+    def _at(self, head: RayHead) -> None:
+        self.head = head
+
+    def opened(self) -> ShardChannel:
+        return RayShard(dataset(), PLACE, self.head.address)
+
+
+@pytest.fixture
+def shard(head: RayHead) -> Iterator[RayShard]:
+    """A shard on Ray that has started, the only one there."""
+    eventually(lambda: head.shards() == [])
+    started = RayShard(dataset(), PLACE, head.address)
+    load(started)
+    yield started
+    started.close()
+
+
+def load(shard: ShardChannel) -> None:
+    """Begin an empty dataset."""
+    shard.begin("queries", "load", dataset(), slots=100, number=1)()
+
+
+def test_a_killed_actor_is_lost_and_another_one_is_made(head: RayHead, shard: RayShard) -> None:
+    """Ray does not start it again by itself: that one would be empty."""
+    (actor,) = head.shards()
+    os.kill(actor, signal.SIGSTOP)
+    wait = shard.begin("queries", "pages_since", 0)
+    os.kill(actor, signal.SIGKILL)
+    with pytest.raises(ShardLost):
+        wait()
+    time.sleep(0.5)
+    assert head.shards() == []
+    shard.restart()
+    load(shard)
+    assert shard.begin("queries", "pages_since", 0)() == {}
+    assert len(head.shards()) == 1
+
+
+def test_an_actor_that_does_not_reply_is_killed(
+    head: RayHead, shard: RayShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It might do the call later, when nobody knows of it any more."""
+    monkeypatch.setattr(process, "CALL_S", 0.2)
+    (actor,) = head.shards()
+    os.kill(actor, signal.SIGSTOP)
+    with pytest.raises(ShardLost):
+        shard.begin("queries", "pages_since", 0)()
+    eventually(lambda: head.shards() == [])
+
+
+def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: RayShard) -> None:
+    """The shard makes objects of known classes alone, though Ray's own pickle would make any."""
+    began = time.monotonic()
+    with pytest.raises(ShardLost):
+        shard.begin("accounts", "rows_held", socket.socket)()
+    assert time.monotonic() - began < process.ANSWER_S / 2
+
+
+def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(head: RayHead, shard: RayShard) -> None:
+    """All processes of the cluster, its actor and the process that joins it."""
+    assert shard.pid is not None
+    found = listening([*head.processes(), shard.pid])
+    assert found
+    assert found <= LOOPBACK
+    shard._ends["queries"].connection.shutdown(socket.SHUT_RDWR)
+    eventually(lambda: head.shards() == [])
+
+
+def test_the_process_that_joins_has_the_token_and_no_other_secret(
+    shard: RayShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its environment and arguments; it says nothing of its use to anybody."""
+    monkeypatch.setenv("SPARING_PEPPER", "hidden")
+    shard.restart()
+    load(shard)
+    folder = Path(f"/proc/{shard.pid}")
+    environ = (folder / "environ").read_bytes()
+    assert b"hidden" not in environ + (folder / "cmdline").read_bytes()
+    assert b"RAY_USAGE_STATS_ENABLED=0" in environ.split(b"\0")
+
+
+def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
+    """Answers, entries, charges, pages and accounts, and after one of them was killed and loaded again."""
+    there, plans = world(0.05, FIVE_PAGES), [outcome.plan for outcome in outcomes()[:8]]
+    whole = there.state(plans)
+    found = ask(whole, plans, there.head).bytes_of()
+    shards = DividedShards(RayShards(head.address).open(there.record, 2))
+    divided = there.state(plans, opened=shards)
+    assert ask(divided, plans, there.head).bytes_of() == found
+    assert told(divided) == told(whole)
+    os.kill(head.shards()[0], signal.SIGKILL)
+    with pytest.raises(ShardLost):
+        shards.pages_since(0)
+    divided.catch_up(there.snapshot)
+    assert shards.restarts == 1
+    assert told(divided)["position"] == there.state(plans).position
+    shards.close()
+
+
+def test_a_cluster_of_another_version_is_refused(
+    head: RayHead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the start, and for a node that comes later, when an actor is made."""
+    folder = tmp_path / "sparing-9.9.9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sparing\nVersion: 9.9.9\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(
+        RayUnusable, match=r"^the Ray node 127\.0\.0\.1 has sparing 0.*, and this process sparing 9\.9\.9"
+    ):
+        RayShards(head.address)
+    shard = RayShard(dataset(), PLACE, head.address)
+    with pytest.raises(ShardLost):
+        load(shard)
+    shard.close()
+
+
+def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line that shows no token."""
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
+    with pytest.raises(
+        RayUnusable, match=r"^no Ray cluster answers at SPARING_RAY_ADDRESS 127\.0\.0\.1:\d+, .*token[^\n]*$"
+    ):
+        RayShards(head.address)
+
+
+@pytest.mark.parametrize(
+    ("address", "environ", "refused"),
+    [
+        ("127.0.0.1:6379", {}, "needs a token"),
+        ("127.0.0.1:6379", {"RAY_AUTH_MODE": "token"}, "needs a token"),
+        ("127.0.0.1:6379", TOKEN | {"RAY_AUTH_MODE": "disabled"}, "needs a token"),
+        ("10.0.0.1:6379", {"RAY_USE_TLS": "1"}, "needs a token"),
+        ("10.0.0.1:6379", TOKEN, "is beyond this machine and needs TLS"),
+        ("127.0.0.2:6379", TOKEN, "is beyond this machine and needs TLS"),
+        ("10.0.0.1:6379", TOKEN | {"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": "/missing"}, "needs TLS"),
+    ],
+)
+def test_a_cluster_that_others_could_use_is_refused(address: str, environ: Mapping[str, str], refused: str) -> None:
+    """Whoever reaches its ports could run code on it."""
+    with pytest.raises(RayUnusable, match=refused):
+        check_secrecy(address, {"HOME": "/missing", **environ})
+
+
+@pytest.mark.parametrize("token", ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "HOME"])
+def test_a_token_may_be_where_ray_looks_for_it(token: str, tmp_path: Path) -> None:
+    """In a variable, a file or the home; certificates are files."""
+    (tmp_path / ".ray").mkdir()
+    file = tmp_path / ".ray" / "auth_token"
+    file.write_text("secret", encoding="ascii")
+    environ = {
+        "RAY_AUTH_MODE": "token",
+        token: {"RAY_AUTH_TOKEN": "secret", "HOME": str(tmp_path)}.get(token, str(file)),
+    }
+    check_secrecy("localhost:6379", environ)
+    tls = dict.fromkeys(["RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"], str(file))
+    check_secrecy("10.0.0.1:6379", environ | tls | {"RAY_USE_TLS": "1"})
+
+
+def test_ray_is_held_to_loopback_where_its_address_is() -> None:
+    """Elsewhere it has to use the machine's address."""
+    name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    assert ray_environment("127.0.0.1:6379", {"PATH": "/bin", "RAY_AUTH_MODE": "token"})[name] == "0"
+    assert name not in ray_environment("10.0.0.1:6379", {})
+    assert "PATH" not in ray_environment("10.0.0.1:6379", {"PATH": "/bin"})
