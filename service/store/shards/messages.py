@@ -95,7 +95,7 @@ def packed(message: object) -> bytes:
 
 
 def unpacked(message: bytes) -> Any:  # noqa: ANN401 - whatever was packed
-    """What a packed message says; its arrays may be written. Raises UnpicklingError for what no message has."""
+    """The message that was packed; its arrays may be written. Raises UnpicklingError for classes that none has."""
     view = memoryview(message)
     objects_bytes, count, _ = _HEADER.unpack_from(view)
     lengths = _lengths(view[_HEADER.size :], count)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from service.store.shards.process import ProcessShard, plain_environment
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import ShardChannel
 
-CHECK_S: Final = 120.0
+CONNECT_S: Final = 5.0
+CHECK_S: Final = 60.0
 """The longest that the check of a cluster may take."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """Ray listens on the whole machine for the other addresses of the loopback network."""
@@ -74,6 +76,13 @@ class RayShards:
         return [RayShard(record, ShardPlace(number, count), self._address) for number in range(count)]
 
     def _check_cluster(self) -> None:
+        parts = urlsplit(f"//{self._address}")
+        try:
+            socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_S).close()
+        except OSError as error:  # Ray would try for minutes
+            raise RayUnusable(
+                f"no Ray cluster answers at SPARING_RAY_ADDRESS {self._address}: {error.strerror or 'no reply'}"
+            ) from None
         where = "loopback" if _is_on_loopback(self._address) else "beyond"
         command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), self._address, where]
         environment = plain_environment() | ray_environment(self._address, os.environ)

@@ -35,11 +35,11 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
     connect(address)
     ignore_signals()  # after Ray has set its handlers
     actor = new_actor(told)
-    methods = {"queries": actor.do, "records": actor.do_slowly, "accounts": actor.do}
     lanes["queries"].send((True, os.getpid()))
-    for lane in ("records", "accounts"):
-        called = methods[lane].options(concurrency_group=lane)
-        threading.Thread(target=pass_on, name=f"relay-{lane}", args=(lanes[lane], called), daemon=True).start()
+    records = lanes["records"], actor.do_slowly.options(concurrency_group="records")
+    accounts = lanes["accounts"], actor.do.options(concurrency_group="accounts")
+    threading.Thread(target=pass_on, name="relay-records", args=records, daemon=True).start()
+    threading.Thread(target=pass_on, name="relay-accounts", args=accounts, daemon=True).start()
     pass_on(lanes["queries"], actor.do.options(concurrency_group="queries"))
 
 
@@ -79,11 +79,8 @@ def refusal(address: str, *, is_on_loopback: bool) -> str:
         return (
             f"the Ray cluster at SPARING_RAY_ADDRESS {address} cannot be joined: {' '.join(str(error).split())[:300]}"
         )
-    nodes = [
-        node
-        for node in ray.nodes()  # type: ignore[no-untyped-call]
-        if node["Alive"]
-    ]
+    as_listed: Any = ray.nodes
+    nodes = [node for node in as_listed() if node["Alive"]]
     outside = sorted(node["NodeManagerAddress"] for node in nodes if not _is_loopback(node["NodeManagerAddress"]))
     if is_on_loopback and outside:
         return (

@@ -57,7 +57,7 @@ def ray_head(**more: str) -> Iterator[RayHead]:
         head = RayHead(address=_address(process, folder), environment=joining, pid=process.pid)
         yield head
     finally:
-        for pid in {process.pid, *(head.processes() if head else [])}:
+        for pid in {process.pid, *(head.processes() if head is not None else [])}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait(10)

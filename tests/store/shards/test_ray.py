@@ -184,7 +184,7 @@ def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypa
     ],
 )
 def test_a_cluster_that_others_could_use_is_refused(address: str, environ: Mapping[str, str], refused: str) -> None:
-    """Whoever reaches its ports could run code on it."""
+    """Its ports run code for everything that reaches them."""
     with pytest.raises(RayUnusable, match=refused):
         check_secrecy(address, {"HOME": "/missing", **environ})
 
