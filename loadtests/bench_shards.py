@@ -1,15 +1,16 @@
 """A dataset over several processes against the same in one: the work of its queries, without a database, side by side.
 
     python -m loadtests.bench_shards [--people 4000000] [--events 10000000] [--shards 1,2] [--rounds 9]
+    python -m loadtests.bench_shards --backend ray [...]          # the same numbers over Ray too, on loopback
     python -m loadtests.bench_shards --http --people 1200000 --rounds 40    # over HTTP and Postgres, without slots
     python -m loadtests.bench_shards --people 100000000 --events 0 --shards 1,2,8 --alone --rounds 3
 
 Each row is a query on every number of shards in turn, from its plan to the rows that would be committed, as the writer
-does it. `ms` are medians of wall time; `ratio` is the time of one shard over that of so many; `processor` the processor
-time of coordinator and shards together over that of one. `late_ms` is how late a thread is that sleeps for a
-millisecond meanwhile, at the 99th percentile. `held` is the resident memory of all processes after the load, and `peak`
-the most that each has had, added up. `--alone` measures one number of shards after the other, where the memory holds
-one at a time, and has no ratios.
+does it; "round trip" is a call to all shards that does nothing. `ms` are medians of wall time; `ratio` is the time of
+one shard over that of so many; `processor` the processor time of coordinator and shards together over that of one, with
+Ray's workers and without its servers. `late_ms` is how late a thread is that sleeps for a millisecond meanwhile, at the
+99th percentile. `held` is the resident memory of all processes after the load, and `peak` the most that each has had,
+added up. `--alone` measures one number of shards after the other, where the memory holds one at a time, without ratios.
 """
 
 import argparse
@@ -19,8 +20,10 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -39,9 +42,11 @@ from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.shards import ProcessShards
 from service.store.shards.process import ProcessShard
+from service.store.shards.ray import RayShards
 from service.workflows.model.rows import SlotsInUse
 from service.workflows.shards.divided import DividedShards
 from service.workflows.writer.state import DatasetState
+from tests.store.shards.ray_head import RayHead, ray_head
 
 TABLES: Final = {
     "people": {
@@ -88,6 +93,7 @@ QUERIES: Final[Mapping[str, Mapping[str, object]]] = {
 SIGMA: Final = 10**6
 ROWS_AT_ONCE: Final = 2**21
 ROWS_OF_UPLOAD: Final = 10**6
+States = dict[str, tuple[DatasetState, list[int]]]  # by the number of shards, and the backend where it is another one
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -98,10 +104,13 @@ def plan_of(schema: Schema, query: Mapping[str, object], people: int) -> Plan:
 
 
 @contextmanager
-def divided(schema: Schema, people: int, events: int, count: int) -> Iterator[tuple[DatasetState, list[int]]]:
+def divided(
+    schema: Schema, people: int, events: int, count: int, ray: RayHead | None = None
+) -> Iterator[tuple[DatasetState, list[int]]]:
     """The state of a dataset over so many processes, and their ids; of one, over none."""
     state = state_on(schema, people)
-    channels = ProcessShards().open(state.record, count) if count > 1 else []
+    backend = ProcessShards() if ray is None else RayShards(ray.address)
+    channels = backend.open(state.record, count) if count > 1 else []
     if channels:
         state.shards = DividedShards(channels)
     source, shards = np.random.default_rng(1), state.shards
@@ -121,7 +130,8 @@ def divided(schema: Schema, people: int, events: int, count: int) -> Iterator[tu
     shards.reset_spent()
     state.slots_used = people
     try:
-        yield state, [each.pid for each in channels if isinstance(each, ProcessShard) and each.pid is not None]
+        pids = [each.pid for each in channels if isinstance(each, ProcessShard) and each.pid is not None]
+        yield state, pids + (ray.shards() if ray is not None else [])
     finally:
         shards.close()
 
@@ -176,21 +186,21 @@ class LateThread:
         return float(np.percentile(self.late_ms, 99)) if self.late_ms else 0.0
 
 
-def measured(states: dict[int, tuple[DatasetState, list[int]]], plan: Plan, rounds: int) -> dict[str, object]:
-    """One query on every number of shards in turn."""
-    wall: dict[int, list[float]] = {count: [] for count in states}
-    used: dict[int, list[float]] = {count: [] for count in states}
-    late: dict[int, list[float]] = {count: [] for count in states}
+def measured(states: States, work: Callable[[DatasetState], object], rounds: int) -> dict[str, object]:
+    """One piece of work on every number of shards in turn."""
+    wall: dict[str, list[float]] = {count: [] for count in states}
+    used: dict[str, list[float]] = {count: [] for count in states}
+    late: dict[str, list[float]] = {count: [] for count in states}
     for _ in range(rounds + 1):
         for count, (state, pids) in states.items():
             thread, began, before = LateThread(), time.perf_counter(), processor_s(pids)
-            answer_in(state, plan, system_entropy)
+            work(state)
             wall[count].append((time.perf_counter() - began) * 1000)
             used[count].append(processor_s(pids) - before)
             late[count].append(thread.end())
             if not state.shards.take_prepared():
                 state.shards.prepare()
-    first = min(states)
+    first = next(iter(states))
     ms = {count: median(each[1:]) for count, each in wall.items()}
     processor = {count: sum(each[1:]) for count, each in used.items()}
     return {
@@ -257,24 +267,30 @@ def shards_of(parent: int) -> list[int]:
     return [pid for pid in pids if b"shards.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def side_by_side(counts: Sequence[int], people_count: int, events: int, rounds: int) -> None:
-    """Every query on a dataset over each number of shards, all held at the same time."""
-    schema = Schema.model_validate(TABLES if events else {"people": TABLES["people"]})
-    queries = {name: query for name, query in QUERIES.items() if events or "from" not in query}
-    states: dict[int, tuple[DatasetState, list[int]]] = {}
+def side_by_side(counts: Sequence[int], asked: argparse.Namespace, head: RayHead | None) -> None:
+    """Every query on a dataset over each number of shards, and over Ray beside it, all held at the same time."""
+    schema = Schema.model_validate(TABLES if asked.events else {"people": TABLES["people"]})
+    states: States = {}
     with ExitStack() as opened:
-        for count in counts:
+        for count, over in product(counts, [None] if head is None else [None, head]):
+            if count == 1 and over is not None:
+                continue
             forget_peak()
             before, began = resident_bytes([]), time.perf_counter()
-            states[count] = opened.enter_context(divided(schema, people_count, events, count))
-            held = resident_bytes(states[count][1]) - before
+            name = f"{count} on Ray" if over is not None else str(count)
+            states[name] = opened.enter_context(divided(schema, asked.people, asked.events, count, over))
+            held = resident_bytes(states[name][1]) - before
             load_s = round(time.perf_counter() - began, 1)
-            print(json.dumps({"shards": count, "load_s": load_s, "held_mb": held >> 20}), flush=True)
-        for name, query in queries.items():
-            found = measured(states, plan_of(schema, query, people_count), rounds)
-            print(json.dumps({"query": name} | found), flush=True)
-        if len(counts) == 1:
-            print(json.dumps({"shards": counts[0], "peak_mb": peak_bytes(states[counts[0]][1]) >> 20}), flush=True)
+            print(json.dumps({"shards": name, "load_s": load_s, "held_mb": held >> 20}), flush=True)
+        trips = measured(states, lambda state: state.shards.pages_since(2**62), 200)
+        print(json.dumps({"query": "round trip"} | trips), flush=True)
+        for name, query in QUERIES.items():
+            if asked.events or "from" not in query:
+                plan = plan_of(schema, query, asked.people)
+                found = measured(states, partial(_answer, plan), asked.rounds)
+                print(json.dumps({"query": name} | found), flush=True)
+        for name, (_, pids) in states.items() if asked.alone else ():
+            print(json.dumps({"shards": name, "peak_mb": peak_bytes(pids) >> 20}), flush=True)
 
 
 def main() -> None:
@@ -284,6 +300,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--shards", default="1,2")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--backend", choices=["processes", "ray"], default="processes")
     parser.add_argument("--http", action="store_true")
     parser.add_argument("--alone", action="store_true")
     asked = parser.parse_args()
@@ -291,8 +308,17 @@ def main() -> None:
     if asked.http:
         over_http(asked.people, counts, asked.rounds)
         return
-    for group in [[count] for count in counts] if asked.alone else [counts]:
-        side_by_side(group, asked.people, asked.events, asked.rounds)
+    with ExitStack() as opened:
+        head = None
+        if asked.backend == "ray":
+            head = opened.enter_context(ray_head())
+            os.environ.update(head.environment)
+        for group in [[count] for count in counts] if asked.alone else [counts]:
+            side_by_side(group, asked, head)
+
+
+def _answer(plan: Plan, state: DatasetState) -> None:
+    answer_in(state, plan, system_entropy)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,10 @@ def test_a_killed_actor_costs_nobody_anything(homes: Homes, head: RayHead) -> No
     [
         ({"SPARING_SHARDS": "1"}, "sparing: SPARING_RAY_ADDRESS needs SPARING_SHARDS of at least 2"),
         ({"SPARING_SHARDS": "2"}, "sparing: SPARING_RAY_ADDRESS needs a token: RAY_AUTH_MODE=token, and "),
-        ({"SPARING_SHARDS": "2", **TOKEN}, f"sparing: no Ray cluster answers at SPARING_RAY_ADDRESS {NOWHERE}: Connection refused"),
+        (
+            {"SPARING_SHARDS": "2", **TOKEN},
+            f"sparing: no Ray cluster answers at SPARING_RAY_ADDRESS {NOWHERE}: Connection refused",
+        ),
     ],
 )
 def test_a_start_that_cannot_use_ray_is_refused_in_one_line(homes: Homes, settings: dict[str, str], line: str) -> None:
