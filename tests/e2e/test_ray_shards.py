@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.homes import Homes
 from tests.e2e.http_calls import analyst_of
 from tests.e2e.processes import environment, new_key, served, sparing, unexpected
-from tests.e2e.test_shards import ask, health, insist, register
+from tests.e2e.sharded import ask, health, insist, register
 from tests.store.shards.ray_head import RayHead, ray_head
 from tests.workflows.replicas import eventually
 

@@ -5,17 +5,15 @@ import signal
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import DATASET, QUERY, analyst_of, client
+from tests.e2e.http_calls import analyst_of, client
 from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
+from tests.e2e.sharded import PEOPLE, ask, health, insist, register
 
 pytestmark = pytest.mark.slow
 
-PEOPLE = 2**16 + 500
-"""On two pages, of which each shard has one."""
 WORKER = b"service.store.shards.worker"
 
 
@@ -23,41 +21,6 @@ def shards_of(running: Served) -> list[int]:
     """The processes of shards."""
     commands = {pid: Path(f"/proc/{pid}/cmdline") for pid, _ in children_of(running.process.pid)}
     return sorted(pid for pid, command in commands.items() if WORKER in command.read_bytes())
-
-
-def register(url: str, curator_key: str) -> None:
-    """A dataset of more than 2^20 people at most, so that it is divided."""
-    with client(url, curator_key) as curator:
-        curator.post("/v1/datasets", json=DATASET | {"capacity": 2**21}).raise_for_status()
-        rows = "person_id,age\n" + "".join(f"p{number},{number % 100}\n" for number in range(PEOPLE))
-        sent = curator.post(
-            "/v1/datasets/survey/tables/people/rows", content=rows.encode(), headers={"Content-Type": "text/csv"}
-        )
-        assert sent.json()["individuals"] == PEOPLE
-
-
-def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
-    """A count of everybody that no answer before is sent for."""
-    with client(url, analyst_key) as analyst:
-        headers = {"Idempotency-Key": key}
-        return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
-
-
-def insist(url: str, analyst_key: str, key: str) -> httpx.Response:
-    """The answer under a key, asked for until it comes."""
-    until = time.monotonic() + 30
-    while (answered := ask(url, analyst_key, key)).status_code == 503 and time.monotonic() < until:
-        assert int(answered.headers["Retry-After"]) >= 1
-        time.sleep(0.1)
-    assert answered.status_code == 200, answered.text
-    return answered
-
-
-def health(url: str, curator_key: str) -> dict[str, object]:
-    """The shards as a curator's probe is shown them."""
-    with client(url, curator_key) as curator:
-        shown: dict[str, dict[str, object]] = curator.get("/readyz").json()["shards"]
-    return shown["survey"]
 
 
 def test_killed_shards_and_a_killed_coordinator_cost_nobody_anything(homes: Homes) -> None:

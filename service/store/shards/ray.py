@@ -17,7 +17,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import ShardChannel
 
 CONNECT_S: Final = 5.0
-CHECK_S: Final = 60.0
+CHECK_S: Final = 120.0
 """The longest that the check of a cluster may take."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """Ray listens on the whole machine for the other addresses of the loopback network."""

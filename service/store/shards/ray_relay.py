@@ -87,7 +87,7 @@ def refusal(address: str, *, is_on_loopback: bool) -> str:
             f"the Ray cluster at SPARING_RAY_ADDRESS {address} listens on {outside[0]} too: start it with "
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 and --node-ip-address=127.0.0.1, or use TLS and that address"
         )
-    holding = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]
+    holding = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]  # a head has 0, if told so
     if not holding:
         return f"the Ray cluster at SPARING_RAY_ADDRESS {address} has no node with a CPU for shards"
     return next(filter(None, map(_difference, holding)), "")
