@@ -37,6 +37,8 @@ print(time.perf_counter() - began)
 """
 
 _NS_PER_MS: Final = 1_000_000
+RAY_ROUND_TRIP_NS: Final = 5_000_000.0
+"""Twice the median of a call to two shards on Ray that does nothing (docs/scale.md)."""
 
 
 class CommitProbe(Protocol):
@@ -47,12 +49,15 @@ class CommitProbe(Protocol):
 
 
 def speed_of(settings: Settings, store: CommitProbe) -> Speed:
-    """The kept speed, or the default one where no response is held; measured at the first start of a home.
-
-    Logs a warning when commits have become far slower than what was measured.
-    """
+    """The kept speed, or the default one where no response is held; measured at the first start of a home."""
     if settings.release_slot_ms == 0:
         return Speed()
+    speed = _kept_or_measured(settings, store)
+    return speed if settings.ray_address is None else replace(speed, shard_round_trip=RAY_ROUND_TRIP_NS)
+
+
+def _kept_or_measured(settings: Settings, store: CommitProbe) -> Speed:
+    """Logs a warning when commits have become far slower than what was measured."""
     kept = _kept(settings)
     if kept is None or (settings.shards > 1 and kept.cores != _cores()):
         return calibrate(settings, store)

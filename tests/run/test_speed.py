@@ -4,7 +4,7 @@ import json
 import logging
 import stat
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +50,13 @@ def home(tmp_path: Path) -> Path:
 def settings(home: Path, **environ: str) -> Settings:
     """With the default slots unless told otherwise."""
     return Settings.of(environ, home=home)
+
+
+def test_a_call_to_shards_on_ray_is_priced_higher(home: Path) -> None:
+    """The rest is as measured."""
+    there = speed_of(settings(home, SPARING_SHARDS="2", SPARING_RAY_ADDRESS="127.0.0.1:6379"), Commits())
+    assert there == replace(speed_of(settings(home, SPARING_SHARDS="2"), Commits()), shard_round_trip=5_000_000)
+    assert there.shard_round_trip > Speed().shard_round_trip
 
 
 def test_a_kept_speed_is_read_and_only_small_commits_are_measured(home: Path, caplog: pytest.LogCaptureFixture) -> None:
