@@ -24,9 +24,11 @@ WORKDIR /build
 
 # The environment has no pip of its own: the base image's pip fills it. The lock's build backend is removed, and the embedded
 # servers are: in a container the database and the cache are others (docker-compose.yml).
-COPY requirements.lock ./
+# With the extra `ray`: --build-arg LOCK=requirements-ray.lock
+ARG LOCK=requirements.lock
+COPY requirements.lock requirements-ray.lock ./
 RUN python -m venv --without-pip /opt/sparing \
- && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r requirements.lock
+ && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r ${LOCK}
 
 COPY --from=wheel /wheels /wheels
 RUN python -m pip --python /opt/sparing/bin/python install --no-deps --no-index /wheels/*.whl \

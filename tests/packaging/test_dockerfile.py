@@ -26,10 +26,11 @@ def test_every_installed_package_is_checked_against_its_hash() -> None:
     """Each pip install demands a lock's hashes, and wheels; the service itself is installed without reaching out."""
     runs = [run for stage in (WHEEL, BUILD) for run in stage.arguments("RUN")]
     installs = [part for run in runs for part in run.split("&&") if " install " in part]
-    of_packages = [part for part in installs if ".lock" in part]
-    of_service = [part for part in installs if ".lock" not in part]
+    of_packages = [part for part in installs if " -r " in part]
+    of_service = [part for part in installs if " -r " not in part]
 
-    assert [part.split()[-1] for part in of_packages] == ["requirements-docs.lock", "requirements.lock"]
+    assert [part.split()[-1] for part in of_packages] == ["requirements-docs.lock", "${LOCK}"]
+    assert BUILD.arguments("ARG") == ["LOCK=requirements.lock"]
     assert all("--require-hashes" in part and "--only-binary :all:" in part for part in of_packages)
     assert [{"--no-deps", "--no-index", "/wheels/*.whl"} <= set(part.split()) for part in of_service] == [True]
 
