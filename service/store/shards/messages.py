@@ -76,7 +76,7 @@ class MessageLane:
         rest = _received(self.connection, _LENGTH.size * count + objects_bytes)
         lengths = _lengths(rest, count)
         total = sum(lengths)
-        whole = self._received.read(total) if is_shared else _received(self.connection, total)
+        whole = self._received.read(total)[:total] if is_shared else _received(self.connection, total)
         return rest[_LENGTH.size * count :], lengths, whole
 
     def close(self) -> None:

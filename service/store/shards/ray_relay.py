@@ -1,8 +1,8 @@
 """The process between a coordinator and one shard on Ray: it passes packed messages on, and reads none of them.
 
-Ray is in this process and not in the coordinator's: it takes over signals, ends its process once the cluster is gone
-for a minute, and reads what a cluster sends by a pickle that runs any code. The process has the cluster's token and no
-other secret. It owns the actor that holds the shard, so that either ends with the other.
+Ray is in this process and not in the coordinator's: it takes over signals, ends its process once the cluster is gone,
+and reads what a cluster sends by a pickle that runs any code. The process has the cluster's token and no other secret.
+It owns the actor that holds the shard, so that either ends with the other.
 """
 
 import ipaddress

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.store.shards import messages
-from service.store.shards.messages import SHARED_BYTES_MIN, ConnectionEnded, MessageLane
+from service.store.shards.messages import SHARED_BYTES_MIN, ConnectionEnded, MessageLane, packed, unpacked
 from service.workflows.model.pieces import Piece
 
 
@@ -37,6 +37,20 @@ def passed(ends: tuple[MessageLane, MessageLane], message: object) -> object:
     return come
 
 
+def passed_on(ends: tuple[MessageLane, MessageLane], message: object) -> object:
+    """The message as it comes by way of a process that packs it again and reads nothing of it."""
+    sending = threading.Thread(target=ends[0].send, args=(message,))
+    sending.start()
+    whole = ends[1].receive_packed()
+    sending.join()
+    assert whole == packed(message)
+    replying = threading.Thread(target=ends[1].send_packed, args=(whole,))
+    replying.start()
+    come: object = ends[0].receive()
+    replying.join()
+    return come
+
+
 ARRAYS = st.builds(
     lambda size, dtype: np.arange(size).astype(dtype),
     st.sampled_from([0, 1, 100, SHARED_BYTES_MIN // 8, 100_000]),
@@ -47,15 +61,19 @@ ARRAYS = st.builds(
 @settings(deadline=None, max_examples=30)
 @given(arrays=st.lists(ARRAYS, max_size=4), content=st.binary(max_size=50))
 def test_what_is_sent_comes(ends: tuple[MessageLane, MessageLane], arrays: list[np.ndarray], content: bytes) -> None:
-    """Arrays of any size, pieces, and objects around them; each message may be changed without the others."""
+    """Arrays of any size, pieces, and objects around them; each message may be changed without the others.
+
+    Sent, packed, and passed on without being read.
+    """
     piece = Piece.of(bytes(32), 3, content)
-    come = passed(ends, ("call", tuple(arrays), piece, {"named": slice(1, 2)}))
-    assert isinstance(come, tuple)
-    assert (come[0], come[2], come[3]) == ("call", piece, {"named": slice(1, 2)})
-    for sent, array in zip(arrays, come[1], strict=True):
-        assert array.dtype == sent.dtype
-        assert array.tolist() == sent.tolist()
-        array[:] = 0  # its own memory
+    message = ("call", tuple(arrays), piece, {"named": slice(1, 2)})
+    for come in (passed(ends, message), unpacked(packed(message)), passed_on(ends, message)):
+        assert isinstance(come, tuple)
+        assert (come[0], come[2], come[3]) == ("call", piece, {"named": slice(1, 2)})
+        for sent, array in zip(arrays, come[1], strict=True):
+            assert array.dtype == sent.dtype
+            assert array.tolist() == sent.tolist()
+            array[:] = 0  # its own memory
 
 
 def test_a_message_beyond_the_shared_memory_goes_through_the_socket(

@@ -53,8 +53,9 @@ class TestRay(ShardChannelContract):
 
 
 @pytest.fixture
-def shard(head: RayHead) -> Iterator[RayShard]:
-    """A shard on Ray that has started, the only one there."""
+def shard(head: RayHead, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayShard]:
+    """A shard on Ray that has started, the only one there; we have a secret."""
+    monkeypatch.setenv("SPARING_PEPPER", "hidden")
     eventually(lambda: head.shards() == [])
     started = RayShard(dataset(), PLACE, head.address)
     load(started)
@@ -104,26 +105,17 @@ def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: RayShard) 
 
 
 def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(head: RayHead, shard: RayShard) -> None:
-    """All processes of the cluster, its actor and the process that joins it."""
+    """All processes of the cluster, its actor and the process that joins it; that one has no secret but the token."""
     assert shard.pid is not None
     found = listening([*head.processes(), shard.pid])
     assert found
     assert found <= LOOPBACK
-    shard._ends["queries"].connection.shutdown(socket.SHUT_RDWR)
-    eventually(lambda: head.shards() == [])
-
-
-def test_the_process_that_joins_has_the_token_and_no_other_secret(
-    shard: RayShard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its environment and arguments; it says nothing of its use to anybody."""
-    monkeypatch.setenv("SPARING_PEPPER", "hidden")
-    shard.restart()
-    load(shard)
     folder = Path(f"/proc/{shard.pid}")
     environ = (folder / "environ").read_bytes()
     assert b"hidden" not in environ + (folder / "cmdline").read_bytes()
     assert b"RAY_USAGE_STATS_ENABLED=0" in environ.split(b"\0")
+    shard._ends["queries"].connection.shutdown(socket.SHUT_RDWR)
+    eventually(lambda: head.shards() == [])
 
 
 def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
