@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from service.query.division import ShardPlace
 from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
 from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
