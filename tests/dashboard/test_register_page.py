@@ -1,6 +1,7 @@
 """Registration from a file: the page proposes what the client does, and registers no domain before it is confirmed."""
 
 import base64
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -147,6 +148,27 @@ def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> N
         columns = curator.get("/v1/datasets/confirmed").json()["tables"]["people"]["columns"]
     assert columns["age"] == {"type": "integer", "lower": 0, "upper": 120}
     assert columns["ward"]["categories"] == ["Eyes", "Skin"]
+
+
+def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
+    """The form states it in the JSON that is sent; the overview says by which accounting the promise is."""
+    visit.sign_in("curator")
+    visit.go("/curator/_register")
+    page = visit.page
+    page.get_by_label("Name").first.fill("concentrated")
+    page.get_by_label("Charges add up by").select_option(label="zero-concentrated DP")
+    expect(page.get_by_label("The registration as JSON")).to_have_value(re.compile(r'"kind": "zcdp"'))
+    visit.picture("register-accounting-light")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("heading", name="concentrated has no people yet")).to_be_visible()
+    with visit.site.client("curator") as curator:
+        made = curator.get("/v1/datasets/concentrated").json()
+        table, where = "person_id\na\n", "/v1/datasets/concentrated/tables/people/rows"
+        curator.post(where, content=table, headers={"Content-Type": "text/csv"}).raise_for_status()
+    assert (made["accounting"], made["mu"]) == ({"kind": "zcdp", "conversion": "optimal"}, None)
+    visit.go("/curator/concentrated")
+    expect(page.get_by_text("promised to each person, by zero-concentrated DP")).to_be_visible()
+    visit.picture("overview-accounting-light")
 
 
 def _marked(told: object) -> object:
