@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -25,6 +26,9 @@ from service.workflows.ports.shards import LANES
 
 START_S: Final = 60.0
 """The longest that a new actor may take until it replies, the start of its process included."""
+
+JOIN_S: Final = 20.0
+"""How long a start waits for the first node that holds shards: it may be starting too."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
@@ -79,18 +83,30 @@ def refusal(address: str, *, is_on_loopback: bool) -> str:
         return (
             f"the Ray cluster at SPARING_RAY_ADDRESS {address} cannot be joined: {' '.join(str(error).split())[:300]}"
         )
-    as_listed: Any = ray.nodes
-    nodes = [node for node in as_listed() if node["Alive"]]
+    nodes, until = _nodes(), time.monotonic() + JOIN_S
+    while not any(map(_holds_shards, nodes)) and time.monotonic() < until:
+        time.sleep(0.5)
+        nodes = _nodes()
     outside = sorted(node["NodeManagerAddress"] for node in nodes if not _is_loopback(node["NodeManagerAddress"]))
     if is_on_loopback and outside:
         return (
             f"the Ray cluster at SPARING_RAY_ADDRESS {address} listens on {outside[0]} too: start it with "
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 and --node-ip-address=127.0.0.1, or use TLS and that address"
         )
-    holding = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]  # a head has 0, if told so
+    holding = [node for node in nodes if _holds_shards(node)]
     if not holding:
         return f"the Ray cluster at SPARING_RAY_ADDRESS {address} has no node with a CPU for shards"
     return next(filter(None, map(_difference, holding)), "")
+
+
+def _nodes() -> list[dict[str, Any]]:
+    listed: Any = ray.nodes  # without types
+    return [node for node in listed() if node["Alive"]]
+
+
+def _holds_shards(node: Mapping[str, Any]) -> bool:
+    """Ray puts an actor where there is a processor; a head may have been told that it has none."""
+    return bool(node["Resources"].get("CPU", 0) >= 1)
 
 
 def _difference(node: Mapping[str, Any]) -> str:
