@@ -1,17 +1,21 @@
 """The accountings of the papers: what the charges of one individual add up to, and what may be said of a total.
 
-An account is one integer for each individual under each of them, and a Gaussian costs ||v||^2 / (2 sigma^2) under each:
-the unit differs, and with it the theorem by which a total is a promise.
+An account is one integer for each individual under each of them, and a Gaussian costs ||v||^2 / (2 sigma^2) under the
+first three: the unit differs, and with it the theorem by which a total is a promise.
 
 | accounting | amount | a total B promises | source |
 |---|---|---|---|
 | Gaussian DP | rho | sqrt(2 B)-GDP | Koskela, Tobaben and Honkela 2023, Theorem 12 |
 | zero-concentrated DP | rho | B-zCDP | Feldman and Zrnic 2021, Remark 4.4 |
 | Rényi DP of order a | D / a | (a, a B)-Rényi DP | Feldman and Zrnic 2021, Theorem 4.5 |
+| pure DP | epsilon | B-DP | the log-likelihood ratios of answers add up |
+
+A Gaussian has no price of pure DP; Laplace noise has one under each (laplace_prices.py).
 
 Replacing a record is blanking it and then writing another. The triangle inequality of GDP doubles mu, so that rho
-quadruples; that of zCDP quadruples rho (Bun and Steinke 2016, Proposition 1.9, a group of two). Of one Rényi order
-nothing of that order follows; by group privacy (e, d)-DP gives (2 e, (1 + e^e) d)-DP.
+quadruples; that of zCDP quadruples rho (Bun and Steinke 2016, Proposition 1.9, a group of two). Pure DP
+doubles epsilon. Of one Rényi order nothing of that order follows; by group privacy (e, d)-DP gives
+(2 e, (1 + e^e) d)-DP.
 
 The loss so far, at a time that depends on the answers, is bounded by Ville's inequality: e^((a - 1)(L - a * spent)) is
 a supermartingale for each order a that the accounting bounds. With one order that is one bound for all times. Where all
@@ -23,6 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from service.accounting.conversions import (
@@ -41,6 +46,13 @@ from service.accounting.conversions import (
     real,
     refuse_delta,
     units_of,
+)
+from service.accounting.laplace_prices import (
+    ChordPrices,
+    concentrated_prices,
+    gaussian_prices,
+    pure_prices,
+    renyi_prices,
 )
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
@@ -65,6 +77,11 @@ class Accounting(ABC):
     @abstractmethod
     def document(self) -> str | dict[str, str | float]:
         """The accounting as a registration states it, in JSON."""
+
+    @property
+    @abstractmethod
+    def laplace_prices(self) -> ChordPrices:
+        """The prices of Laplace noise in this amount."""
 
     @abstractmethod
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
@@ -125,6 +142,11 @@ class GaussianAccounting(Accounting):
         """A word."""
         return "gdp"
 
+    @property
+    def laplace_prices(self) -> ChordPrices:
+        """Half the square of mu."""
+        return gaussian_prices()
+
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the exact curve at mu = sqrt(2 rho)."""
         return bool(delta_of_mu(epsilon, mu_of_units_exactly(units)) * MARGIN <= real(delta))
@@ -172,6 +194,11 @@ class ConcentratedAccounting(Accounting):
         """As it is stated."""
         return {"kind": "zcdp", "conversion": self.conversion}
 
+    @property
+    def laplace_prices(self) -> ChordPrices:
+        """The divergence of order 1."""
+        return concentrated_prices()
+
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the largest rho of the conversion."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_best_order(epsilon, delta, self.conversion))
@@ -215,6 +242,11 @@ class RenyiAccounting(Accounting):
         """As it is stated."""
         return {"kind": "rdp", "order": self.order, "conversion": self.conversion}
 
+    @property
+    def laplace_prices(self) -> ChordPrices:
+        """The divergence over the order."""
+        return renyi_prices(self.order)
+
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the conversion at the order."""
         return bool(amount_of_units(units) * MARGIN <= amount_of_order(self.order, epsilon, delta, self.conversion))
@@ -257,6 +289,57 @@ class RenyiAccounting(Accounting):
         if spent_units == 0:
             return 0.0
         return (self.order * spent_units / UNITS_PER_RHO - float(delta.ln()) / (self.order - 1)) * _ROUNDING
+
+
+@dataclass(frozen=True, slots=True)
+class PureAccounting(Accounting):
+    """Pure differential privacy: no delta, which may be None here and is not looked at."""
+
+    @property
+    def unit(self) -> str:
+        """The bound on the loss itself."""
+        return "epsilon"
+
+    @property
+    def document(self) -> str | dict[str, str | float]:
+        """As it is stated."""
+        return {"kind": "pure"}
+
+    @property
+    def laplace_prices(self) -> ChordPrices:
+        """The number over the scale."""
+        return pure_prices()
+
+    def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal | None) -> bool:  # noqa: ARG002
+        """Exactly."""
+        if epsilon < 0 or units < 0:
+            raise ValueError(f"epsilon and units must not be negative, got {epsilon} and {units}")
+        return Fraction(units, UNITS_PER_RHO) <= Fraction(epsilon)
+
+    def budget_units(self, *, epsilon: Decimal, delta: Decimal | None) -> int:  # noqa: ARG002
+        """Epsilon itself, rounded down."""
+        _refuse_epsilon(epsilon)
+        return math.floor(Fraction(epsilon) * UNITS_PER_RHO)
+
+    def units_replace_one(self, units: int) -> int:
+        """2 epsilon."""
+        return 2 * units
+
+    def epsilon_of_units(self, units: int, delta: Decimal | None) -> float:  # noqa: ARG002
+        """The total itself, rounded up to a double. Raises ValueError for negative units."""
+        if units < 0:
+            raise ValueError(f"units must not be negative, got {units}")
+        nearest = units / UNITS_PER_RHO
+        return nearest if nearest * UNITS_PER_RHO >= units else math.nextafter(nearest, math.inf)
+
+    def epsilon_replace_one(self, units: int, delta: Decimal | None) -> float:
+        """Of twice the total."""
+        return self.epsilon_of_units(2 * units, delta)
+
+    def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal | None) -> float:
+        """The spent total itself: no answer adds more to the loss than its charge, whatever it is."""
+        _refuse_total(spent_units, budget_units)
+        return self.epsilon_of_units(spent_units, delta)
 
 
 GAUSSIAN: Final = GaussianAccounting()
@@ -308,12 +391,20 @@ def _level_bound(budget_units: int, level: int, delta: Decimal) -> float:
 
 
 def _refuse_spent(spent_units: int, budget_units: int, delta: Decimal) -> None:
+    _refuse_total(spent_units, budget_units)
+    refuse_delta(delta)
+
+
+def _refuse_total(spent_units: int, budget_units: int) -> None:
     if not 0 <= spent_units <= budget_units:
         raise ValueError(f"spent units must be from 0 to {budget_units}, got {spent_units}")
-    refuse_delta(delta)
 
 
 def _refuse_guarantee(epsilon: Decimal, delta: Decimal) -> None:
+    _refuse_epsilon(epsilon)
+    refuse_delta(delta)
+
+
+def _refuse_epsilon(epsilon: Decimal) -> None:
     if not (epsilon.is_finite() and 0 < epsilon <= EPSILON_MAX):
         raise ValueError(f"epsilon must be above 0 and at most {EPSILON_MAX}, got {epsilon}")
-    refuse_delta(delta)

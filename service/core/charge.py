@@ -19,18 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNITS_PER_RHO: Final = 2**40
+# Where a charge saturates: more than any limit, so unaffordable, and a spent total plus it still fits an int64.
 CHARGE_UNITS_MAX: Final = 2**62
-"""Where a charge saturates: more than any limit, so unaffordable, and a spent total plus it still fits an int64."""
-LIMIT_UNITS_MAX: Final = 2**61
-"""The largest limit (2^21 rho). Spent totals stay below it too, because they stay below a limit."""
-_SIGMA_RANGE: Final = (2.0**-64, 2.0**64)
+LIMIT_UNITS_MAX: Final = 2**61  # the largest limit (2^21 rho); spent totals stay below a limit, and so below it too
 # A float estimate est = fl(fl(norm) * fl(price)) carries three roundings of 2^-53 each: |est - true| < est * 2^-51.
 _SATURATED: Final = 2.0**62 * (1 + 2.0**-49)
-_HALF_OFF: Final = 2**50
-"""Below this, an estimate is off by less than a half, and the nearest integer to it by less than one."""
+_HALF_OFF: Final = 2**50  # below it an estimate is off by less than a half, the nearest integer to it by less than one
 _OFF_MAX: Final = 2.0**12
-_DEAR: Final = 2**11
-"""Of a dearer squared step no limit buys 2^50, and of a cheaper one 2^10 times the price fits 128 bits."""
+_DEAR: Final = 2**11  # of a dearer squared step no limit buys 2^50, and of a cheaper one 2^10 times it fits 128 bits
 _DENOMINATOR_NARROW: Final = 2**62
 _WORD: Final = 2**64
 _HALF_BITS, _HALF = np.uint64(32), np.uint64(2**32 - 1)
@@ -55,8 +51,7 @@ def charge_units(
         raise ValueError("a squared norm must not be negative, nor above the largest")
     if largest * price.numerator <= price.denominator:
         return np.greater(norms_squared, 0).astype(np.int64)
-    estimates = norms_squared.astype(np.float64)
-    estimates *= float(price)
+    estimates = np.multiply(norms_squared, float(price))
     rounds = wide_rounds(largest, sigma_steps)
     if rounds == 0:
         return _narrowly(norms_squared, price, estimates)
@@ -79,11 +74,10 @@ def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squar
     if price.numerator > _DEAR * price.denominator or norm_squared_max < _HALF_OFF:  # off by less than a half
         return norms - (charge_units(norms, sigma_steps, norm_squared_max=norm_squared_max) > room_units)
     room = room_units.view(np.uint64)
-    norms += np.rint(_quotients(*_excess(room, norms.view(np.uint64), price), price.numerator)).astype(np.int64)
+    norms += _quotients(*_excess(room, norms.view(np.uint64), price), price.numerator)
     norms += np.right_shift(_excess(room, norms.view(np.uint64), price)[0].view(np.int64), 63)
-    return np.where(
-        estimates > norm_squared_max * (1 + 2.0**-49), norm_squared_max, np.minimum(norms, norm_squared_max)
-    )
+    is_beyond = estimates > norm_squared_max * (1 + 2.0**-49)
+    return np.where(is_beyond, norm_squared_max, np.minimum(norms, norm_squared_max))
 
 
 def wide_rounds(norm_squared_max: int, sigma_steps: float) -> int:
@@ -109,10 +103,7 @@ def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
 
 
 def units_down(rho: Fraction) -> int:
-    """The largest number of units not above `rho`.
-
-    Raises ValueError when rho is negative or above LIMIT_UNITS_MAX units.
-    """
+    """The largest number of units not above `rho`. Raises ValueError when it is negative or above LIMIT_UNITS_MAX."""
     units = rho.numerator * UNITS_PER_RHO // rho.denominator
     if units < 0:
         raise ValueError(f"rho must not be negative, got {rho}")
@@ -122,10 +113,7 @@ def units_down(rho: Fraction) -> int:
 
 
 def rho_of_units(units: int) -> Decimal:
-    """The rho that `units` stand for, exactly, with as few digits as it has.
-
-    Raises ValueError when units are negative.
-    """
+    """The rho that `units` stand for, exactly, with as few digits as it has. Raises ValueError for negative units."""
     if units < 0:
         raise ValueError(f"units must not be negative, got {units}")
     twos = min(40, (units & -units).bit_length() - 1) if units > 0 else 40
@@ -137,8 +125,7 @@ def rho_of_units(units: int) -> Decimal:
 @lru_cache(maxsize=256)  # analysts ask again and again with the same noise, and a Fraction takes long to make
 def _price_of_one(sigma_steps: float) -> Fraction:
     """Units per squared step, 2^40 / (2 sigma^2), exact for the double given."""
-    low, high = _SIGMA_RANGE
-    if not low <= sigma_steps <= high:
+    if not 2.0**-64 <= sigma_steps <= 2.0**64:
         raise ValueError(f"sigma_steps must be between 2^-64 and 2^64, got {sigma_steps}")
     return Fraction(UNITS_PER_RHO // 2) / Fraction(sigma_steps) ** 2
 
@@ -169,19 +156,18 @@ def _widely(
     charges = np.rint(np.minimum(estimates, _SATURATED)).astype(np.int64)
     norms = norms_squared.view(np.uint64)
     if rounds > 1:
-        charges -= np.rint(_quotients(*_excess(charges.view(np.uint64), norms, price), price.denominator)).astype(
-            np.int64
-        )
+        charges -= _quotients(*_excess(charges.view(np.uint64), norms, price), price.denominator)
     high, _ = _excess(charges.view(np.uint64), norms, price)
     charges -= np.right_shift(high.view(np.int64), 63)
     return charges
 
 
-def _quotients(high: Words, low: Words, divisor: int) -> NDArray[np.float64]:
-    """Signed 128-bit numbers in two words (k,), over a divisor: (k,), at most _OFF_MAX either way."""
+def _quotients(high: Words, low: Words, divisor: int) -> NDArray[np.int64]:
+    """Signed 128-bit numbers in two words (k,), over a divisor, rounded: (k,), at most _OFF_MAX either way."""
     high += low >> np.uint64(63)  # the low word is read as signed: of a small number no digit is lost
     quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(divisor)
-    return np.clip(quotients, -_OFF_MAX, _OFF_MAX)
+    rounded: NDArray[np.int64] = np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
+    return rounded
 
 
 def _excess(charges: Words, norms_squared: Words, price: Fraction) -> tuple[Words, Words]:

@@ -20,11 +20,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Entropy = Callable[[int], NDArray[np.uint64]]
-"""A count to that many fresh, independent, uniform 64-bit words."""
+Entropy = Callable[[int], NDArray[np.uint64]]  # a count to that many fresh, independent, uniform 64-bit words
 SIGMA_STEPS_MIN: Final = 0.3
 SIGMA_STEPS_MAX: Final = 2.0**32
-_CHUNK: Final = 2**16
+CHUNK: Final = 2**16
 _FEW: Final = 8  # pairs that are drawn sooner one by one than side by side
 # For _W1_MIN <= w1 < _W1_END the float z is within ERROR of the true one, if log, cos and sin err by less than 64
 # units in the last place (their authors promise fewer than 4). With u = U1, R = sqrt(-2 ln u), 2^-8 < R < 5.27, due to
@@ -35,10 +34,10 @@ ERROR: Final = 2.0**-42
 _W1_MIN: Final = 2**44
 _W1_END: Final = 2**64 - 2**47
 # With 100 digits, rounding moves sigma * z by less than this, even for u = 1 - 2^-192, where the logarithm cancels.
-_DECIMAL: Final = Context(prec=100)
-_DECIMAL_ERROR: Final = Decimal("1e-55")
+DECIMAL: Final = Context(prec=100)
+DECIMAL_ERROR: Final = Decimal("1e-55")
 # Three words leave a pair undecided with probability below 2^-140: a source that would need a fourth is not random.
-_WORDS_MAX: Final = 3
+WORDS_MAX: Final = 3
 _PI: Final = Decimal(
     "3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679821480865"
 )
@@ -64,15 +63,15 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
     if count <= 2 * _FEW:
         return _few(count, sigma_steps, entropy)
     draws = np.empty(count, dtype=np.int64)
-    for start in range(0, count, _CHUNK):
-        chunk = draws[start : start + _CHUNK]
+    for start in range(0, count, CHUNK):
+        chunk = draws[start : start + CHUNK]
         chunk[:] = _pairs((chunk.size + 1) // 2, sigma_steps, entropy).reshape(-1)[: chunk.size]
     return draws
 
 
 def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
     """(2, pairs) draws: the cosines' row and the sines'."""
-    words = _words(2 * pairs, entropy)
+    words = fresh_words(2 * pairs, entropy)
     first, second = words[:pairs], words[pairs:]
     radius = first.astype(np.float64)
     radius += 0.5
@@ -101,7 +100,7 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
 def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
     """The draws pair by pair: whatever floats decide is certain, so it does not matter which floats they are."""
     pairs = (count + 1) // 2
-    words = _words(2 * pairs, entropy).tolist()
+    words = fresh_words(2 * pairs, entropy).tolist()
     drawn = [_pair(words[pair], words[pairs + pair], sigma_steps, entropy) for pair in range(pairs)]
     return np.array([*(cosine for cosine, _ in drawn), *(sine for _, sine in drawn)][:count], dtype=np.int64)
 
@@ -118,7 +117,8 @@ def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tupl
     return _refined(first, second, Decimal(sigma_steps), entropy)
 
 
-def _words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
+def fresh_words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
+    """So many words of the source, (count,). Raises EntropyFailure for anything else."""
     words = entropy(count)
     if words.dtype != np.uint64 or words.shape != (count,):
         raise EntropyFailure("the entropy source did not return the words it was asked for")
@@ -127,8 +127,8 @@ def _words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
 
 def _refined(first: int, second: int, sigma: Decimal, entropy: Entropy) -> tuple[int, int]:
     """Both numbers of the pair whose strings begin with these words, extended until both are decided."""
-    for words in range(2, _WORDS_MAX + 1):
-        more_first, more_second = _words(2, entropy).tolist()
+    for words in range(2, WORDS_MAX + 1):
+        more_first, more_second = fresh_words(2, entropy).tolist()
         first, second = first << 64 | more_first, second << 64 | more_second
         if first > 0:  # else U1 may still be zero, and ln U1 anything
             lows, highs = _interval(first, second, 64 * words, sigma)
@@ -139,7 +139,7 @@ def _refined(first: int, second: int, sigma: Decimal, entropy: Entropy) -> tuple
 
 def _interval(first: int, second: int, bits: int, sigma: Decimal) -> tuple[tuple[int, int], tuple[int, int]]:
     """Lower and upper bounds of both numbers, for all U1 in (first, first + 1) 2^-bits and U2 likewise."""
-    with localcontext(_DECIMAL):
+    with localcontext(DECIMAL):
         scale = Decimal(2**bits)
         squared = -2 * (Decimal(first + 1) / scale).ln()
         # -2 ln(first / scale) is larger than that by 2 ln(1 + 1/first) <= 2/first.
@@ -148,8 +148,8 @@ def _interval(first: int, second: int, bits: int, sigma: Decimal) -> tuple[tuple
         lows, highs = [], []
         for middle in _cos_sin(2 * _PI * (second + Decimal("0.5")) / scale):
             corners = [radius * (middle + side) for radius in radii for side in (-reach, reach)]
-            lows.append(floor(min(corners) - _DECIMAL_ERROR + Decimal("0.5")))
-            highs.append(floor(max(corners) + _DECIMAL_ERROR + Decimal("0.5")))
+            lows.append(floor(min(corners) - DECIMAL_ERROR + Decimal("0.5")))
+            highs.append(floor(max(corners) + DECIMAL_ERROR + Decimal("0.5")))
     return (lows[0], lows[1]), (highs[0], highs[1])
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from service.core.renyi_filter import Touched
 
 _EXACT_MAX: Final = 2**53
-WITHIN: Final = 1 - 2.0**-40
-"""Far more than the roundings of a factor and of its product with an entry can add to a norm."""
+WITHIN: Final = 1 - 2.0**-40  # far more than the roundings of a factor and of its product with an entry add to a norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +46,7 @@ class OuterProducts:
     def dimension(self) -> int:
         """How many coordinates a vector has."""
         rows: int = self.left.shape[0]
-        others: int = rows + 1 if self.right is None else self.right.shape[0]
-        return rows * others // 2 if self.right is None else rows * others
+        return rows * (rows + 1) // 2 if self.right is None else rows * int(self.right.shape[0])
 
     def add_to(self, total: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
         """Add the vectors of the places marked in `active` (p,) to `total` (dimension,), in place and exactly."""

@@ -185,8 +185,7 @@ class Accounts:
     def take_back(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> None:
         """Undo a debit that never became durable. Raises FilterViolation for more than was spent, IndexError."""
         self._refuse_beyond(touched)
-        debited = active.astype(np.int64)
-        debited *= charges
+        debited = active * charges
         room = self.room[touched.index] + debited
         if debited.min(initial=0) < 0 or (room > self.limits[touched.index]).any():
             raise FilterViolation("more is taken back than was spent")

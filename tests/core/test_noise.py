@@ -177,7 +177,7 @@ def test_the_decimal_constants_are_those_of_mathematics() -> None:
     reals = mpmath.MPContext()
     reals.dps = 130
     assert abs(reals.mpf(str(noise._PI)) - reals.pi) < reals.mpf(10) ** -105
-    with localcontext(noise._DECIMAL):
+    with localcontext(noise.DECIMAL):
         for place in range(9):
             angle = noise._PI * place / 4
             cosine, sine = noise._cos_sin(angle)

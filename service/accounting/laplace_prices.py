@@ -1,0 +1,171 @@
+"""The prices of Laplace noise under each accounting: a table of an upper bound, and its integers at any scale.
+
+A query in which an individual has one number v, answered with noise Lap(b), is priced at t = |v| / b:
+
+| accounting | amount | slope at most | source |
+|---|---|---|---|
+| pure DP | t | 1 | the definition |
+| zero-concentrated DP | t + e^-t - 1 | 1 | Harrison and Manurangsi 2025 |
+| Rényi DP of order a | D(t) / a | 1 / a | Mironov 2017, Proposition 6 |
+| Gaussian DP | mu^2 / 2, where Phi(-mu / 2) = e^(-t / 2) / 2 | 2 | below |
+
+with (a - 1) D(t) = ln(a / (2 a - 1) e^((a - 1) t) + (a - 1) / (2 a - 1) e^(-a t)). Of Gaussian DP: the middle part of
+the trade-off curve f between Lap(0, b) and Lap(v, b) is x f(x) = e^-t / 4, and since Phi is log-concave the curve G of
+a Gaussian has x G(x) <= Phi(-mu / 2)^2, which is the same. The outer parts of f are straight, and the convex G is below
+f at the ends of each: f >= G everywhere.
+
+Each is convex: D is the logarithm of a sum of exponentials, and for s = mu / 2 and the hazard h = phi(s) / Phi(-s) the
+slope of mu^2 / 2 is 2 s / h, which rises since h < s + 1 / s, up to 2. So chords between knots bound it from above, and
+by at most (r - 1)^2 / (4 r) of it where knots have the ratio r, here 65/64 at most. Below the first knot it is at most
+t^2 / 2, and for Gaussian DP pi / 4 t^2 < 355/452 t^2: ln(2 Phi(-s)) is below its tangent at 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+from math import ceil, exp, floor, log2
+from statistics import NormalDist
+from typing import Final
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+
+from service.accounting.conversions import MARGIN, Real
+from service.core.charge import CHARGE_UNITS_MAX, UNITS_PER_RHO
+from service.core.laplace import KNOT_BITS
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+
+_REALS: Final = mpmath.MPContext()  # of our own, as that of conversions
+_REALS.dps = 100
+_ROOT_2, _ROOT_2_PI, _LN_2 = _REALS.sqrt(2), _REALS.sqrt(2 * _REALS.pi), _REALS.log(2)
+_WORD: Final = 2**64
+_SATURATED: Final = _WORD * (CHARGE_UNITS_MAX - 2**36)
+"""Room for what a slope rounded up adds, so that no charge before saturation is above that of saturation."""
+_NORMAL: Final = NormalDist()
+_OCTAVE: Final = 64
+_DOUBLE_BIAS: Final = 1023
+_FIRST_POWER: Final = -13
+"""The first knot is 2^-13: there t^2 / 2 is above the price by a third of it, 355/452 t^2 by a half."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChordPrices:
+    """A price of t: quadratic t^2 below the first knot, then chords between knots, then `slope` beyond the last.
+
+    Knot k is the double whose bits are first + k above KNOT_BITS zeros. Called with a scale it is the core's
+    `LaplacePrices`.
+    """
+
+    first: int
+    at: tuple[int, ...]  # the price at each knot in 2^-64 units, at the first that of the quadratic
+    quadratic: Fraction  # of the amount
+    slope: Fraction  # of the amount
+
+    def __call__(self, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
+        """The first knot and the segments (4, n). Raises ValueError for a scale outside [0.3, 2^32]."""
+        return _segments(self, scale_steps)
+
+    @property
+    def knots(self) -> list[int]:
+        """The t of each price, in 2^-64."""
+        bits = np.arange(self.first, self.first + len(self.at), dtype=np.int64) << KNOT_BITS
+        return [int(knot * _WORD) for knot in bits.view(np.float64).tolist()]
+
+
+@lru_cache(maxsize=64)  # analysts ask again and again with the same noise
+def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
+    """The table at one scale: a parabola, the chords, what is beyond the last knot, and saturation.
+
+    Knot by knot: the first whole step that is not below it, the chord there and the chord's rise by a step, both
+    rounded up. The shift leaves a segment's charges at least 60 bits, so that rounding a slope adds less than 2^-27 of
+    a charge, and less than the step to the next segment, which is a 2^33-rd of it.
+    """
+    if not SIGMA_STEPS_MIN <= scale_steps <= SIGMA_STEPS_MAX:
+        raise ValueError(f"scale_steps must be between {SIGMA_STEPS_MIN} and 2^32, got {scale_steps}")
+    whole, part = scale_steps.as_integer_ratio()
+    knots, at, slope = prices.knots, list(prices.at), prices.slope * UNITS_PER_RHO
+    # The last chord ends where charges saturate, or at 2^32 steps, which no root of 63 bits reaches.
+    reach = min(ceil((_SATURATED - at[-1]) / slope), max(2**96 * part // whole - knots[-1], 0) + 1)
+    knots, at = [*knots, knots[-1] + reach], [*at, at[-1] + ceil(slope * reach)]
+    starts = [-(-knot * whole // (part * _WORD)) for knot in knots]
+    shift = _shift(at[0])
+    squared = ceil(prices.quadratic * UNITS_PER_RHO * part**2 * 2**shift / whole**2)
+    rows = [(0, (1 << shift) - 1, squared, shift)]
+    for knot, after, price, dearer, start in zip(knots, knots[1:], at, at[1:], starts, strict=False):
+        run, rise, shift = whole * (after - knot), dearer - price, _shift(dearer)
+        per_step = -((-rise * part << shift) // run)
+        exact = price * run + rise * (start * part * _WORD - knot * whole)  # over run, 2^-64 units
+        base = -((-exact << shift) // (run * _WORD))
+        rows.append((start, base - start * per_step + (1 << shift) - 1, per_step, shift))
+    rows.append((starts[-1], CHARGE_UNITS_MAX, 0, 0))
+    table = np.array([[number % _WORD for number in row] for row in rows], dtype=np.uint64)
+    return prices.first, np.ascontiguousarray(table.T).view(np.int64)
+
+
+def _shift(price: int) -> int:
+    """How many bits a charge of up to this price may get below the unit, so that twice of it fits 63."""
+    return min(61, max(0, 125 - price.bit_length()))
+
+
+@cache
+def gaussian_prices() -> ChordPrices:
+    """Of Gaussian DP, up to t = 2^12: beyond it the slope of 2 is off by a ten-thousandth."""
+    return _table(_gaussian_price, _FIRST_POWER, 12, quadratic=Fraction(355, 452), slope=Fraction(2))
+
+
+@cache
+def concentrated_prices() -> ChordPrices:
+    """Of zero-concentrated DP, up to t = 2^4."""
+    return _table(lambda t: t + _REALS.expm1(-t), _FIRST_POWER, 4, quadratic=Fraction(1, 2), slope=Fraction(1))
+
+
+@lru_cache(maxsize=16)
+def renyi_prices(order: float) -> ChordPrices:
+    """Of Rényi DP of an order above 1: D / a is t^2 / 2 where a t is small, and straight where it is large."""
+    power = floor(log2(order))
+    first = min(_FIRST_POWER, -8 - power)
+    slope = 1 / Fraction(order)
+    return _table(lambda t: _renyi_price(order, t), first, 4 - power, quadratic=Fraction(1, 2), slope=slope)
+
+
+@cache
+def pure_prices() -> ChordPrices:
+    """Of pure DP: t itself."""
+    return ChordPrices(first=0, at=(0,), quadratic=Fraction(0), slope=Fraction(1))
+
+
+def _table(
+    price: Callable[[Real], Real], first_power: int, last_power: int, *, quadratic: Fraction, slope: Fraction
+) -> ChordPrices:
+    """The price at each knot from 2^first_power to 2^last_power, rounded up with the margin."""
+    first = _OCTAVE * (_DOUBLE_BIAS + first_power)
+    knots = ChordPrices(first, (0,) * (_OCTAVE * (last_power - first_power) + 1), quadratic, slope).knots
+    at = [ceil(quadratic * UNITS_PER_RHO * Fraction(knots[0] ** 2, _WORD))]
+    prices = [price(_REALS.mpf(knot) / _WORD) for knot in knots[1:]]
+    at += [int(_REALS.ceil(each * MARGIN * UNITS_PER_RHO * _WORD)) for each in prices]
+    return ChordPrices(first, tuple(at), quadratic, slope)
+
+
+def _gaussian_price(t: Real) -> Real:
+    """2 s^2, where ln(2 Phi(-s)) = -t / 2, from above.
+
+    By Newton's steps from what floats find. The logarithm is concave in s, so that a step from anywhere ends at or
+    beyond the root.
+    """
+    s = _REALS.mpf(-_NORMAL.inv_cdf(exp(-float(t) / 2) / 2)) if t < 1000 else _REALS.sqrt(t)
+    step = s
+    while abs(step) > s * 1e-12:
+        tail = _REALS.erfc(s / _ROOT_2) / 2
+        step = (_REALS.log(tail) + _LN_2 + t / 2) * tail * _ROOT_2_PI * _REALS.exp(s * s / 2)
+        s += step
+    return 2 * s * s
+
+
+def _renyi_price(order: float, t: Real) -> Real:
+    """D(t) / a."""
+    a = _REALS.mpf(order)
+    growing = a / (2 * a - 1) * _REALS.exp((a - 1) * t)
+    falling = (a - 1) / (2 * a - 1) * _REALS.exp(-a * t)
+    return _REALS.log(growing + falling) / (a - 1) / a
