@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import mpmath
 import pytest
@@ -14,6 +15,7 @@ from service.accounting.accountings import (
     Accounting,
     ConcentratedAccounting,
     OrderTooLow,
+    PureAccounting,
     RenyiAccounting,
     accounting_of,
 )
@@ -30,6 +32,7 @@ from service.accounting.statements import promise_of_limit
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 
 OPTIMAL, SIMPLE = ConcentratedAccounting(), ConcentratedAccounting(conversion="simple")
+PURE = PureAccounting()
 ONE, DELTA = Decimal(1), Decimal("1e-5")
 EPSILONS = st.decimals("1e-4", "100", allow_nan=False)
 DELTAS = st.decimals("1e-30", "0.1", allow_nan=False)
@@ -288,3 +291,49 @@ def test_another_document_is_refused(document: object) -> None:
     """With the document."""
     with pytest.raises(ValueError, match="there is no accounting"):
         accounting_of(document)
+
+
+@given(st.decimals("1e-15", "1e6", allow_nan=False), st.sampled_from([None, DELTA]))
+def test_pure_dp_is_epsilon_itself(epsilon: Decimal, delta: Decimal | None) -> None:
+    """Rounded down to units, and up to doubles; no delta is asked for, and a given one changes nothing."""
+    units = PURE.budget_units(epsilon=epsilon, delta=delta)
+    back = PURE.epsilon_of_units(units, delta)
+
+    assert Fraction(units, UNITS_PER_RHO) <= Fraction(epsilon) < Fraction(units + 1, UNITS_PER_RHO)
+    assert PURE.is_certified(epsilon, units, delta)
+    assert not PURE.is_certified(epsilon, units + 1, delta)
+    assert PURE.is_certified(back, units, delta)
+    assert units == 0 or not PURE.is_certified(math.nextafter(back, -1), units, delta)
+    assert PURE.units_replace_one(units) == 2 * units
+    assert PURE.epsilon_replace_one(units, delta) == PURE.epsilon_of_units(2 * units, delta)
+
+
+@given(st.integers(0, LIMIT_UNITS_MAX), st.data())
+def test_under_pure_dp_the_loss_so_far_is_at_most_what_is_spent(most: int, data: st.DataObject) -> None:
+    """With certainty, at every moment."""
+    spent = data.draw(st.integers(0, most))
+    found = PURE.epsilon_time_uniform(spent, budget_units=most, delta=None)
+
+    assert (
+        Fraction(spent, UNITS_PER_RHO) <= Fraction(found) <= Fraction(spent, UNITS_PER_RHO) * (1 + Fraction(1, 2**52))
+    )
+    for wrong in (-1, most + 1):
+        with pytest.raises(ValueError, match="spent"):
+            PURE.epsilon_time_uniform(wrong, budget_units=most, delta=None)
+
+
+def test_what_pure_dp_says_of_itself() -> None:
+    """Its document, its unit, its refusals, and a promise; a registration cannot state it."""
+    assert (PURE.document, PURE.unit, PURE.mu_of_units(5)) == ({"kind": "pure"}, "epsilon", None)
+    with pytest.raises(ValueError, match="there is no accounting"):
+        accounting_of(PURE.document)
+    for epsilon in ("0", "-1", "NaN", "1000001"):
+        with pytest.raises(ValueError, match="epsilon"):
+            PURE.budget_units(epsilon=Decimal(epsilon), delta=None)
+    for number, units in ((-1.0, 0), (1.0, -1)):
+        with pytest.raises(ValueError, match="negative"):
+            PURE.is_certified(number, units, None)
+    with pytest.raises(ValueError, match="negative"):
+        PURE.epsilon_of_units(-1, None)
+    promise = promise_of_limit(PURE, 3 * UNITS_PER_RHO, DELTA)
+    assert (promise.rho, promise.epsilon, promise.rho_replace_one, promise.epsilon_replace_one) == (3, 3.0, 6, 6.0)

@@ -1,4 +1,6 @@
-"""Tests of a sample against round(N(0, sigma^2)); each returns a p-value, which a wrong sampler drives to zero."""
+"""Tests of a sample against a rounded law; each returns a p-value, which a wrong sampler drives to zero."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,11 +9,11 @@ from scipy import stats
 CELLS_MAX = 200
 
 
-def chi_square(draws: NDArray[np.int64], sigma: float) -> float:
-    """Pearson's test against Phi((k + 1/2)/sigma) - Phi((k - 1/2)/sigma), by cells of whole steps with 25 expected."""
-    outermost = np.floor(stats.norm.isf(25 / draws.size) * sigma - 0.5) + 0.5
+def chi_square(draws: NDArray[np.int64], sigma: float, law: Any = stats.norm) -> float:
+    """Pearson's test against F((k + 1/2)/sigma) - F((k - 1/2)/sigma), by cells of whole steps with 25 expected."""
+    outermost = np.floor(law.isf(25 / draws.size) * sigma - 0.5) + 0.5
     edges = np.arange(-outermost, outermost + 0.5, max(1, 2 * outermost // CELLS_MAX))
-    below = np.concatenate([[0], stats.norm.cdf(edges / sigma), [1]])
+    below = np.concatenate([[0], law.cdf(edges / sigma), [1]])
     counts = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
     return float(stats.chisquare(counts, draws.size * np.diff(below)).pvalue)
 

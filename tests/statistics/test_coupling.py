@@ -1,4 +1,4 @@
-"""Bit for bit, the sampler is the transform that mpmath computes from the same strings: no mismatch at any sigma."""
+"""Bit for bit, each sampler is the transform that mpmath computes from the same strings: no mismatch at any scale."""
 
 from itertools import product
 
@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service.core.laplace import rounded_laplace
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, rounded_gaussian
 from tests.core.box_muller import Pair, elementary, rounded, standard_pair
 from tests.core.injected import extended_by, seeded
+from tests.core.laplace_numbers import drawn
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 20.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 RANDOM_PAIRS = 10_000
@@ -69,3 +71,17 @@ def test_the_elementary_functions_err_by_a_sixteenth_of_what_the_sampler_allows(
     for argument, number in zip(arguments.tolist(), found.tolist(), strict=True):
         error = abs(elementary(name, argument) - number)
         assert error <= 4 * np.spacing(abs(number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extension", [1, 0x9E3779B97F4A7C15, 2**64 - 1])
+def test_laplace_draws_are_what_mpmath_gives(extension: int) -> None:
+    """Three thousand random words and those at an edge, with either sign; a scale off by one per cent differs."""
+    structured = np.array([word >> 1 | sign << 63 for word in STRUCTURED for sign in (0, 1)], dtype=np.uint64)
+    words = np.concatenate([seeded(33)(3_000), structured])
+    for scale in SIGMAS:
+        found = rounded_laplace(words.size, scale, extended_by(words, extension)).tolist()
+        expected = [drawn([word, extension, extension], scale) for word in words.tolist()]
+        assert found == expected
+        off = min(1.01 * scale, SIGMA_STEPS_MAX) if scale < SIGMA_STEPS_MAX else 0.99 * scale
+        assert rounded_laplace(words.size, off, extended_by(words, extension)).tolist() != expected
