@@ -31,3 +31,16 @@ def extended_by(first: NDArray[np.uint64], extension: int) -> Entropy:
         return next(calls, np.full(count, extension, dtype=np.uint64))
 
     return entropy
+
+
+class Counting:
+    """Entropy that remembers how many words each call asked for."""
+
+    def __init__(self, entropy: Entropy) -> None:
+        self.entropy = entropy
+        self.asked: list[int] = []
+
+    def __call__(self, count: int) -> NDArray[np.uint64]:
+        """So many words of the source behind."""
+        self.asked.append(count)
+        return self.entropy(count)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import mpmath
 
@@ -56,7 +57,7 @@ TABLES: dict[str, tuple[Callable[[], ChordPrices], Price]] = {
     "pure": (pure_prices, pure),
     "zcdp": (concentrated_prices, concentrated),
     "gdp": (gaussian_prices, gaussian),
-    **{f"rdp {order:g}": ((lambda order=order: renyi_prices(order)), renyi(order)) for order in ORDERS},
+    **{f"rdp {order:g}": (partial(renyi_prices, order), renyi(order)) for order in ORDERS},
 }
 
 

@@ -13,7 +13,7 @@ from service.accounting.laplace_prices import ChordPrices
 from service.core.charge import CHARGE_UNITS_MAX, UNITS_PER_RHO, worst_case_units
 from service.core.laplace import laplace_charge_units, laplace_worst_case_units, rounded_laplace
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure
-from tests.core.injected import extended_by, seeded, written
+from tests.core.injected import Counting, extended_by, seeded, written
 from tests.core.laplace_numbers import drawn, words_of
 from tests.core.laplace_prices import REALS, TABLES, t_of
 
@@ -50,23 +50,22 @@ def test_a_number_next_to_a_half_is_decided_by_the_words_that_follow(
     steps = math.floor(scale * size)
     for shift, magnitude in ((bits, steps), (-bits, steps + 1)):
         words = words_of(steps + 0.5, scale, shift=shift, negative=negative)
-        asked: list[int] = []
-        source = written([PLAIN, words[0], PLAIN, *words[1:]])
+        entropy = Counting(written([PLAIN, words[0], PLAIN, *words[1:]]))
 
-        found = rounded_laplace(3, scale, lambda count: (asked.append(count), source(count))[1])  # noqa: B023
+        found = rounded_laplace(3, scale, entropy)
 
         assert found[1] == (-magnitude if negative else magnitude) == drawn(words, scale)
-        assert asked == [3] + [1] * refinements
+        assert entropy.asked == [3] + [1] * refinements
 
 
 def test_words_are_asked_for_by_chunks_and_draws_are_in_their_order() -> None:
     """2^16 draws at a time, one word for each."""
-    asked: list[int] = []
-    source = seeded(1)
+    entropy = Counting(seeded(1))
 
-    found = rounded_laplace(2**16 + 3, 50.0, lambda count: (asked.append(count), source(count))[1])
+    found = rounded_laplace(2**16 + 3, 50.0, entropy)
 
-    assert (found.shape, found.dtype, asked) == ((2**16 + 3,), np.int64, [2**16, 3])
+    assert found.shape == (2**16 + 3,)
+    assert entropy.asked == [2**16, 3]
     words = seeded(1)(2**16 + 3).tolist()
     assert found[:9].tolist() == [drawn([word], 50.0) for word in words[:9]]
     assert found[-3:].tolist() == [drawn([word], 50.0) for word in words[-3:]]

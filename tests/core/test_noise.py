@@ -1,7 +1,6 @@
 """The sampler is a function of its bits: the rounded Box-Muller transform, whatever the floats make of it."""
 
 import math
-from collections.abc import Callable
 from decimal import localcontext
 
 import mpmath
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from service.core import noise
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure, rounded_gaussian
 from tests.core.box_muller import number, rounded, standard_pair, words_of_radius, words_of_sine
-from tests.core.injected import extended_by, seeded, written
+from tests.core.injected import Counting, extended_by, seeded, written
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 3.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 ZEROS = [0, 0, 0]
@@ -25,19 +24,6 @@ WORDS = st.one_of(
     st.sampled_from([2**k + d for k in range(1, 64) for d in (-1, 0, 1)]),
     st.integers(0, 63).map(lambda k: 2**64 - 2**k),
 )
-
-
-class Counting:
-    """Entropy that remembers how many words each call asked for."""
-
-    def __init__(self, entropy: Callable[[int], NDArray[np.uint64]]) -> None:
-        self.entropy = entropy
-        self.asked: list[int] = []
-
-    def __call__(self, count: int) -> NDArray[np.uint64]:
-        """So many words of the source behind."""
-        self.asked.append(count)
-        return self.entropy(count)
 
 
 def interleaved(first: list[int], second: list[int]) -> list[int]:

@@ -9,7 +9,7 @@ _NEXT_TO_A_HALF = "tests/core/test_laplace.py::test_a_number_next_to_a_half_is_d
 MUTANTS = [
     Mutant(
         name="Laplace noise as floats have it",
-        incident="A number next to a half is rounded to either side: noise of another law than the one that is charged.",
+        incident="A number next to a half falls to either side: noise of another law than the one that is charged.",
         file="service/core/laplace.py",
         find="0.5 - scale_steps * ERROR",
         put="0.5 + scale_steps * ERROR",
