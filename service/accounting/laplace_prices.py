@@ -101,7 +101,9 @@ def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.
         rows.append((start, base - start * per_step + (1 << shift) - 1, per_step, shift))
     rows.append((starts[-1], CHARGE_UNITS_MAX, 0, 0))
     table = np.array([[number % _WORD for number in row] for row in rows], dtype=np.uint64)
-    return prices.first, np.ascontiguousarray(table.T).view(np.int64)
+    segments = np.ascontiguousarray(table.T).view(np.int64)
+    segments.flags.writeable = False  # shared by every query at this scale
+    return prices.first, segments
 
 
 def _shift(price: int) -> int:
