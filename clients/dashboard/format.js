@@ -106,12 +106,13 @@ export function readCsv(/** @type {string} */ text, mark = ",") {
 export const guarantee = (dataset) =>
   dataset.guarantee.epsilon === null
     ? `ρ = ${rho(dataset.budget_rho)}`
-    : `ε = ${dataset.guarantee.epsilon}, δ = ${small(dataset.guarantee.delta)}`;
+    : `ε = ${dataset.guarantee.epsilon}${dataset.guarantee.delta === null ? "" : `, δ = ${small(dataset.guarantee.delta)}`}`;
 
 /** By which accounting that is, in a few words; nothing for Gaussian differential privacy. */
 export function accounting(dataset) {
   const { kind, order, conversion } = dataset.accounting;
   if (!kind) return "";
-  const name = kind === "rdp" ? `by Rényi DP of order ${number(order)}` : "by zero-concentrated DP";
+  const names = { rdp: `by Rényi DP of order ${number(order)}`, zcdp: "by zero-concentrated DP", pure: "by pure DP" };
+  const name = names[kind];
   return conversion === "simple" ? `, ${name}, simple conversion` : `, ${name}`;
 }

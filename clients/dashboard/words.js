@@ -24,7 +24,7 @@ export function fourSentences(/** @type {Promised} */ promised) {
 const boundOfEpsilon = (/** @type {Promised} */ { epsilon, delta }) => [
   `A limit of ε = ${epsilon} means: all answers together, now and later, change the odds of any guess about a person` +
     ` by at most a factor of about ${number(Math.exp(Number(epsilon)))}, compared with that person's data being blank.`,
-  `δ = ${small(delta)} is the chance that this could fail.`,
+  ...(Number(delta) ? [`δ = ${small(delta)} is the chance that this could fail.`] : []),
 ];
 
 const boundOfRho = (/** @type {Promised} */ promised) => [
@@ -141,8 +141,9 @@ export const OUTCOME = {
 export function promiseWords(account) {
   const soFar = account.epsilon_so_far_time_uniform;
   const few = (value) => Number(value.toPrecision(3));
-  const bound = `ε = ${few(account.promise_epsilon)}, δ = ${small(account.delta)}`;
+  const bound = `ε = ${few(account.promise_epsilon)}${Number(account.delta) ? `, δ = ${small(account.delta)}` : ""}`;
   const promise = `You were promised ${bound}, over everything that is ever asked.`;
   if (soFar === null) return promise;
-  return `${promise} So far at most ε = ${few(soFar)} has been used, with a probability of 1 − δ.`;
+  const used = `${promise} So far at most ε = ${few(soFar)} has been used`;
+  return Number(account.delta) ? `${used}, with a probability of 1 − δ.` : `${used}.`;
 }

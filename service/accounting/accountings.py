@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 from service.accounting.conversions import (
     EPSILON_MAX,
@@ -47,14 +47,9 @@ from service.accounting.conversions import (
     refuse_delta,
     units_of,
 )
-from service.accounting.laplace_prices import (
-    ChordPrices,
-    concentrated_prices,
-    gaussian_prices,
-    pure_prices,
-    renyi_prices,
-)
+from service.accounting.laplace_prices import laplace_prices_of
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.core.laplace import LaplacePrices
 
 _ROUNDING: Final = 1 + 1e-12
 """Far more than the formula's six roundings in binary can lose."""
@@ -80,8 +75,18 @@ class Accounting(ABC):
 
     @property
     @abstractmethod
-    def laplace_prices(self) -> ChordPrices:
+    def name(self) -> str:
+        """The word by which an entry names it: what decides a price, so without the conversion."""
+
+    has_gaussian: ClassVar[bool] = True
+    """Whether a Gaussian has a finite charge."""
+    has_delta: ClassVar[bool] = True
+    """Whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not looked at."""
+
+    @property
+    def laplace_prices(self) -> LaplacePrices:
         """The prices of Laplace noise in this amount."""
+        return laplace_prices_of(self.name)
 
     @abstractmethod
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
@@ -143,9 +148,9 @@ class GaussianAccounting(Accounting):
         return "gdp"
 
     @property
-    def laplace_prices(self) -> ChordPrices:
-        """Half the square of mu."""
-        return gaussian_prices()
+    def name(self) -> str:
+        """As in mechanisms."""
+        return "gdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the exact curve at mu = sqrt(2 rho)."""
@@ -195,9 +200,9 @@ class ConcentratedAccounting(Accounting):
         return {"kind": "zcdp", "conversion": self.conversion}
 
     @property
-    def laplace_prices(self) -> ChordPrices:
-        """The divergence of order 1."""
-        return concentrated_prices()
+    def name(self) -> str:
+        """As in mechanisms."""
+        return "zcdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the largest rho of the conversion."""
@@ -231,6 +236,7 @@ class RenyiAccounting(Accounting):
         """Refuse orders at which nothing is defined or gained."""
         if not 1 < self.order <= ORDER_MAX:
             raise ValueError(f"order must be above 1 and at most {ORDER_MAX}, got {self.order}")
+        object.__setattr__(self, "order", float(self.order))  # JSON does not tell 32 from 32.0
 
     @property
     def unit(self) -> str:
@@ -243,9 +249,9 @@ class RenyiAccounting(Accounting):
         return {"kind": "rdp", "order": self.order, "conversion": self.conversion}
 
     @property
-    def laplace_prices(self) -> ChordPrices:
-        """The divergence over the order."""
-        return renyi_prices(self.order)
+    def name(self) -> str:
+        """As in mechanisms."""
+        return f"rdp {self.order!r}"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
         """By the conversion at the order."""
@@ -306,9 +312,12 @@ class PureAccounting(Accounting):
         return {"kind": "pure"}
 
     @property
-    def laplace_prices(self) -> ChordPrices:
-        """The number over the scale."""
-        return pure_prices()
+    def name(self) -> str:
+        """As in mechanisms."""
+        return "pure"
+
+    has_gaussian: ClassVar[bool] = False
+    has_delta: ClassVar[bool] = False
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal | None) -> bool:  # noqa: ARG002
         """Exactly."""
@@ -343,6 +352,7 @@ class PureAccounting(Accounting):
 
 
 GAUSSIAN: Final = GaussianAccounting()
+PURE: Final = PureAccounting()
 
 
 def accounting_of(document: object) -> Accounting:
@@ -352,8 +362,10 @@ def accounting_of(document: object) -> Accounting:
             return GAUSSIAN
         case {"kind": "zcdp", "conversion": ("optimal" | "simple") as conversion}:
             return ConcentratedAccounting(conversion=conversion)
+        case {"kind": "pure"}:
+            return PURE
         case {"kind": "rdp", "order": (float() | int()) as order, "conversion": ("optimal" | "simple") as conversion}:
-            return RenyiAccounting(order=float(order), conversion=conversion)
+            return RenyiAccounting(order=order, conversion=conversion)
     raise ValueError(f"there is no accounting {document}")
 
 

@@ -65,6 +65,7 @@ class ChordPrices:
 
     def __call__(self, scale_steps: float) -> tuple[int, NDArray[np.int64]]:
         """The first knot and the segments (4, n). Raises ValueError for a scale outside [0.3, 2^32]."""
+        _refuse(scale_steps)
         return _segments(self, scale_steps)
 
     @property
@@ -82,8 +83,6 @@ def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.
     rounded up. The shift leaves a segment's charges at least 60 bits, so that rounding a slope adds less than 2^-27 of
     a charge, and less than the step to the next segment, which is a 2^33-rd of it.
     """
-    if not SIGMA_STEPS_MIN <= scale_steps <= SIGMA_STEPS_MAX:
-        raise ValueError(f"scale_steps must be between {SIGMA_STEPS_MIN} and 2^32, got {scale_steps}")
     whole, part = scale_steps.as_integer_ratio()
     knots, at, slope = prices.knots, list(prices.at), prices.slope * UNITS_PER_RHO
     # The last chord ends where charges saturate, or at 2^32 steps, which no root of 63 bits reaches.
@@ -132,10 +131,50 @@ def renyi_prices(order: float) -> ChordPrices:
     return _table(lambda t: _renyi_price(order, t), first, 4 - power, quadratic=Fraction(1, 2), slope=slope)
 
 
+@dataclass(frozen=True, slots=True)
+class LinearPrices:
+    """The price t itself, of pure DP: the core rounds up |v| / b, exactly."""
+
+    def __call__(self, scale_steps: float) -> tuple[int, None]:
+        """No segments. Raises ValueError for a scale outside [0.3, 2^32]."""
+        _refuse(scale_steps)
+        return 0, None
+
+
 @cache
-def pure_prices() -> ChordPrices:
-    """Of pure DP: t itself."""
-    return ChordPrices(first=0, at=(0,), quadratic=Fraction(0), slope=Fraction(1))
+def pure_prices() -> LinearPrices:
+    """Of pure DP."""
+    return LinearPrices()
+
+
+def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
+    """The prices under an accounting by its name: gdp, zcdp, pure, or rdp and its order. Raises ValueError."""
+    match name.split(" "):
+        case ["gdp"]:
+            return gaussian_prices()
+        case ["zcdp"]:
+            return concentrated_prices()
+        case ["pure"]:
+            return pure_prices()
+        case ["rdp", order]:
+            return renyi_prices(float(order))
+    raise ValueError(f"there is no accounting {name}")
+
+
+def prices_of_mechanism(mechanism: str) -> ChordPrices | LinearPrices | None:
+    """The prices that an entry's mechanism names; None of `gaussian`. Raises ValueError for another word.
+
+    `laplace` is followed by the name of an accounting: an entry says by itself what its quantities cost.
+    """
+    law, _, name = mechanism.partition(" ")
+    if law not in {"gaussian", "laplace"} or (law == "gaussian" and name):
+        raise ValueError(f"there is no mechanism {mechanism}")
+    return laplace_prices_of(name) if law == "laplace" else None
+
+
+def _refuse(scale_steps: float) -> None:
+    if not SIGMA_STEPS_MIN <= scale_steps <= SIGMA_STEPS_MAX:
+        raise ValueError(f"scale_steps must be between {SIGMA_STEPS_MIN} and 2^32, got {scale_steps}")
 
 
 def _table(

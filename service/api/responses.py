@@ -8,7 +8,7 @@ million coordinates in a few lines.
 import io
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import numpy as np
@@ -88,6 +88,8 @@ class Answer(BaseModel):
     worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
     largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[list[str], doc(WARNINGS)]
+    mechanism: Annotated[Literal["laplace"] | None, doc("`laplace` for Laplace noise; absent of a Gaussian.")] = None
+    scale: Annotated[float | None, doc("The scale of Laplace noise, in the query's unit; absent of a Gaussian.")] = None
 
 
 def respond(answer: StoredAnswer, accept: str | None, ticket: Ticket | None = None) -> Response:

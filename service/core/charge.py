@@ -2,12 +2,10 @@
 
 Feldman and Zrnic (2021), Example 2.6: a query whose vector for an individual is v, answered with noise N(0, sigma^2 I),
 costs that individual rho = ||v||^2 / (2 sigma^2). Here ||v||^2 is an integer (the vector is on the grid) and sigma is a
-double, that is a fraction, so that the price of one squared step is a fraction too and its ceiling is a matter of
-integers.
+double, that is a fraction, so that the price of one squared step is a fraction too, and its ceiling one of integers.
 
 The ledger's unit is 2^-40 of zCDP rho, in int64. Binary floats cannot hold a budget: six charges of 0.01 add up to
-0.060000000000000005. Integers add exactly in any order, so that spent + charge <= limit means what it says. Charges are
-rounded up, limits down.
+0.060000000000000005. Integers add exactly in any order: spent + charge <= limit. Charges are rounded up, limits down.
 """
 
 from decimal import Decimal
@@ -40,22 +38,26 @@ def charge_units(
 
     `norms_squared` (k,), int64, squared grid steps, not negative; `sigma_steps` in grid steps. Returns (k,) int64
     units. With `norm_squared_max`, which no norm exceeds, the way of computing depends on that and sigma alone. Raises
-    TypeError for norms that are not int64, ValueError for a norm that is negative or exceeds the largest, and for a
-    sigma outside [2^-64, 2^64].
+    TypeError unless norms are int64, ValueError for one negative or above the largest, and a sigma beyond 2^±64.
     """
-    price = _price_of_one(sigma_steps)
+    price = price_of_step(sigma_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
         raise TypeError(f"norms_squared must be a row of int64, got {norms_squared.dtype} {norms_squared.shape}")
     largest = int(norms_squared.max(initial=0)) if norm_squared_max is None else norm_squared_max
     if norms_squared.min(initial=0) < 0 or norms_squared.max(initial=0) > largest:
         raise ValueError("a squared norm must not be negative, nor above the largest")
+    return ceilings(norms_squared, price, largest)
+
+
+def ceilings(numbers: NDArray[np.int64], price: Fraction, largest: int) -> NDArray[np.int64]:
+    """ceil(number * price) of numbers (k,) from 0 to `largest`, exactly, saturated; (k,) int64 units."""
     if largest * price.numerator <= price.denominator:
-        return np.greater(norms_squared, 0).astype(np.int64)
-    estimates = np.multiply(norms_squared, float(price))
-    rounds = wide_rounds(largest, sigma_steps)
+        return np.greater(numbers, 0).astype(np.int64)
+    estimates = np.multiply(numbers, float(price))
+    rounds = wide_rounds(largest, price)
     if rounds == 0:
-        return _narrowly(norms_squared, price, estimates)
-    charges = _widely(norms_squared, price, estimates, rounds)
+        return _narrowly(numbers, price, estimates)
+    charges = _widely(numbers, price, estimates, rounds)
     charges[estimates > _SATURATED] = CHARGE_UNITS_MAX
     return np.minimum(charges, CHARGE_UNITS_MAX, out=charges)
 
@@ -68,7 +70,7 @@ def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squar
     """
     if room_units.min(initial=0) < 0:
         raise ValueError("a room must not be negative")
-    price = _price_of_one(sigma_steps)
+    price = price_of_step(sigma_steps)
     estimates = room_units / float(price)
     norms = np.rint(np.minimum(estimates, norm_squared_max)).astype(np.int64)
     if price.numerator > _DEAR * price.denominator or norm_squared_max < _HALF_OFF:  # off by less than a half
@@ -80,15 +82,11 @@ def norm_within(room_units: NDArray[np.int64], sigma_steps: float, *, norm_squar
     return np.where(is_beyond, norm_squared_max, np.minimum(norms, norm_squared_max))
 
 
-def wide_rounds(norm_squared_max: int, sigma_steps: float) -> int:
-    """How often 128 bits are needed to charge a norm up to the largest: 0, 1 or 2, a public fact of a query.
-
-    Each time takes three times as long as a charge that needs none. Raises ValueError for a sigma out of range.
-    """
-    price = _price_of_one(sigma_steps)
-    if norm_squared_max * price.numerator >= _HALF_OFF * price.denominator:
+def wide_rounds(largest: int, price: Fraction) -> int:
+    """How often 128 bits are needed for numbers up to the largest: 0, 1 or 2, each as long as three charges; public."""
+    if largest * price.numerator >= _HALF_OFF * price.denominator:
         return 2
-    return int(norm_squared_max * price.numerator > price.denominator >= _DENOMINATOR_NARROW)
+    return int(largest * price.numerator > price.denominator >= _DENOMINATOR_NARROW)
 
 
 def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
@@ -98,7 +96,7 @@ def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
     """
     if norm_squared < 0:
         raise ValueError("a squared norm must not be negative")
-    price = _price_of_one(sigma_steps)
+    price = price_of_step(sigma_steps)
     return min(-(-norm_squared * price.numerator // price.denominator), CHARGE_UNITS_MAX)
 
 
@@ -123,7 +121,7 @@ def rho_of_units(units: int) -> Decimal:
 
 
 @lru_cache(maxsize=256)  # analysts ask again and again with the same noise, and a Fraction takes long to make
-def _price_of_one(sigma_steps: float) -> Fraction:
+def price_of_step(sigma_steps: float) -> Fraction:
     """Units per squared step, 2^40 / (2 sigma^2), exact for the double given."""
     if not 2.0**-64 <= sigma_steps <= 2.0**64:
         raise ValueError(f"sigma_steps must be between 2^-64 and 2^64, got {sigma_steps}")

@@ -1,13 +1,13 @@
 """Exact rounded Laplace noise, round(Lap(b)), and what it charges an individual of one number v, by t = |v| / b.
 
-Adding round(Z) to an integer is rounding, a post-processing of the Laplace mechanism: every theorem about that holds.
-Discrete Laplace noise is another mechanism: at b = 1 its divergence for one step is .4621 instead of .3679. Prices are
-chords of convex functions, and integers decide: every machine charges the same, by the same steps for every number.
+Adding round(Z) to an integer is a post-processing of the Laplace mechanism: every theorem about that holds. Discrete
+Laplace noise is another one: at b = 1 its divergence for one step is .4621 instead of .3679. Prices are chords of
+convex functions, and integers decide: every machine charges the same, by the same steps for every number.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from math import floor, isqrt
 from typing import Final
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core import noise
+from service.core.charge import UNITS_PER_RHO, ceilings
 
 # For w >= _W_MIN the float -ln u is within ERROR of the true one, if log errs by less than 64 units in the last place.
 # With 2^-19 <= u <= 1 and L = -ln u < 13.2, due to
@@ -62,12 +63,13 @@ def _refined(string: int, scale: Decimal, entropy: noise.Entropy) -> int:
     raise noise.EntropyFailure("the entropy source repeats itself")
 
 
-LaplacePrices = Callable[[float], tuple[int, NDArray[np.int64]]]
+LaplacePrices = Callable[[float], tuple[int, NDArray[np.int64] | None]]
 """An accounting's, of a scale in grid steps: its first knot and segments (4, n), of starts, offsets, slopes and shifts.
 
-From a start on the price is (offset + x * slope) >> shift units modulo 2^64, where x is |v|, in the first segment v^2;
-it does not decrease. Segment j + 1 starts at the first step whose t is not below the double of bits first + j above
-KNOT_BITS zeros, and the last one where prices saturate. Raises ValueError for a scale outside [0.3, 2^32].
+Without segments the price is t itself. Else it is (offset + x * slope) >> shift units modulo 2^64 from a start on, x
+being |v|, or v^2 in the first segment, and does not decrease. Segment j + 1 starts at the first step whose t is not
+below the double of bits first + j above KNOT_BITS zeros, the last one where prices saturate. Raises ValueError for a
+scale outside [0.3, 2^32].
 """
 
 
@@ -80,13 +82,16 @@ def laplace_charge_units(
     Raises TypeError for norms that are not int64, ValueError for one that is negative, above the largest or no square,
     and as `prices`. The root is exact: of v^2 < 2^63 the float one is off by less than 2^31.5 * 2^-52.
     """
-    first, (starts, offsets, slopes, shifts) = prices(scale_steps)
+    first, segmented = prices(scale_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
         raise TypeError(f"norms_squared must be a row of int64, got {norms_squared.dtype} {norms_squared.shape}")
     roots = np.sqrt(np.abs(norms_squared))
     steps = np.rint(roots, out=roots).astype(np.int64)
     if norms_squared.max(initial=0) > norm_squared_max or (steps * steps != norms_squared).any():
         raise ValueError("a squared norm must be the square of one number, and not above the largest")
+    if segmented is None:
+        return ceilings(steps, UNITS_PER_RHO / Fraction(scale_steps), isqrt(norm_squared_max))
+    starts, offsets, slopes, shifts = segmented
     roots *= (1 - 2.0**-50) / scale_steps  # at most t, and above t (1 - 2^-49): of the segment of t or the one before
     segments = np.right_shift(roots.view(np.int64), KNOT_BITS)
     segments -= first - 1
@@ -100,10 +105,6 @@ def laplace_charge_units(
 
 
 def laplace_worst_case_units(norm_squared: int, scale_steps: float, prices: LaplacePrices) -> int:
-    """`laplace_charge_units` of one squared norm of any size, its root rounded up. Raises ValueError likewise."""
-    _, (starts, offsets, slopes, shifts) = prices(scale_steps)
-    steps = isqrt(norm_squared)
-    steps += steps * steps < norm_squared
-    segment = bisect_right(starts, steps) - 1
-    factor = steps if segment > 0 else steps * steps
-    return (int(offsets[segment]) + factor * int(slopes[segment])) % 2**64 >> int(shifts[segment])
+    """`laplace_charge_units` of one squared norm up to 2^62, its root rounded up. Raises ValueError likewise."""
+    square = (isqrt(norm_squared - 1) + 1) ** 2 if norm_squared > 0 else norm_squared
+    return int(laplace_charge_units(np.array([square], np.int64), scale_steps, prices, norm_squared_max=square)[0])

@@ -2,8 +2,7 @@
 
 Adding round(Z) to an integer m is rounding m + Z: the answer is a post-processing of the Gaussian mechanism, at any
 sigma and any grid, so every theorem about that mechanism holds for it. A discrete Gaussian is not (it is not
-1/sigma-GDP), and a float Gaussian, whatever its generator, has holes that give inputs away (Mironov 2012; Jin et al.
-2022).
+1/sigma-GDP), and a float Gaussian, whatever its generator, has holes that tell inputs (Mironov 2012; Jin et al. 2022).
 
 Exactness: the two numbers of a pair are a function of two infinite uniform bit strings, U1 and U2, of which 64 bits are
 drawn first. Floats evaluate round(sigma sqrt(-2 ln U1) (cos, sin)(2 pi U2)) with a certified error. Where that leaves a

@@ -45,7 +45,7 @@ class OuterProducts:
     @property
     def dimension(self) -> int:
         """How many coordinates a vector has."""
-        rows: int = self.left.shape[0]
+        rows = int(self.left.shape[0])
         return rows * (rows + 1) // 2 if self.right is None else rows * int(self.right.shape[0])
 
     def add_to(self, total: NDArray[np.int64], active: NDArray[np.bool_]) -> None:

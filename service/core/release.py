@@ -8,6 +8,7 @@ commits charges and answer together before the answer leaves, or takes the charg
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from service.arrays import exact_sum, first, is_uniform, kept, narrowest, take, uniform
 from service.core.charge import charge_units, norm_within, worst_case_units
+from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_worst_case_units
 from service.core.outer_products import OuterProducts
 from service.core.renyi_filter import Accounts, Touched
 from service.core.shortening import shortened
@@ -111,13 +113,15 @@ class Release:
 class Terms:
     """The terms of a query, all public: `sigma_steps` in grid steps, and a squared norm that no vector exceeds.
 
-    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to what is left.
+    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to that. With `laplace` prices
+    `sigma_steps` is the scale of Laplace noise, and vectors of one number are not shortened.
     """
 
     dimension: int
     sigma_steps: float
     norm_squared_max: int
     shortens: bool = False
+    laplace: LaplacePrices | None = None
 
 
 def answer(
@@ -130,11 +134,11 @@ def answer(
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
 
-    `noise` (dimension,) is `rounded_gaussian`'s, and the sum is added to it; of several shards each is given zeros.
-    Blocks come in increasing slots; under the drop rule `dropped` gives a positive number, by place of a block, where
-    one was left out before. Every active individual is debited its charge, so that the transcript is B-zCDP and
-    sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError for
-    noise of another shape or type, and for blocks that do not fit; blocks before such a one stay debited.
+    `noise` (dimension,) is `rounded_gaussian`'s, or `rounded_laplace`'s, and the sum is added to it; of several shards
+    each is given zeros. Blocks come in increasing slots; under the drop rule `dropped` gives a positive number, by
+    place, where one was left out before. Every active individual is debited: with Gaussians the transcript is B-zCDP
+    and sqrt(2 B)-GDP for a limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError for noise of
+    another shape or type, and for blocks that do not fit; blocks before such a one stay debited.
     """
     if noise.shape != (terms.dimension,) or noise.dtype != np.int64:
         raise ValueError("one int64 of noise for each coordinate")
@@ -158,12 +162,14 @@ def _participate(
 ) -> tuple[Participants, int, int]:
     """Charge the active of a block and add their vectors to `values`; how many they are, and their units together."""
     sigma_steps, most, places = terms.sigma_steps, terms.norm_squared_max, block.touched.size
-    if block.one_norm:  # and one charge by the query, worked out once
-        charges = uniform(worst_case_units(first(block.norms_squared), sigma_steps), places)
-    else:
-        charges = charge_units(block.norms_squared, sigma_steps, norm_squared_max=most)
+    one_price, price = worst_case_units, partial(charge_units, norm_squared_max=most)
+    if terms.laplace is not None:
+        one_price = partial(laplace_worst_case_units, prices=terms.laplace)
+        price = partial(laplace_charge_units, prices=terms.laplace, norm_squared_max=most)
+    norms = block.norms_squared
+    charges = uniform(one_price(first(norms), sigma_steps), places) if block.one_norm else price(norms, sigma_steps)
     active = accounts.active(block.touched, charges, dropped)
-    norms, asked, narrow = block.norms_squared, None, narrowest(most)
+    asked, narrow = None, narrowest(most)
     if terms.shortens:
         asked = norms.astype(narrow)
         may_take_part = accounts.active(block.touched, uniform(0, places), dropped)
@@ -171,7 +177,7 @@ def _participate(
         room = take(accounts.room[block.touched.index], short)
         block = block.shortened(short, norm_within(room, sigma_steps, norm_squared_max=most))
         charges = np.array(charges)
-        charges[short] = charge_units(take(block.norms_squared, short), sigma_steps, norm_squared_max=most)
+        charges[short] = price(take(block.norms_squared, short), sigma_steps)
         active[short] = take(block.norms_squared, short) > 0
         norms = block.norms_squared * active
     block.add_to(values, active)

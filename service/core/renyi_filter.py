@@ -5,8 +5,7 @@ while its spent total, this query's charge included, stays within its limit B, t
 B-zCDP for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being
 Gaussian. That is the skip rule. Under the drop rule, whose active set is the S_t of Corollary 4.7, an individual that
 was left out once is left out of every later query too: fewer take part, so that the same sums of charges stay within B.
-Both decide from the individual's own record and the answers so far alone. A paused individual is left out as well,
-whatever is left; the limit, and so the promise, stays B.
+Both decide from the own record and the answers so far alone. A paused individual is left out too; the promise stays B.
 """
 
 from dataclasses import dataclass, field

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import ceil
 
 from service.arrays import narrowest
-from service.core.charge import wide_rounds
+from service.core.charge import price_of_step, wide_rounds
 from service.core.noise import ERROR
 from service.query.columns import (
     CODE_TABLE_SPAN_MAX,
@@ -234,7 +234,7 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
         return speed.individual
     is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
     is_alone = is_one and isinstance(table, IndividualsTable)
-    rounds = wide_rounds(plan.clip_squared_steps, plan.sigma_steps)
+    rounds = wide_rounds(plan.clip_squared_steps, price_of_step(plan.sigma_steps)) if plan.laplace is None else 1
     shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
     return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge + shortened
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.query.item_steps import STEPS_LOG2
-from service.query.language import HalfWidth, Noise, PerIndividual, Query, Rho, Share, Sigma
+from service.query.language import HalfWidth, LaplaceScale, Noise, PerIndividual, Query, Rho, Share, Sigma
 from service.query.problems import QueryProblem
 from service.query.stated_noise import half_width_steps
 
@@ -101,6 +101,8 @@ def item_precision_of(noise: Noise, *, count: int, budget_units: int) -> ItemPre
             return _worst_cases("noise.rho", floor(Fraction(noise.rho) * UNITS_PER_RHO), noise.weights, count)
         case Share():
             return _worst_cases("noise.share", floor(Fraction(noise.share) * budget_units), noise.weights, count)
+        case LaplaceScale():
+            raise QueryProblem.of("noise.scale", "is of Laplace noise, which is for one number for each individual")
 
 
 def refuse_uneven(query: Query, bounds: Sequence[float]) -> None:

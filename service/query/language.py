@@ -291,6 +291,13 @@ class Share(Closed):
     weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
 
+class LaplaceScale(Closed):
+    """The scale b of Laplace noise, whose standard deviation is √2 b, in the query's unit."""
+
+    KIND: ClassVar = "scale"
+    scale: Annotated[Positive, doc("The scale of Laplace noise, in the query's unit; for the mechanism `laplace`.")]
+
+
 class HalfWidth(Closed):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
@@ -301,7 +308,7 @@ class HalfWidth(Closed):
 
 def _noise_kind(noise: object) -> str | None:
     if isinstance(noise, dict):
-        for kind in ("sigma", "rho", "share", "half_width"):
+        for kind in ("sigma", "rho", "share", "half_width", "scale"):
             if kind in noise:
                 return f"({kind})"
         return None
@@ -312,11 +319,12 @@ Noise = Annotated[
     Annotated[Sigma, Tag("(sigma)")]
     | Annotated[Rho, Tag("(rho)")]
     | Annotated[Share, Tag("(share)")]
-    | Annotated[HalfWidth, Tag("(half_width)")],
+    | Annotated[HalfWidth, Tag("(half_width)")]
+    | Annotated[LaplaceScale, Tag("(scale)")],
     Discriminator(
         _noise_kind,
         custom_error_type="noise_kind",
-        custom_error_message="must be an object with sigma, or rho, or share, or half_width and confidence",
+        custom_error_message="must be an object with sigma, or rho, or share, or half_width and confidence, or scale",
     ),
 ]
 
@@ -348,7 +356,14 @@ class Query(Closed):
         PerIndividual | None,
         doc("The bound on the vector of one individual; left out, the natural bound of the query."),
     ] = None
-    noise: Annotated[Noise, doc("The precision, in one of four ways.")]
+    noise: Annotated[Noise, doc("The precision, in one of five ways.")]
+    mechanism: Annotated[
+        Literal["gaussian", "laplace"],
+        doc(
+            "The law of the noise: `gaussian`, the default; or `laplace`, for queries in which an individual has one"
+            " number."
+        ),
+    ] = "gaussian"
     rule: Annotated[
         Literal["skip", "clip"],
         doc(
@@ -393,4 +408,6 @@ class Query(Closed):
         match self.noise:
             case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
                 has_several = isinstance(numbers, tuple)
+            case LaplaceScale():
+                has_several = False
         return has_several or (self.per_individual is not None and isinstance(self.per_individual.l2_clip, tuple))

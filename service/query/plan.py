@@ -8,7 +8,7 @@ duration what another has asked. Queries that compare equal are not the same: to
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from service.core.release import Terms
 from service.query.active import active_of, payable_units
@@ -30,6 +30,7 @@ from service.query.language import (
     Query,
     SumItem,
 )
+from service.query.laplace_scale import PricesAtScale
 from service.query.layout import (
     DIMENSION_MAX,
     Active,
@@ -47,6 +48,7 @@ from service.query.layout import (
     entries_of_row,
 )
 from service.query.learning_ast import GradientItem, MomentsItem
+from service.query.mechanism import Priced, laplace_of
 from service.query.model_parameters import each_once
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
@@ -55,7 +57,7 @@ from service.query.query_columns import QueryColumns
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Extent, Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
-from service.query.stated_noise import StatedNoise, stated_noise
+from service.query.stated_noise import GAUSSIAN, LAPLACE, StatedNoise, stated_noise
 
 __all__ = [
     "DIMENSION_MAX",
@@ -110,6 +112,7 @@ class Plan:
     item_sigmas: tuple[float, ...] = ()  # of each select item, where each has steps of its own
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
     product: ProductPlan | None = None  # what an item of products sums; None of others
+    laplace: PricesAtScale | None = None  # of Laplace noise: sigma and sigma_steps are its scale then
     parameters: tuple[HashedParameters, ...] = ()  # those of models that the canonical form has by their hash alone
     room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
 
@@ -126,12 +129,18 @@ class Plan:
             sigma_steps=self.sigma_steps,
             norm_squared_max=self.clip_squared_steps,
             shortens=self.shortens,
+            laplace=self.laplace,
         )
 
     @property
     def noise(self) -> StatedNoise:
         """The noise as an answer states it."""
-        return stated_noise(sigma=self.sigma, grid_log2=self.grid_log2, sigmas=self.item_sigmas)
+        return stated_noise(
+            sigma=self.sigma,
+            grid_log2=self.grid_log2,
+            sigmas=self.item_sigmas,
+            mechanism=GAUSSIAN if self.laplace is None else LAPLACE,
+        )
 
     def is_met_by(self, *, sigma: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
         """Whether a released answer to this query has its numbers and no more noise than is asked for, on its grid."""
@@ -144,20 +153,19 @@ class Plan:
         return self.layout.axes(has_places=bool(self.item_sigmas))
 
 
-def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: int) -> Plan:
+def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: int, pricing: Priced = None) -> Plan:
     """The plan of a query for a dataset with at most `capacity` individuals, each with a limit of `budget_units`.
 
-    Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
+    `pricing` has the prices of its accounting. Raises QueryProblem naming the field; nothing else for any Query.
     """
-    columns, parameters = QueryColumns(schema, name := query.from_ or schema.individuals_name), _parameters(query)
+    columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
+    parameters = each_once(named) if (named := query.hashed) else ()
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
-    layout, product, scale = _counted(query, columns, groups, rows, capacity=capacity, budget_units=budget_units)
-    if rows is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
-        where = conjunction([where, weighed([item for item, _ in layout.items], columns.used)])
+    layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing))
     is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
     return Plan(
         table=name,
-        predicate=where,
+        predicate=where if rows is not None else _with_weights(where, columns, layout),
         group_by=tuple(group.column.name for group in groups),
         items=(items := tuple(item for item, _ in layout.items)),
         dimension=layout.dimension,
@@ -181,14 +189,10 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         item_sigmas=scale.sigmas,
         clips_squared=scale.clips_squared,
         product=product,
+        laplace=scale.laplace,
         parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
     )
-
-
-def _parameters(query: Query) -> tuple[HashedParameters, ...]:
-    """The arrays that a query names by their hashes, each once."""
-    return each_once(named) if (named := query.hashed) else ()
 
 
 def _canonical(query: Query, table: str) -> bytes:
@@ -299,17 +303,28 @@ def _histogram(item: HistogramItem, query: Query, columns: RowColumns, place: in
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
+def _with_weights(where: Predicate, columns: QueryColumns, layout: Layout) -> Predicate:
+    """The condition, and where columns are weighed that a weight is not zero."""
+    if not any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
+        return where
+    return conjunction([where, weighed([item for item, _ in layout.items], columns.used)])
+
+
+class _Terms(NamedTuple):
+    """The terms of a dataset."""
+
+    capacity: int
+    budget_units: int
+    pricing: Priced
+
+
 def _counted(
-    query: Query,
-    columns: RowColumns,
-    groups: Sequence[Group],
-    rows_kept: int | None,
-    *,
-    capacity: int,
-    budget_units: int,
+    query: Query, columns: RowColumns, groups: Sequence[Group], rows_kept: int | None, terms: _Terms
 ) -> tuple[Layout, ProductPlan | None, Scale]:
     """The coordinates of the items, what an item of products sums, and the scale of all items together, or of each."""
-    asked = query.select[0]
+    asked, (capacity, budget_units, pricing) = query.select[0], terms
+    is_plain = query.mechanism == GAUSSIAN and (pricing is None or pricing.has_gaussian)
+    laplace = None if is_plain else laplace_of(query, columns.table, pricing)
     if isinstance(asked, MomentsItem | GradientItem):
         item, product, scale = products_of(asked, query, columns, capacity=capacity, budget_units=budget_units)
         return _layout(groups, [(0, item, None)]), product, scale
@@ -332,7 +347,8 @@ def _counted(
         groups=count,
         capacity=capacity,
         l2_clip=None if isinstance(clip, tuple) else clip,
-        precision=precision_of(query.noise, budget_units=budget_units),
+        precision=precision_of(query.noise, budget_units=budget_units, laplace=laplace),
+        laplace=laplace,
         is_fine=query.rule == "clip",
     )
     scale = scale_of(request)

@@ -15,9 +15,18 @@ import numpy as np
 
 from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
+from service.core.laplace import LaplacePrices, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
-from service.query.language import HalfWidth, Noise, Rho, Share, Sigma
+from service.query.language import HalfWidth, LaplaceScale, Noise, Rho, Share, Sigma
+from service.query.laplace_scale import (
+    FixedScale,
+    LaplaceHalfWidth,
+    LaplacePrecision,
+    LaplaceWorstCase,
+    NamedPrices,
+    PricesAtScale,
+)
 from service.query.problems import QueryProblem
 from service.query.stated_noise import sigma_steps_within
 
@@ -82,7 +91,7 @@ class WorstCase:
         return sigma
 
 
-Precision = FixedSigma | FixedHalfWidth | WorstCase
+Precision = FixedSigma | FixedHalfWidth | WorstCase | LaplacePrecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,6 +181,7 @@ class ScaleRequest:
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
+    laplace: NamedPrices | None = None  # of Laplace noise
     is_fine: bool = False  # vectors may be shortened: grid 1 has no fractions of an individual
 
 
@@ -192,6 +202,7 @@ class Scale:
     bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
     sigmas: tuple[float, ...] = ()  # of each select item, in its query units
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
+    laplace: PricesAtScale | None = None  # of Laplace noise: sigma is its scale
 
 
 def scale_of(request: ScaleRequest) -> Scale:
@@ -206,11 +217,13 @@ def scale_of(request: ScaleRequest) -> Scale:
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
-def precision_of(noise: Noise, *, budget_units: int) -> Precision:
-    """The precision of `noise` on a dataset with this budget.
+def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None = None) -> Precision:
+    """The precision of `noise` on a dataset with this budget, of a Gaussian or of Laplace noise with its prices.
 
     Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
     """
+    if laplace is not None:
+        return _laplace_precision(noise, laplace.prices, budget_units)
     match noise:
         case Sigma() if not isinstance(noise.sigma, tuple):
             return FixedSigma(field="noise.sigma", sigma=noise.sigma)
@@ -228,7 +241,22 @@ def precision_of(noise: Noise, *, budget_units: int) -> Precision:
             if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")
             return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
+        case LaplaceScale():
+            raise QueryProblem.of("noise.scale", "is of Laplace noise: ask with mechanism laplace, or give a sigma")
     raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
+
+
+def _laplace_precision(noise: Noise, prices: LaplacePrices, budget_units: int) -> LaplacePrecision:
+    if isinstance(noise, LaplaceScale):
+        return FixedScale(field="noise.scale", scale=noise.scale)
+    match precision_of(noise, budget_units=budget_units):
+        case FixedSigma(field=field, sigma=sigma):
+            return FixedScale(field=field, scale=sigma / sqrt(2))
+        case FixedHalfWidth(field=field, half_width=half_width, confidence=confidence):
+            return LaplaceHalfWidth(field=field, half_width=half_width, confidence=confidence)
+        case WorstCase(field=field, units=units):
+            return LaplaceWorstCase(field=field, units=units, prices=prices)
+    raise TypeError("a precision of Laplace noise has no prices")
 
 
 def shifted(steps: Integers, shift: int) -> Integers:
@@ -349,6 +377,7 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
     sigma_steps = request.precision.sigma_steps(clip_squared_steps, grid_log2)
     if sigma_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
+    laplace = None if request.laplace is None else PricesAtScale.of(request.laplace, sigma_steps)
     return Scale(
         grid_log2=grid_log2,
         clip_squared_steps=clip_squared_steps,
@@ -356,9 +385,13 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
         l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
         sigma=ldexp(sigma_steps, grid_log2),
         sigma_steps=sigma_steps,
-        worst_case_units=worst_case_units(clip_squared_steps, sigma_steps),
+        worst_case_units=worst_case_units(clip_squared_steps, sigma_steps)
+        if laplace is None
+        else laplace_worst_case_units(clip_squared_steps, sigma_steps, laplace),
+        laplace=laplace,
     )
 
 
 def _out_of_range(request: ScaleRequest, bound: str) -> QueryProblem:
-    return QueryProblem.of(request.precision.field, f"must give a sigma of {bound} in this query")
+    word = "sigma" if request.laplace is None else "scale"
+    return QueryProblem.of(request.precision.field, f"must give a {word} of {bound} in this query")

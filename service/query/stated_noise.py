@@ -13,13 +13,18 @@ nothing of individuals left out, and nothing of what was clipped.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, isfinite, ldexp, nextafter
+from math import ceil, isfinite, ldexp, nextafter, sqrt
 from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.laplace_scale import laplace_half_width_steps
+
+GAUSSIAN: Final = "gaussian"
+LAPLACE: Final = "laplace"
+"""The first word of a mechanism; the others name the accounting by which Laplace noise is priced."""
 Numbers = float | tuple[float, ...]
 """One number, or one for each select item."""
 # NormalDist evaluates Wichura's algorithm AS 241 (Applied Statistics 37, 1988), good to about one part in 10^16. The
@@ -33,7 +38,15 @@ class StatedNoise:
 
     sigma: Numbers
     grid: Numbers
-    sigma_steps: float
+    sigma_steps: float  # of Laplace noise its scale
+    mechanism: str = GAUSSIAN
+
+    @property
+    def scale(self) -> float | None:
+        """The scale of Laplace noise, in query units; None of a Gaussian."""
+        if self.mechanism == GAUSSIAN or isinstance(self.grid, tuple):
+            return None
+        return self.sigma_steps * self.grid
 
     @property
     def half_width_95(self) -> Numbers:
@@ -42,7 +55,8 @@ class StatedNoise:
         It is the probability of holding what was counted: the sum over the active individuals, clipped and in whole
         steps. Of the truth, which those left out belong to, it says nothing.
         """
-        return self.of_steps(half_width_steps(self.sigma_steps, 0.95))
+        of = half_width_steps if self.mechanism == GAUSSIAN else laplace_half_width_steps
+        return self.of_steps(of(self.sigma_steps, 0.95))
 
     def of_steps(self, steps: float) -> Numbers:
         """So many steps, in query units."""
@@ -54,8 +68,14 @@ class StatedNoise:
         return {name: value[place] if isinstance(value, tuple) else value for name, value in each.items()}
 
 
-def stated_noise(*, sigma: float, grid_log2: int, sigmas: Sequence[float]) -> StatedNoise:
-    """The noise of a plan or an entry; with `sigmas` (of each select item) `sigma` and the grid are in steps."""
+def stated_noise(*, sigma: float, grid_log2: int, sigmas: Sequence[float], mechanism: str = GAUSSIAN) -> StatedNoise:
+    """The noise of a plan or an entry; with `sigmas` (of each select item) `sigma` and the grid are in steps.
+
+    Of Laplace noise `sigma` is the scale, and the standard deviation that is stated sqrt(2) times that.
+    """
+    if mechanism != GAUSSIAN:
+        steps = ldexp(sigma, -grid_log2)
+        return StatedNoise(sigma=sqrt(2) * sigma, grid=2.0**grid_log2, sigma_steps=steps, mechanism=mechanism)
     if not sigmas:
         return StatedNoise(sigma=sigma, grid=2.0**grid_log2, sigma_steps=ldexp(sigma, -grid_log2))
     # A number of steps that is a power of two: the quotients are exact.

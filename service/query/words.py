@@ -29,6 +29,7 @@ def in_words(canonical: _Node) -> str:
         *_clip(canonical["per_individual"]),
         *(["shortened to what is left"] if canonical.get("rule") == "clip" else []),
         _noise(canonical["noise"]),
+        *(["Laplace noise"] if canonical.get("mechanism") == "laplace" else []),
     ]
     return ", ".join(parts)
 
@@ -149,6 +150,8 @@ def _clip(per_individual: _Node) -> list[str]:
 def _noise(noise: _Node) -> str:
     if "sigma" in noise:
         return f"σ {_numbers(noise['sigma'])}"
+    if "scale" in noise:
+        return f"scale {_number(noise['scale'])}"
     parts = noise.get("weights") or [1]
     divided = "" if len(set(parts)) == 1 else f", divided {':'.join(map(_number, parts))}"
     if "share" in noise:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
+from math import sqrt
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from service.accounting.accountings import Accounting
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import rho_of_units
 from service.query.language import Query
-from service.query.stated_noise import unpacked
+from service.query.stated_noise import LAPLACE, unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
@@ -24,7 +25,7 @@ from service.workflows.model.views import Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
-from service.workflows.writer.batch import share_of_budget, stored_answer, warnings_of
+from service.workflows.writer.batch import laplace_norm, share_of_budget, stored_answer, warnings_of
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
 
@@ -80,11 +81,14 @@ class Analysts:
         canonical = orjson.loads(plan.canonical)
         noise = plan.noise
         norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        if plan.laplace is not None:
+            norm = laplace_norm(plan.sigma, plan.grid_log2, record)
         warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
         return Preview(
             dimension=plan.dimension,
             grid=noise.grid,
             sigma=noise.sigma,
+            scale=noise.scale,
             half_width_95=noise.half_width_95,
             l2_clip=plan.bounds if plan.item_sigmas else plan.l2_clip,
             worst_case_rho=str(rho_of_units(plan.worst_case_units)),
@@ -156,7 +160,9 @@ class Analysts:
 @lru_cache(maxsize=1024)
 def _epsilon(accounting: Accounting, units: int, delta: str | None) -> float | None:
     """The epsilon of a worst case, None without a delta; finding it takes ten milliseconds."""
-    return None if delta is None else accounting.epsilon_of_units(units, Decimal(delta))
+    if delta is None and accounting.has_delta:
+        return None
+    return accounting.epsilon_of_units(units, Decimal(delta or 0))
 
 
 def _release_row(record: ReleaseRecord) -> ReleaseRow:
@@ -167,7 +173,7 @@ def _release_row(record: ReleaseRecord) -> ReleaseRow:
         sequence=record.place.seq,
         query=query,
         words=in_words(query),
-        sigma=unpacked(record.sigmas) or record.sigma,
+        sigma=unpacked(record.sigmas) or record.sigma * (sqrt(2) if query.get("mechanism") == LAPLACE else 1),
         dimension=record.dimension,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),
         released_at=record.place.at,

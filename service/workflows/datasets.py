@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.accounting.accountings import OrderTooLow, accounting_of
+from service.accounting.accountings import Accounting, OrderTooLow, accounting_of
 from service.core.charge import rho_of_units, units_down
 from service.query.schema import Schema, VectorColumn, doc
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
@@ -19,6 +19,7 @@ from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.stated_guarantee import (
     Guarantee,
+    GuaranteeMismatch,
     PositiveDecimal,
     StatedAccounting,
     StatedGuarantee,
@@ -73,10 +74,7 @@ def register(
         raise NameTaken
     stated = registration.model_dump(mode="json", by_alias=True)
     accounting = accounting_of(stated["accounting"])
-    try:
-        budget = registration.guarantee.budget_units(accounting)
-    except OrderTooLow as refusal:
-        raise InvalidRequest.of("accounting.order", str(refusal)) from None
+    budget = _budget_units(registration.guarantee, accounting)
     if budget < 1:
         raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
     refuse_vectors(registration.tables, registration.capacity, vector_bytes_max)
@@ -100,6 +98,15 @@ def register(
     except WitnessUnavailable as fault:
         raise Unavailable from fault
     return store.add_dataset(record)
+
+
+def _budget_units(guarantee: StatedGuarantee, accounting: Accounting) -> int:
+    try:
+        return guarantee.budget_units(accounting)
+    except OrderTooLow as refusal:
+        raise InvalidRequest.of("accounting.order", str(refusal)) from None
+    except GuaranteeMismatch as refusal:
+        raise InvalidRequest.of("guarantee", str(refusal)) from None
 
 
 def refuse_vectors(schema: Schema, capacity: int, bytes_max: int) -> None:

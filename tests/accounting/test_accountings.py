@@ -323,10 +323,10 @@ def test_under_pure_dp_the_loss_so_far_is_at_most_what_is_spent(most: int, data:
 
 
 def test_what_pure_dp_says_of_itself() -> None:
-    """Its document, its unit, its refusals, and a promise; a registration cannot state it."""
+    """Its document, its unit, its refusals, and a promise."""
     assert (PURE.document, PURE.unit, PURE.mu_of_units(5)) == ({"kind": "pure"}, "epsilon", None)
-    with pytest.raises(ValueError, match="there is no accounting"):
-        accounting_of(PURE.document)
+    assert accounting_of(PURE.document) == PURE
+    assert (PURE.has_gaussian, PURE.has_delta, PURE.name) == (False, False, "pure")
     for epsilon in ("0", "-1", "NaN", "1000001"):
         with pytest.raises(ValueError, match="epsilon"):
             PURE.budget_units(epsilon=Decimal(epsilon), delta=None)

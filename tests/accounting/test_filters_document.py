@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
 from service.core.charge import UNITS_PER_RHO
+from service.core.laplace import laplace_worst_case_units
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
 ACCOUNTINGS: Final[list[Accounting]] = [
@@ -18,6 +20,7 @@ ACCOUNTINGS: Final[list[Accounting]] = [
     ConcentratedAccounting(),
     ConcentratedAccounting(conversion="simple"),
     *(RenyiAccounting(order=order) for order in (16, 17.809, 32)),
+    PURE,
 ]
 DELTA: Final = Decimal("1e-5")
 
@@ -35,6 +38,25 @@ def test_budgets_and_replaced_records() -> None:
 
     assert row("budget") == [f"{units / UNITS_PER_RHO:.10f}" for units in budgets]
     assert row("epsilon when a record is replaced") == [f"{each:.4f}" for each in replaced]
+
+
+def test_prices_of_laplace_noise() -> None:
+    """At a scale of many steps, to the digits that are printed; rounded up, a ten-thousandth at most."""
+    scale = 2.0**20
+    for accounting in (PURE, ConcentratedAccounting(), RenyiAccounting(order=32), GAUSSIAN):
+        name = accounting.name.removesuffix(".0")
+        (line,) = re.findall(rf"^\| {name} \|[^|]+\|((?: [\d.]+ \|){{4}})$", PAGE, re.MULTILINE)
+        for t, shown in zip((0.01, 0.1, 0.5, 1.0), str(line).split("|"), strict=False):
+            units = laplace_worst_case_units(round(t * scale) ** 2, scale, accounting.laplace_prices)
+            digits = len(shown.strip().partition(".")[2])
+            assert units / UNITS_PER_RHO == pytest.approx(float(shown), rel=2e-4, abs=10.0**-digits)
+
+
+def test_from_seven_equal_answers_on_a_gaussian_is_better() -> None:
+    """Variances of k counts: 2 k^2 of Laplace noise under pure, k / (2 B) under gdp."""
+    each = UNITS_PER_RHO / (2 * GAUSSIAN.budget_units(epsilon=Decimal(1), delta=DELTA))
+    assert f"and {each:.2f} k with Gaussian noise" in PAGE
+    assert [2 * k**2 < k * each for k in range(1, 9)] == [True] * 6 + [False] * 2
 
 
 def subsampled(rate: float, sigma: float, order: int) -> float:

@@ -11,23 +11,31 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import log1p, ndtri_exp
 
-from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, PureAccounting, RenyiAccounting
+from service.accounting.accountings import (
+    GAUSSIAN,
+    PURE,
+    Accounting,
+    ConcentratedAccounting,
+    PureAccounting,
+    RenyiAccounting,
+)
 from service.accounting.laplace_prices import (
-    ChordPrices,
+    LinearPrices,
     concentrated_prices,
     gaussian_prices,
+    prices_of_mechanism,
     pure_prices,
     renyi_prices,
 )
-from service.core.charge import UNITS_PER_RHO
-from service.core.laplace import laplace_charge_units, laplace_worst_case_units
-from tests.core.laplace_prices import REALS, TABLES
+from service.core.charge import CHARGE_UNITS_MAX, UNITS_PER_RHO
+from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_worst_case_units
+from tests.core.laplace_prices import CHORDS, REALS, TABLES, chords
 
 NORMAL = NormalDist()
 SCALE = 2.0**20
 
 
-def amount(prices: ChordPrices, t: float) -> float:
+def amount(prices: LaplacePrices, t: float) -> float:
     """The charge of a number of t scales, in the accounting's amount, at a scale of many steps."""
     return laplace_worst_case_units(round(t * SCALE) ** 2, SCALE, prices) / UNITS_PER_RHO
 
@@ -45,15 +53,15 @@ def amount(prices: ChordPrices, t: float) -> float:
         (pure_prices(), 0.5, 0.5),
     ],
 )
-def test_the_values_of_the_theory(prices: ChordPrices, t: float, expected: float) -> None:
+def test_the_values_of_the_theory(prices: LaplacePrices, t: float, expected: float) -> None:
     """From above, and to a ten-thousandth."""
     assert expected * (1 - 1e-5) < amount(prices, t) < expected * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("name", CHORDS)
 def test_knots_are_rounded_up_from_the_definition(name: str) -> None:
     """At some of them, by 60 digits; the first has the price of the quadratic, less than a ten-thousandth above."""
-    prices, price = TABLES[name][0](), TABLES[name][1]
+    prices, price = chords(name), TABLES[name][1]
     for place in [*range(1, len(prices.at), 1 + len(prices.at) // 60), len(prices.at) - 1][: len(prices.at) - 1]:
         exact = price(REALS.mpf(prices.knots[place]) / 2**64) * UNITS_PER_RHO * 2**64
         assert REALS.ceil(exact) <= prices.at[place] <= REALS.ceil(exact * (1 + REALS.mpf("1e-22"))) + 1
@@ -61,10 +69,10 @@ def test_knots_are_rounded_up_from_the_definition(name: str) -> None:
     assert first <= prices.at[0] <= first * (1 + REALS.mpf("7e-5"))
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - {"pure"}))
+@pytest.mark.parametrize("name", CHORDS)
 def test_the_table_is_convex_and_no_steeper_than_its_last_slope(name: str) -> None:
     """Chords rise from knot to knot, as those of a convex function, and knots are a 64th of an octave apart."""
-    prices = TABLES[name][0]()
+    prices = chords(name)
     knots, at = np.array(prices.knots, dtype=object), np.array(prices.at, dtype=object)
     slopes = [Fraction(rise, run) for rise, run in zip(np.diff(at)[1:], np.diff(knots)[1:], strict=True)]
 
@@ -159,5 +167,24 @@ def test_tables_are_made_once() -> None:
     for accounting in (GAUSSIAN, ConcentratedAccounting(conversion="simple"), RenyiAccounting(order=2.5)):
         assert accounting.laplace_prices is accounting.laplace_prices
     assert RenyiAccounting(order=2.5).laplace_prices is renyi_prices(2.5)
-    assert hash(ChordPrices(0, (0,), Fraction(0), Fraction(1))) == hash(PureAccounting().laplace_prices)
+    assert hash(LinearPrices()) == hash(PureAccounting().laplace_prices)
     assert len({renyi_prices(2.5), renyi_prices(2.6)}) == 2
+
+
+def test_an_entry_names_its_prices() -> None:
+    """By its mechanism: a word, and of Laplace noise an accounting with its order."""
+    assert prices_of_mechanism("gaussian") is None
+    for accounting in (GAUSSIAN, ConcentratedAccounting(conversion="simple"), RenyiAccounting(order=17.809), PURE):
+        assert prices_of_mechanism(f"laplace {accounting.name}") == accounting.laplace_prices
+    for mechanism in ("laplace", "laplace rdp", "laplace pld", "gaussian gdp", "", "discrete"):
+        with pytest.raises(ValueError, match="there is no"):
+            prices_of_mechanism(mechanism)
+
+
+def test_a_limit_of_pure_dp_is_spent_whole() -> None:
+    """Epsilon 1 is exactly what a number of b costs at a scale of b, whatever b is."""
+    for scale in (0.3, 1.0, math.pi, 500 * 2.0**19, 7.0 * 2**20):
+        steps = [step for step in (1, 2, 7, 500 * 2**19) if step / scale == int(step / scale)]
+        for step in steps:
+            expected = min(int(step / scale) * UNITS_PER_RHO, CHARGE_UNITS_MAX)
+            assert laplace_worst_case_units(step**2, scale, PURE.laplace_prices) == expected

@@ -25,6 +25,7 @@ RUN_ELSEWHERE = {
     "clients/audit/README.md": "test_adversary.py",
     "docs/choosing-parameters.md": "test_choosing_parameters.py",
     "docs/learning.md": "test_learning_page.py",
+    "docs/local-model.md": "test_local_model_document.py",
     "docs/operations.md": "test_webhook.py",
     "docs/post-processing.md": "test_post_processing.py",
     "docs/query-language.md": "test_query_bodies.py",

@@ -8,6 +8,7 @@ import mpmath
 
 from service.accounting.laplace_prices import (
     ChordPrices,
+    LinearPrices,
     concentrated_prices,
     gaussian_prices,
     pure_prices,
@@ -53,12 +54,21 @@ def pure(t: mpmath.mpf) -> mpmath.mpf:
 
 
 ORDERS = [1.0001, 2.0, 8.0, 32.0, 1e6]
-TABLES: dict[str, tuple[Callable[[], ChordPrices], Price]] = {
+TABLES: dict[str, tuple[Callable[[], ChordPrices | LinearPrices], Price]] = {
     "pure": (pure_prices, pure),
     "zcdp": (concentrated_prices, concentrated),
     "gdp": (gaussian_prices, gaussian),
     **{f"rdp {order:g}": (partial(renyi_prices, order), renyi(order)) for order in ORDERS},
 }
+CHORDS = sorted(set(TABLES) - {"pure"})
+
+
+def chords(name: str) -> ChordPrices:
+    """The table under a name of CHORDS. Raises TypeError for pure prices, which have none."""
+    prices = TABLES[name][0]()
+    if not isinstance(prices, ChordPrices):
+        raise TypeError(f"{name} has no chords")
+    return prices
 
 
 def t_of(steps: int, scale: float) -> mpmath.mpf:

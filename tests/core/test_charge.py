@@ -18,6 +18,7 @@ from service.core.charge import (
     UNITS_PER_RHO,
     charge_units,
     norm_within,
+    price_of_step,
     wide_rounds,
     worst_case_units,
 )
@@ -190,7 +191,7 @@ def steps_of(norms: list[int], sigma: float, largest: int) -> list[str]:
 )
 def test_the_bound_alone_chooses_the_way(sigma: float, largest: int, rounds: int) -> None:
     """Nobody, small norms and the largest take the same steps, as often in 128 bits as the public cost says."""
-    assert wide_rounds(largest, sigma) == rounds  # keeps sigma's price, too
+    assert wide_rounds(largest, price_of_step(sigma)) == rounds  # keeps sigma's price, too
 
     fewest, *others = (steps_of(norms, sigma, largest) for norms in ([], [0], [min(largest, 1)], [0, 0, largest]))
 

@@ -11,8 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.accounting.laplace_prices import laplace_prices_of
 from service.arrays import exact_sum, uniform
 from service.core.charge import UNITS_PER_RHO
+from service.core.laplace import laplace_charge_units, laplace_worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import Contributions, Release, Terms
 from service.core.release import answer as answer_with
@@ -524,3 +526,46 @@ def test_noise_of_another_shape_or_type_is_refused(noise: NDArray[np.int64]) -> 
         answer_with(blocks, accounts, terms, noise=noise)
     assert len(list(blocks)) == 1
     assert accounts.spent.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["gdp", "zcdp", "pure"])
+def test_laplace_noise_is_charged_by_its_own_prices(name: str) -> None:
+    """Of one number for each: those who can pay are charged the price of |v| / b, and their numbers are summed."""
+    prices, scale = laplace_prices_of(name), 100.0
+    numbers = np.array([1, -30, 7, 100, 99])
+    norms = numbers**2
+    charges = laplace_charge_units(norms, scale, prices, norm_squared_max=10**4)
+    limits = charges - np.array([0, 0, 0, 0, 1])  # each can pay exactly, but the last
+    accounts = Accounts.of(spent=np.zeros(5, dtype=np.int64), limits=limits, paused=np.zeros(5, dtype=np.bool_))
+    block = Contributions(
+        touched=Touched(np.arange(5)),
+        norms_squared=norms,
+        dimension=1,
+        owners=None,
+        coordinates=np.zeros(5, dtype=np.int64),
+        values=numbers,
+    )
+    terms = Terms(dimension=1, sigma_steps=scale, norm_squared_max=10**4, laplace=prices)
+
+    release = answer_with([block], accounts, terms, noise=np.zeros(1, dtype=np.int64))
+
+    assert release.values.tolist() == [1 - 30 + 7 + 100]
+    assert accounts.spent.tolist() == [*charges[:4].tolist(), 0]
+    assert (release.charged_count, release.left_out_count) == (4, 1)
+    assert release.charged_units == int(charges[:4].sum())
+
+
+def test_a_count_with_laplace_noise_has_one_charge() -> None:
+    """It is the same for any number of people, and for nobody."""
+    prices = laplace_prices_of("zcdp")
+    for people in (0, 3):
+        accounts = Accounts.of(
+            spent=np.zeros(people, dtype=np.int64),
+            limits=np.full(people, 2**40),
+            paused=np.zeros(people, dtype=np.bool_),
+        )
+        terms = Terms(dimension=1, sigma_steps=10.0, norm_squared_max=1, laplace=prices)
+        noise = np.zeros(1, dtype=np.int64)
+        release = answer_with([count_block(range(people))], accounts, terms, noise=noise)
+        assert release.values.tolist() == [people]
+        assert accounts.spent.tolist() == [laplace_worst_case_units(1, 10.0, prices)] * people

@@ -65,7 +65,7 @@ class WhatIfMachine(RestoreMachine):
         with self.store.transaction(1, lock=False) as transaction:
             record = transaction.registration()
             supposed = record.budget_units + self.more_units
-            replay = SupposedReplay(record, transaction, rule=None, budget_units=supposed)
+            replay = SupposedReplay(record, transaction, rule=None, budget_units=supposed, accounting=record.accounting)
             for entry in transaction.entries(after=0):
                 for each in replay.decisions(entry):
                     wanted, found = each.block.touched.slots(each.block.active), each.touched.slots(each.active)

@@ -73,8 +73,9 @@ MUTANTS = [
         name="an account reads pieces as long as they are",
         incident="How long an individual's own account takes tells how many others were touched.",
         file="service/store/postgres/listings.py",
-        find='seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"',
-        put='seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, length(own), own || substring(%s::bytea FROM 1 FOR 0)"',
+        find='seq, kind, mechanism, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"',
+        put="seq, kind, mechanism, sigma, grid_log2, salt, {_OWN_NUMBER},"
+        ' length(own), own || substring(%s::bytea FROM 1 FOR 0)"',
         killed_by="tests/store/postgres/test_listings.py::test_an_account_reads_as_much_of_each_entry",
     ),
 ]

@@ -51,8 +51,8 @@ MUTANTS = [
         name="the worst case of a root rounded down",
         incident="Coverage is stated by a price below the charge of a number at the clip.",
         file="service/core/laplace.py",
-        find="    steps += steps * steps < norm_squared\n",
-        put="",
+        find="square = (isqrt(norm_squared - 1) + 1) ** 2 if norm_squared > 0 else norm_squared",
+        put="square = isqrt(norm_squared) ** 2 if norm_squared > 0 else norm_squared",
         killed_by="tests/core/test_laplace.py::test_a_step_more_is_charged_no_less",
     ),
     Mutant(

@@ -87,8 +87,7 @@ MUTANTS = [
         name="a shortened vector is charged for what it was",
         incident="Charges exceed what is left, and the service stops with a violation of its own filter.",
         file="service/core/release.py",
-        find="        charges[short] = charge_units("
-        "take(block.norms_squared, short), sigma_steps, norm_squared_max=most)\n",
+        find="        charges[short] = price(take(block.norms_squared, short), sigma_steps)\n",
         put="",
         killed_by=CLIPPED,
     ),

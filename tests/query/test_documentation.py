@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.accounting.accountings import GAUSSIAN
 from service.core.charge import rho_of_units
 from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
@@ -43,7 +44,7 @@ PEOPLE = SCHEMA.tables["people"].columns
 def compiled(text: str) -> Plan:
     """The plan of an example, as a request is compiled."""
     query = by_item(parse_query(text.encode()))
-    plan = compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    plan = compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS, pricing=GAUSSIAN)
     refuse_uneven(query, plan.bounds or (1.0,))
     return plan
 

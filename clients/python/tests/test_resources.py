@@ -74,7 +74,7 @@ def test_create_a_dataset(client: Client, script: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("guarantee", [{}, {"epsilon": 1}, {"epsilon": 1, "delta": 0.1, "rho": 1}])
+@pytest.mark.parametrize("guarantee", [{}, {"delta": 0.1}, {"epsilon": 1, "delta": 0.1, "rho": 1}])
 def test_a_guarantee_is_stated_in_one_of_two_ways(guarantee: dict[str, Any], client: Client) -> None:
     """A partial guarantee is refused before a request is sent."""
     with pytest.raises(ValueError, match="epsilon and delta, or rho"):

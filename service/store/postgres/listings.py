@@ -20,6 +20,7 @@ from service.store.postgres.rows import (
     by_name,
     shown_by,
 )
+from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
 from service.workflows.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 
@@ -62,7 +63,7 @@ ENTRIES_FOUND: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS, _ADMITTED)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
 _CHARGED: Final = "seq, query_id, canonical, asked_at, kind, analyst_id"
-_PRICED: Final = "sigma, grid_log2, salt, piece"
+_PRICED: Final = "mechanism, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
     " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s), ''::bytea)"
@@ -77,7 +78,8 @@ _LENGTH: Final = (
 """The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {_LENGTH})"
 OWN_CHARGES: Final = (
-    f"SELECT {_CHARGED}, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED} FROM {_page(f'{_CHARGED}, {_PRICED}')}"
+    f"SELECT {_CHARGED}, mechanism, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
+    f" FROM {_page(f'{_CHARGED}, {_PRICED}')}"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
@@ -101,7 +103,7 @@ ACCOUNT: Final = (
 )
 """Takes the slot's place on its page three times, the slots of a page, the slot and the dataset."""
 OWN_SINCE: Final = (
-    f"SELECT seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
+    f"SELECT seq, kind, mechanism, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
     f" FROM (SELECT seq, kind, canonical, {_PRICED} FROM ledger"
     " WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS page"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece ORDER BY seq"
@@ -121,15 +123,15 @@ def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq
 
 
 def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
-    """The part of one slot, from sigma, grid, salt, and the number, length and bytes of its piece.
+    """The part of one slot, from mechanism, sigma, grid, salt, and the number, length and bytes of its piece.
 
     Bytes beyond the length are padding. Raises Unreadable.
     """
-    sigma, grid_log2, salt, number, length, sealed = row
+    mechanism, sigma, grid_log2, salt, number, length, sealed = row
     if length == 0:
         return OwnOutcome("untouched", 0, 0)
     quantities = seal.open(bytes(salt), number, bytes(sealed[:length])).quantities()
-    return quantities.own(slot, ldexp(sigma, -grid_log2))
+    return quantities.own(slot, EntryNoise(mechanism, ldexp(sigma, -grid_log2)))
 
 
 # Of one analyst

@@ -23,9 +23,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from service.accounting.accountings import Accounting
 from service.arrays import Integers, Mask
 from service.core.release import Participants
 from service.core.renyi_filter import Accounts, Touched
+from service.query.stated_noise import GAUSSIAN, LAPLACE
 from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -100,13 +102,19 @@ class SupposedReplay:
     """
 
     def __init__(
-        self, record: DatasetRecord, transaction: Transaction, *, rule: SupposedRule | None, budget_units: int
+        self,
+        record: DatasetRecord,
+        transaction: Transaction,
+        *,
+        rule: SupposedRule | None,
+        budget_units: int,
+        accounting: Accounting,
     ) -> None:
         """Read the acts and the stored limits. The entries come by `decisions`, all of them and in order.
 
         Without a `rule` each query has its own.
         """
-        self._rule, self._own_rule = rule, record.rule
+        self._rule, self._own_rule, self._accounting = rule, record.rule, accounting
         self._drops = (rule or record.rule) == "drop"
         self._units, self._own_units = budget_units, record.budget_units
         self._largest_units = max(record.budget_units, budget_units)
@@ -139,12 +147,11 @@ class SupposedReplay:
         """
         for act in self._then.follow(self._acts, before=entry.seq):
             self._apply(act)
-        for block, charges in entry.blocks():
-            whole = (
-                charges
-                if block.asked is None
-                else prices_of(Measure.NORMS, block.asked.astype(np.int64), entry.sigma_steps)
-            )
+        noise = entry.noise
+        if entry.mechanism != GAUSSIAN:
+            noise = noise._replace(mechanism=f"{LAPLACE} {self._accounting.name}")
+        for block, charges in entry.blocks(noise):
+            whole = charges if block.asked is None else prices_of(Measure.NORMS, block.asked.astype(np.int64), noise)
             if block.touched.end > self._joined:
                 self._then.make_room(self._slots)
                 self._let_join()

@@ -17,11 +17,12 @@ from decimal import Decimal
 import numpy as np
 
 from service.accounting.accountings import Accounting, OrderTooLow
+from service.query.stated_noise import GAUSSIAN
 from service.workflows.maintenance.supposed_replay import SupposedReplay, SupposedRule
 from service.workflows.model.errors import NotFound
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.stated_guarantee import StatedGuarantee
+from service.workflows.model.stated_guarantee import GuaranteeMismatch, StatedGuarantee
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import DELTA_OF_RHO_GUARANTEE
@@ -148,7 +149,7 @@ def what_if(
         delta=_delta(record, guarantee),
     )
     with store.transaction(record.id, lock=False) as transaction:
-        replay = _begun(record, transaction, rule=rule, budget_units=units)
+        replay = _begun(record, transaction, rule=rule, budget_units=units, accounting=found.accounting)
         for entry in transaction.entries(after=0):
             _replay_one(replay, entry, found, tell)
             if watch is not None:
@@ -176,19 +177,26 @@ def _budget_units(record: DatasetRecord, guarantee: StatedGuarantee | None, acco
         units = guarantee.budget_units(accounting or record.accounting)
     except OrderTooLow as refusal:
         raise NoBudget(f"order {refusal}") from None
+    except GuaranteeMismatch as refusal:
+        raise NoBudget(f"guarantee {refusal}") from None
     if units < 1:
         raise NoBudget("the budget is smaller than one unit of 2^-40 rho")
     return units
 
 
 def _begun(
-    record: DatasetRecord, transaction: Transaction, *, rule: SupposedRule | None, budget_units: int
+    record: DatasetRecord,
+    transaction: Transaction,
+    *,
+    rule: SupposedRule | None,
+    budget_units: int,
+    accounting: Accounting,
 ) -> SupposedReplay:
     """A replay before the first entry. Raises NormsMissing where there is none."""
     if transaction.head.pruned_seq > 0:
         raise NormsMissing(f"entries up to {transaction.head.pruned_seq} are pruned and hold no norms")
     try:
-        return SupposedReplay(record, transaction, rule=rule, budget_units=budget_units)
+        return SupposedReplay(record, transaction, rule=rule, budget_units=budget_units, accounting=accounting)
     except (KeyError, ValueError, TypeError, IndexError) as fault:
         raise NormsMissing("the journal cannot be read; `sparing ledger verify` names the rows") from fault
 
@@ -196,7 +204,14 @@ def _begun(
 def _replay_one(
     replay: SupposedReplay, entry: LedgerEntry, found: WhatIf, tell: Callable[[QueryOutcome], None] | None
 ) -> None:
-    """Replay one entry and add it to `found`. Raises NormsMissing where it cannot be read, or is not whole."""
+    """Replay one entry and add it to `found`.
+
+    Raises NormsMissing where it cannot be read, or is not whole, NoBudget where it has no price.
+    """
+    if entry.kind == "query" and entry.mechanism == GAUSSIAN and not found.accounting.has_gaussian:
+        raise NoBudget(
+            f"ledger row {entry.seq} is of a Gaussian, which has no finite charge under {found.accounting.name}"
+        )
     try:
         decisions = list(replay.decisions(entry))
     except (ValueError, IndexError) as fault:

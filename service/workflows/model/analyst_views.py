@@ -58,6 +58,7 @@ LARGEST_NORM: Final = (
     "sigma * sqrt(2 * limit_floor_rho): an individual with a longer vector cannot pay for it from the smallest limit of"
     " the dataset, and is left out. A list has one for each select item alone."
 )
+LAPLACE_SCALE: Final = "The scale of Laplace noise, in the query's unit; null of a Gaussian."
 WARNINGS: Final = "What is likely to be a mistake, in words; empty for most queries. Public, as all of this is."
 """Answers and previews state these in the same words."""
 
@@ -69,6 +70,7 @@ class Preview:
     dimension: AnswerDimension
     grid: AnswerGrid
     sigma: NoiseSigma
+    scale: Annotated[float | None, doc(LAPLACE_SCALE)]
     half_width_95: Annotated[float | tuple[float, ...], doc(HALF_WIDTH)]
     l2_clip: Annotated[
         float | tuple[float, ...],

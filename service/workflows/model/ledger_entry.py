@@ -21,6 +21,7 @@ from service.arrays import kept
 from service.core.release import Participants
 from service.query.canonical import canonical_json
 from service.query.stated_noise import unpacked
+from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
 
 __all__ = [
@@ -92,9 +93,9 @@ class PublicEntry:
         return 2.0**self.grid_log2
 
     @property
-    def sigma_steps(self) -> float:
-        """Sigma in grid steps, exactly."""
-        return ldexp(self.sigma, -self.grid_log2)
+    def noise(self) -> EntryNoise:
+        """Its noise in grid steps, exactly."""
+        return EntryNoise(self.mechanism, ldexp(self.sigma, -self.grid_log2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,22 +177,22 @@ class LedgerEntry(EntryRecord):
         """
         quantities = self.quantities()
         active = quantities.active
-        charges = kept(active, quantities.prices(self.sigma_steps))
+        charges = kept(active, quantities.prices(self.noise))
         return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
 
-    def blocks(self) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+    def blocks(self, noise: EntryNoise | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
         """Its blocks with the charges by place (p,), units of those who are active, as a replay needs them.
 
-        Raises what `decode` raises.
+        Charges are those of another noise, if one is given. Raises what `decode` raises.
         """
         for piece in self.pieces:
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
-            yield block, prices_of(measure, amounts, self.sigma_steps)
+            yield block, prices_of(measure, amounts, noise or self.noise)
 
     def own(self, slot: int) -> OwnOutcome:
         """The part of one slot. Raises what `decode` raises."""
-        return self.quantities().own(slot, self.sigma_steps)
+        return self.quantities().own(slot, self.noise)
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:

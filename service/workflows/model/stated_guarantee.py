@@ -18,19 +18,26 @@ PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """The guarantee as it was stated: (epsilon, delta), or null where rho was stated."""
+    """The guarantee as it was stated: (epsilon, delta), epsilon alone under `pure`, or null where rho was stated."""
 
     epsilon: Annotated[str | None, doc("The stated epsilon, a decimal; null where rho was stated.")]
-    delta: Annotated[str | None, doc("The stated delta, a decimal; null where rho was stated.")]
+    delta: Annotated[str | None, doc("The stated delta, a decimal; null where rho was stated, and under `pure`.")]
+
+
+class GuaranteeMismatch(ValueError):
+    """A guarantee that the accounting cannot give."""
 
 
 class StatedGuarantee(BaseModel):
-    """Either (epsilon, delta)-differential privacy or rho-zCDP, for each individual, over everything ever released."""
+    """(epsilon, delta)-differential privacy, or rho of the accounting, or epsilon alone where that is `pure`.
+
+    For each individual, over everything ever released.
+    """
 
     model_config = _STRICT
     epsilon: Annotated[
         Annotated[PositiveDecimal, Field(le=1000)] | None,
-        doc("Epsilon, above 0 and at most 1,000: a number, or a decimal as text; stated with `delta`."),
+        doc("Epsilon, above 0 and at most 1,000: a number, or a decimal as text; with `delta`, but under `pure`."),
     ] = None
     delta: Annotated[
         Annotated[PositiveDecimal, Field(lt=1)] | None,
@@ -43,18 +50,22 @@ class StatedGuarantee(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "StatedGuarantee":
-        if (self.epsilon is None) != (self.delta is None) or (self.epsilon is None) == (self.rho is None):
+        if (self.epsilon is None) == (self.rho is None) or (self.epsilon is None and self.delta is not None):
             raise ValueError("state either epsilon and delta, or rho")
         return self
 
     def budget_units(self, accounting: Accounting) -> int:
         """The budget in units, rounded down; by the accounting's conversion for (epsilon, delta).
 
-        Raises OrderTooLow.
+        Raises OrderTooLow, GuaranteeMismatch.
         """
-        if self.epsilon is not None and self.delta is not None:
-            return accounting.budget_units(epsilon=self.epsilon, delta=self.delta)
-        return units_down(Fraction(self.rho or 0))
+        if accounting.has_delta and self.epsilon is not None and self.delta is None:
+            raise GuaranteeMismatch("state either epsilon and delta, or rho")
+        if not accounting.has_delta and (self.epsilon is None or self.delta is not None):
+            raise GuaranteeMismatch("of pure differential privacy is epsilon alone")
+        if self.epsilon is None:
+            return units_down(Fraction(self.rho or 0))
+        return accounting.budget_units(epsilon=self.epsilon, delta=self.delta or Decimal(0))
 
 
 StatedConversion = Annotated[
@@ -86,11 +97,18 @@ class StatedRenyi(BaseModel):
     conversion: StatedConversion = "optimal"
 
 
+class StatedPure(BaseModel):
+    """Pure differential privacy, for queries with Laplace noise alone."""
+
+    model_config = _STRICT
+    kind: Annotated[Literal["pure"], doc("`pure`.")]
+
+
 StatedAccounting = Annotated[
-    Literal["gdp"] | Annotated[StatedConcentrated | StatedRenyi, Field(discriminator="kind")],
+    Literal["gdp"] | Annotated[StatedConcentrated | StatedRenyi | StatedPure, Field(discriminator="kind")],
     doc(
         "The rule by which charges add up, and by which their total is a guarantee: `gdp` (Gaussian differential"
-        " privacy, which allows most), zero-concentrated or Rényi differential privacy of one order."
+        " privacy, which allows most), zero-concentrated, Rényi of one order, or pure."
     ),
 ]
 STATED_ACCOUNTING: Final[TypeAdapter[StatedAccounting]] = TypeAdapter(StatedAccounting)

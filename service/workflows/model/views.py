@@ -335,7 +335,9 @@ class _EntryEnd:
     epoch: EpochNumber
     kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
     format: Annotated[int, doc("The version of the entry's form; from 2 on, auditors can check `hash`.")]
-    mechanism: Annotated[str, doc("The noise that was drawn: `gaussian`.")]
+    mechanism: Annotated[
+        str, doc("The noise: `gaussian`, or `laplace` and the accounting that prices it; `sigma` is its scale then.")
+    ]
     analyst_id: Annotated[UUID, doc("The id of the analyst that asked; of a burn all zeros.")]
     query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
     query_hash: Annotated[str, doc("Equal to `query_sha256`; empty for a burn, which repeats no query.")]

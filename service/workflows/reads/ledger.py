@@ -161,7 +161,7 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
     """The individual's view of its account; every epsilon is at the dataset's delta."""
     limit, spent = account.limit, account.spent
-    delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
+    delta = record.guarantee.delta or (DELTA_OF_RHO_GUARANTEE if record.accounting.has_delta else "0")
     statement = statement_of_account(
         record.accounting,
         largest_limit_units=promise.limit_units,

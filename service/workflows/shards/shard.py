@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers, compress, kept
-from service.core.charge import charge_units
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
@@ -23,6 +22,8 @@ from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, sl
 from service.failpoints import reach
 from service.query.division import UNDIVIDED, ShardPlace
 from service.query.plan import Plan
+from service.query.stated_noise import GAUSSIAN
+from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, Piece, may_be_whole, pieces_of, prices_of, stretches_of, within
 from service.workflows.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
@@ -299,8 +300,11 @@ class Shard:
         for block in contributions(plan, memory, touches_paused=self._touches_paused):
             marks, norms = block.touched.marks, block.norms_squared
             slots.append(self.place.of_dataset(block.touched.slots()))
+            touched = np.ascontiguousarray(norms if marks is None else kept(marks, norms))
             units.append(
-                charge_units(np.ascontiguousarray(norms if marks is None else kept(marks, norms)), plan.sigma_steps)
+                EntryNoise(GAUSSIAN if plan.laplace is None else plan.laplace.mechanism, plan.sigma_steps).charge_units(
+                    touched
+                )
             )
         return np.concatenate(slots), np.concatenate(units)
 
@@ -351,7 +355,7 @@ class Shard:
                 if page % self.place.count == self.place.number:
                     amounts = part.norms_squared.astype(np.int64, copy=False)
                     moved = _moved(part, (page // self.place.count - page) * PAGE_SLOTS)
-                    yield moved, prices_of(measure, amounts, entry.sigma_steps)
+                    yield moved, prices_of(measure, amounts, entry.noise)
 
 
 def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Participants:

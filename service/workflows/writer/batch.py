@@ -9,6 +9,7 @@ answer, and charges and answer are appended together. Nothing leaves before the 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import ldexp
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -18,11 +19,13 @@ from numpy.typing import NDArray
 
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
+from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
+from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Plan
-from service.query.stated_noise import in_query_units, packed, stated_noise, with_noise
+from service.query.stated_noise import GAUSSIAN, LAPLACE, in_query_units, packed, stated_noise, with_noise
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
@@ -61,10 +64,12 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
+    sigmas, axes = entry.item_sigmas if entry.sigmas else (), plan.axes
+    noise = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas, mechanism=entry.mechanism)
     norm = largest_countable_norm(entry.sigma, record.limit_floor_units)
-    sigmas = entry.item_sigmas if entry.sigmas else ()
-    noise, axes = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas), plan.axes
-    answer_fields: Mapping[str, object] = {
+    if entry.mechanism != GAUSSIAN:
+        norm = laplace_norm(entry.sigma, entry.grid_log2, record)
+    answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
         "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, noise=noise, axes=axes),
@@ -85,7 +90,15 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
         "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
     }
+    if entry.mechanism != GAUSSIAN:
+        answer_fields |= {"mechanism": LAPLACE, "scale": noise.scale}
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def laplace_norm(scale: float, grid_log2: int, record: DatasetRecord) -> float:
+    """The largest number that an untouched limit of the floor pays for with Laplace noise, in the unit of `scale`."""
+    prices = record.accounting.laplace_prices
+    return ldexp(longest_steps(prices, record.limit_floor_units, ldexp(scale, -grid_log2)), grid_log2)
 
 
 def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | None:
@@ -175,7 +188,8 @@ class Batch:
                 self._refuse(request)
             except WorkflowError as refusal:
                 return refusal
-            noise = rounded_gaussian(plan.dimension, plan.sigma_steps, self.entropy)
+            draw = rounded_gaussian if plan.laplace is None else rounded_laplace
+            noise = draw(plan.dimension, plan.sigma_steps, self.entropy)
             drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
             begun = Turn(
                 plan=plan,
@@ -267,6 +281,7 @@ class Batch:
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
+            mechanism=GAUSSIAN if plan.laplace is None else plan.laplace.mechanism,
             sigma=plan.sigma,
             grid_log2=plan.grid_log2,
             sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",

@@ -63,7 +63,13 @@ def told(store: MemoryStore, rule: str, budget: int) -> tuple[list[tuple[set[int
     sets, kept = [], 0.0
     with store.transaction(1, lock=False) as transaction:
         record = transaction.registration()
-        replay = SupposedReplay(record, transaction, rule=rule, budget_units=budget)  # type: ignore[arg-type]
+        replay = SupposedReplay(
+            record,
+            transaction,
+            rule=rule,  # type: ignore[arg-type]
+            budget_units=budget,
+            accounting=record.accounting,
+        )
         for entry in transaction.entries(after=0):
             for each in replay.decisions(entry):
                 touched, active = set(each.touched.slots().tolist()), set(each.touched.slots(each.active).tolist())
@@ -76,7 +82,7 @@ def told(store: MemoryStore, rule: str, budget: int) -> tuple[list[tuple[set[int
 def prices(entry: LedgerEntry) -> dict[int, int]:
     """The price of each individual that an entry touched."""
     found = entry.quantities()
-    return dict(zip(found.touched.tolist(), found.prices(entry.sigma_steps).tolist(), strict=True))
+    return dict(zip(found.touched.tolist(), found.prices(entry.noise).tolist(), strict=True))
 
 
 def happened(store: MemoryStore, events: list[tuple[str, Any, Any]]) -> list[tuple[str, Any, Any]]:

@@ -13,7 +13,7 @@ from sparing._coordinates import PerItem, by_coordinate, by_item, common
 from sparing._labels import Labels, named_axes
 from sparing._matrices import matrix_of
 from sparing._models import Dataset
-from sparing._normal import half_width
+from sparing._normal import half_width, laplace_half_width
 from sparing._rounding import rounded, with_half_widths
 
 SHOWN_MAX: Final = 20
@@ -89,6 +89,8 @@ class Answer:
     largest_countable_norm: PerItem | None = None  # a longer vector is beyond the smallest limit
     warnings: tuple[str, ...] = ()  # likely mistakes, in words
     idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
+    mechanism: str = "gaussian"  # "laplace" for Laplace noise
+    scale: float | None = None  # of Laplace noise
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
 
     def __post_init__(self) -> None:
@@ -156,6 +158,8 @@ class Answer:
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
         each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
+        if self.scale is not None and not isinstance(self.grid, tuple):
+            return laplace_half_width(scale=self.scale, grid=self.grid, confidence=each)
         widths = tuple(
             half_width(sigma=sigma, grid=grid, confidence=each)
             for sigma, grid in zip(by_item(self.sigma), by_item(self.grid), strict=True)

@@ -141,7 +141,9 @@ class QuerySteps:
         return self._with({"rows": count})
 
     def noise(self, **noise: Unpack[NoiseRequest]) -> Self:
-        """State the noise: by exactly one of `sigma`, `rho`, `share`, and `half_width` with `confidence`.
+        """State the noise: by exactly one of `sigma`, `rho`, `share`, `half_width` with `confidence`, and `scale`.
+
+        A `scale` is of Laplace noise, which the other ways get with `mechanism="laplace"`.
 
         With several items `sigma` and `half_width` may be lists with one number for each, and `weights` divide `rho`
         or `share` otherwise than in equal parts.

@@ -301,6 +301,7 @@ class Preview:
     grid: PerItem
     sigma: PerItem
     half_width_95: PerItem  # of each value of the answer, from what will be counted; grid included
+    scale: float | None = None  # of Laplace noise
     warnings: tuple[str, ...] = ()  # likely mistakes, in words
     worst_case_rho: Decimal
     worst_case_share: float | None = None  # of the dataset's budget

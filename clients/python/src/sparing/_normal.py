@@ -1,4 +1,4 @@
-"""The normal distribution: the quantile that intervals are made with, half widths of noise, and a chi-square tail."""
+"""Quantiles that intervals are made with, half widths of Gaussian and Laplace noise, and a chi-square tail."""
 
 import math
 from statistics import NormalDist
@@ -30,6 +30,17 @@ def half_width(*, sigma: float, grid: float, confidence: float = 0.95) -> float:
     if not (sigma > 0 and grid > 0 and math.isfinite(sigma) and math.isfinite(grid)):
         raise ValueError(f"sigma and grid must be positive and finite, got {sigma} and {grid}")
     return max(0, math.ceil(two_sided_quantile(confidence) * (sigma / grid) - 0.5)) * grid
+
+
+def laplace_half_width(*, scale: float, grid: float, confidence: float = 0.95) -> float:
+    """The same of Laplace noise: it is within k steps with probability 1 - e^(-(k + 1/2) grid / scale).
+
+    Raises:
+        ValueError: scale or grid is not positive and finite, or the confidence not above 0 and below 1.
+    """
+    if not (scale > 0 and grid > 0 and math.isfinite(scale) and math.isfinite(grid) and 0 < confidence < 1):
+        raise ValueError(f"scale, grid and confidence are out of range: {scale}, {grid} and {confidence}")
+    return max(0, math.ceil(-_MARGIN * math.log1p(-confidence) * (scale / grid) - 0.5)) * grid
 
 
 def chi_square_tail(number: float, degrees: int) -> float:

@@ -6,7 +6,7 @@ from typing import Required, TypedDict
 from sparing._expressions import Column, Condition, Group, Item, count, plain
 
 GroupKey = str | Column | Group
-_NOISE = ("sigma", "rho", "share", "half_width")
+_NOISE = ("sigma", "rho", "share", "half_width", "scale")
 
 
 ByItem = float | Sequence[float]
@@ -22,10 +22,15 @@ class NoiseRequest(TypedDict, total=False):
     half_width: ByItem  # at most such that an answer is within this of what was counted at `confidence`
     confidence: float  # default 0.95; goes with half_width
     weights: Sequence[float]  # by item, the parts of rho or share; default: equal parts
+    scale: float  # of Laplace noise, in the item's units; its standard deviation is sqrt(2) times that
+    mechanism: str  # "laplace" for queries in which an individual has one number; default "gaussian", but for a scale
 
 
 class QueryRequest(NoiseRequest, total=False):
-    """The keyword arguments that make a query. Exactly one of `sigma`, `rho`, `share` and `half_width` is required."""
+    """The keyword arguments that make a query.
+
+    Exactly one of `sigma`, `rho`, `share`, `half_width` and `scale` is required.
+    """
 
     dataset: Required[str]  # the dataset; part of the address, not of the document
     select: Item | Sequence[Item]  # default: count()
@@ -64,7 +69,9 @@ def question_json(question: QueryRequest) -> dict[str, object]:
     if any(bound is not None for bound in bounds.values()):
         body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
     body["noise"] = _noise(question)
-    body.update({name: value for name, value in question.items() if name in ("rule", "reuse")})
+    if "scale" in question:
+        body["mechanism"] = "laplace"
+    body.update({name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism")})
     return body
 
 
@@ -95,7 +102,7 @@ def _numbers(given: object) -> object:
 def _noise(question: QueryRequest) -> dict[str, object]:
     given = {name: _numbers(value) for name, value in question.items() if name in _NOISE}
     if len(given) != 1:
-        raise ValueError("give exactly one of sigma, rho, share and half_width")
+        raise ValueError("give exactly one of sigma, rho, share, half_width and scale")
     if "weights" in question and not given.keys() & {"rho", "share"}:
         raise ValueError("weights go with share and rho")
     if "half_width" in given:

@@ -33,9 +33,11 @@ from sparing._rooms import (
     by_item,
     compile_query,
     contributions,
+    longest_steps,
     refuse_uneven,
     rho_of_units,
     rounded_gaussian,
+    rounded_laplace,
     units_down,
 )
 from sparing._testing_rows import CodedRows, coded
@@ -123,7 +125,9 @@ class FakeDataset:
     def plan(self, query: Query) -> Plan:
         """A query compiled for this dataset. Raises QueryProblem."""
         query = by_item(query)
-        plan = compile_query(query, self.schema, capacity=self.capacity, budget_units=self.budget_units)
+        plan = compile_query(
+            query, self.schema, capacity=self.capacity, budget_units=self.budget_units, pricing=self.accounting
+        )
         if plan.bounds:
             refuse_uneven(query, plan.bounds)
         self._refuse_unclipped(plan, query)
@@ -136,7 +140,8 @@ class FakeDataset:
         """
         noise = np.zeros(plan.dimension, dtype=np.int64)
         if entropy is not None:
-            noise = rounded_gaussian(plan.dimension, plan.sigma_steps, entropy)
+            draw = rounded_gaussian if plan.laplace is None else rounded_laplace
+            noise = draw(plan.dimension, plan.sigma_steps, entropy)
         blocks = contributions(plan, self._memory)
         values = answer(blocks, self._memory.accounts, plan.terms, noise=noise).values
         steps: list[int] = values.tolist()
@@ -152,6 +157,9 @@ class FakeDataset:
 
     def countable_norms(self, noise: StatedNoise) -> float | list[float]:
         """That norm, or where each select item has a sigma of its own, that of each."""
+        if noise.scale is not None:
+            steps = longest_steps(self.accounting.laplace_prices, self.limit_floor_units, noise.sigma_steps)
+            return noise.of_steps(steps)  # type: ignore[return-value] # one number: Laplace noise is of one item
         if isinstance(noise.sigma, tuple):
             return [self.largest_countable_norm(sigma) for sigma in noise.sigma]
         return self.largest_countable_norm(noise.sigma)
@@ -228,7 +236,7 @@ class FakeDataset:
             return
         needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
         suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-        if isinstance(query.noise, Sigma) and not plan.item_sigmas:
+        if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
             norm = self.largest_countable_norm(plan.sigma)
             suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
         raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")

@@ -231,8 +231,8 @@ class Service:
 
 def _with_sigma(plan: Plan, sigma: float) -> Plan:
     """The plan as if the query had asked for this sigma, in query units. Raises ValueError where it has several."""
-    if plan.item_sigmas:
-        raise ValueError("the query has a sigma for each item; register its answer without one")
+    if plan.item_sigmas or plan.laplace is not None:
+        raise ValueError("the query has a sigma for each item, or a scale; register its answer without one")
     steps = math.ldexp(sigma, -plan.grid_log2)
     return replace(
         plan, sigma=sigma, sigma_steps=steps, worst_case_units=worst_case_units(plan.clip_squared_steps, steps)
@@ -263,6 +263,7 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
 def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
     plan, noise, axes = release.plan, release.plan.noise, release.plan.axes
     steps = np.array(release.steps, dtype=np.int64)
+    laplace = {} if noise.scale is None else {"mechanism": "laplace", "scale": noise.scale}
     return {
         "id": release.id,
         "sequence": release.sequence,
@@ -281,22 +282,31 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
         "worst_case_share": dataset.share_of(plan.worst_case_units),
         "largest_countable_norm": dataset.countable_norms(noise),
         "warnings": dataset.warnings(plan),
+        **laplace,
     }
+
+
+def _epsilon_of(dataset: FakeDataset, units: int) -> float | None:
+    delta = dataset.guarantee["delta"]
+    if delta is None and dataset.accounting.has_delta:
+        return None
+    return dataset.accounting.epsilon_of_units(units, Decimal(delta or 0))
 
 
 def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
     """Everything public about a query. The public cost is made up: it is that of no machine."""
     noise = plan.noise
-    units, delta, canonical = plan.worst_case_units, dataset.guarantee["delta"], json.loads(plan.canonical)
+    units, canonical = plan.worst_case_units, json.loads(plan.canonical)
     return {
         "dimension": plan.dimension,
         "grid": noise.grid,
         "sigma": noise.sigma,
+        "scale": noise.scale,
         "half_width_95": noise.half_width_95,
         "l2_clip": plan.bounds if plan.item_sigmas else plan.l2_clip,
         "worst_case_rho": _rho_text(units),
         "worst_case_share": dataset.share_of(units),
-        "worst_case_epsilon": None if delta is None else dataset.accounting.epsilon_of_units(units, Decimal(delta)),
+        "worst_case_epsilon": _epsilon_of(dataset, units),
         "largest_countable_norm": dataset.countable_norms(noise),
         "warnings": dataset.warnings(plan),
         "allowance_left_rho": allowance_left_rho,

@@ -57,7 +57,7 @@ class FakeService:
     """
 
     def __init__(self, *, noise: bool = False, seed: int = 0) -> None:
-        """An empty service. Answers from rows are exact, or with `noise` have Gaussian noise drawn from `seed`."""
+        """An empty service. Answers from rows are exact, or with `noise` have theirs, drawn from `seed`."""
         self.url = "https://sparing.test"
         self.api_key = "fake-analyst-key"
         self.requests: list[ReceivedRequest] = []

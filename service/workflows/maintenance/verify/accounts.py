@@ -104,8 +104,8 @@ class Priced:
         return cls(
             touched=quantities.touched,
             active=quantities.active,
-            prices=quantities.prices(entry.sigma_steps),
-            asked=quantities.asked_prices(entry.sigma_steps),
+            prices=quantities.prices(entry.noise),
+            asked=quantities.asked_prices(entry.noise),
             is_shortened=quantities.active & (quantities.amounts < whole),
             is_longer=quantities.amounts > whole,
         )

@@ -152,7 +152,9 @@ def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimens
     Raises QueryProblem if this version cannot read the query, or reads another number of groups out of it.
     """
     query = with_numbers(parse_query(canonical), partial(kept, analyst_id))
-    plan = compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+    plan = compile_query(
+        query, record.schema, capacity=record.capacity, budget_units=record.budget_units, pricing=record.accounting
+    )
     if plan.dimension != dimension:
         raise QueryProblem.of("group_by", f"makes {plan.dimension} coordinates, and made {dimension} when it was asked")
     return plan

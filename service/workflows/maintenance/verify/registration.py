@@ -6,6 +6,7 @@ of up to DIGITS_MAX digits after the point that gives those units is tried.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from fractions import Fraction
 from itertools import zip_longest
@@ -19,6 +20,7 @@ from service.core.charge import UNITS_PER_RHO
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory, registration_digest
+from service.workflows.model.stated_guarantee import GuaranteeMismatch, StatedGuarantee
 
 DIGITS_MAX: Final = 16
 """Digits of a rho after the point: 2^-40 rho is about 10^-12, so that at most ten thousand decimals are tried."""
@@ -52,11 +54,11 @@ def _wrong_with_later(history: RegistrationHistory, acts: Sequence[JournalAct]) 
 def _wrong_with_first(record: DatasetRecord) -> list[str]:
     place = f"datasets row {record.id}"
     stated = record.guarantee
-    if stated.epsilon is not None and stated.delta is not None:
+    if stated.epsilon is not None:
         try:
-            units = record.accounting.budget_units(epsilon=Decimal(stated.epsilon), delta=Decimal(stated.delta))
-        except OrderTooLow as refusal:
-            return [f"{place}: the order of its accounting {refusal}"]
+            units = StatedGuarantee.model_validate(asdict(stated)).budget_units(record.accounting)
+        except (OrderTooLow, GuaranteeMismatch) as refusal:
+            return [f"{place}: its accounting does not give its guarantee: {refusal}"]
         if units != record.budget_units:
             return [f"{place}: says budget_units {record.budget_units}, its accounting and guarantee give {units}"]
     if any(genesis(record.name, each) == record.genesis for each in _registrations(record)):

@@ -62,7 +62,8 @@ class Datasets:
             limit_floor_rho: the smallest limit that a `budget` column will hold.
             rule: the fate of individuals that cannot afford a query.
             accounting: the rule by which charges add up; default: "gdp". Others are objects with a `kind`: "zcdp", and
-                "rdp" with an `order`; both may have the `conversion` "simple".
+                "rdp" with an `order`, both of which may have the `conversion` "simple"; and "pure", whose guarantee is
+                `epsilon` alone.
 
         Raises:
             ConflictError: the name is taken.

@@ -6,6 +6,7 @@ renamed to `sparing._rooms` (hatch_build.py). Only `sparing.testing` imports the
 
 from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
+from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
@@ -14,6 +15,7 @@ from service.query.calendar import days_of, seconds_of
 from service.query.columns import Coding, coding_of, codings_of
 from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query, Sigma
+from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import document_of, parse_query, query_of
 from service.query.plan import CountIndividuals, Plan, compile_query
@@ -73,12 +75,14 @@ __all__ = [
     "document_of",
     "in_query_units",
     "in_words",
+    "longest_steps",
     "no_dataset",
     "parse_query",
     "query_of",
     "refuse_uneven",
     "rho_of_units",
     "rounded_gaussian",
+    "rounded_laplace",
     "seconds_of",
     "units_down",
     "vectors_of",

@@ -186,8 +186,8 @@ def _individual(dataset: str, individual: str | int) -> str:
 
 def _guarantee(given: Mapping[str, Number | None]) -> dict[str, str]:
     stated = {name: str(value) for name, value in given.items() if value is not None}
-    if set(stated) not in ({"rho"}, {"epsilon", "delta"}):
-        raise ValueError("give epsilon and delta, or rho")
+    if set(stated) not in ({"rho"}, {"epsilon", "delta"}, {"epsilon"}):
+        raise ValueError("give epsilon and delta, or rho, or for pure differential privacy epsilon alone")
     return stated
 
 

@@ -1,0 +1,163 @@
+"""The scale of Laplace noise by a stated precision, in steps of a grid. The counterpart of the precisions of a sigma.
+
+Laplace noise Lap(b) has standard deviation sqrt(2) b, and stays within h with probability 1 - e^(-h / b). It is for
+queries in which an individual has one number: there the L1 norm, by which it is priced, is the L2 norm of the clip.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import floor, inf, isqrt, ldexp, log1p, nextafter
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.laplace import LaplacePrices, laplace_worst_case_units
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+
+_MARGIN: Final = 1 + 2.0**-47
+_REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
+"""Scales at which the longest vector is sought that costs so much: the first that is coarse enough for its root."""
+_STEPS_MAX: Final = 2**31 - 1
+_NEAR: Final = 2.0**-20
+
+
+class NamedPrices(NamedTuple):
+    """The prices of an accounting, and the mechanism by which an entry names them."""
+
+    mechanism: str
+    prices: LaplacePrices
+
+
+@dataclass(frozen=True, eq=False)
+class PricesAtScale:
+    """The prices at the one scale of a query, worked out with its plan: a table takes milliseconds to make."""
+
+    mechanism: str
+    scale_steps: float
+    table: tuple[int, NDArray[np.int64] | None]
+
+    @classmethod
+    def of(cls, laplace: NamedPrices, scale_steps: float) -> Self:
+        """The table at a scale."""
+        return cls(laplace.mechanism, scale_steps, laplace.prices(scale_steps))
+
+    def __call__(self, scale_steps: float) -> tuple[int, NDArray[np.int64] | None]:
+        """The table. Raises ValueError for another scale."""
+        if scale_steps != self.scale_steps:
+            raise ValueError(f"the prices are of the scale {self.scale_steps}, not {scale_steps}")
+        return self.table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedScale:
+    """A scale in query units."""
+
+    field: str
+    scale: float
+
+    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """The scale in steps of a grid, exactly."""
+        return ldexp(self.scale, -grid_log2)
+
+    estimate = sigma_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceHalfWidth:
+    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the scale."""
+
+    field: str
+    half_width: float
+    confidence: float
+
+    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """The largest scale whose noise is within the half width."""
+        return scale_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
+
+    estimate = sigma_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceWorstCase:
+    """The most that one individual may be charged, in ledger units, by an accounting's prices."""
+
+    field: str
+    units: int
+    prices: LaplacePrices
+
+    def sigma_steps(self, clip_squared_steps: int, _grid_log2: int) -> float:
+        """A scale in steps at which a number at the clip costs at most `units`, larger by 2^-18 of it at most."""
+        return _scale_steps(self.prices, self.units, _root_up(clip_squared_steps))
+
+    estimate = sigma_steps
+
+
+LaplacePrecision = FixedScale | LaplaceHalfWidth | LaplaceWorstCase
+
+
+def scale_steps_within(steps: int, confidence: float) -> float:
+    """The largest scale, less a part in 10^13, at which the noise is within so many steps of 0 at this confidence.
+
+    Raises ValueError for negative steps and for a confidence that is not above 0 and below 1.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, got {steps}")
+    return nextafter((steps + 0.5) / _quantile(confidence), 0.0)
+
+
+def laplace_half_width_steps(scale_steps: float, confidence: float) -> int:
+    """The least k for which the noise is within k grid steps of 0 with at least this probability; now and then k + 1.
+
+    Rounded noise is within k steps where the continuous one is within k + 1/2. Raises ValueError as above.
+    """
+    return max(0, -floor(0.5 - _quantile(confidence) * scale_steps))
+
+
+@lru_cache(maxsize=4096)  # an answer states the longest that its dataset's limits pay for
+def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
+    """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
+    low, high = 0, _STEPS_MAX
+    while low < high:
+        middle = (low + high + 1) // 2
+        if laplace_worst_case_units(middle**2, scale_steps, prices) <= units:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _quantile(confidence: float) -> float:
+    """An upper bound of the q for which Lap(1) is within q of 0 with this probability."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+    return -_MARGIN * log1p(-confidence)
+
+
+@lru_cache(maxsize=256)
+def _scale_steps(prices: LaplacePrices, units: int, steps: int) -> float:
+    """The scale for a number of so many steps: between those of a reference, in proportion, and bisected from there."""
+    longest, reference = 0, 0.0
+    for reference in _REFERENCES:
+        longest = longest_steps(prices, units, reference)
+        if longest < _STEPS_MAX:
+            break
+    if longest == 0:
+        return inf
+    low, high = steps * reference / (longest + 1), steps * reference / longest
+    if not SIGMA_STEPS_MIN <= low <= high <= SIGMA_STEPS_MAX:
+        return high
+    while laplace_worst_case_units(steps**2, high, prices) > units:
+        high *= 1 + _NEAR
+    while high - low > _NEAR * high:
+        middle = (low + high) / 2
+        if laplace_worst_case_units(steps**2, middle, prices) <= units:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _root_up(squared: int) -> int:
+    root = isqrt(squared)
+    return root + (root * root < squared)

@@ -1,0 +1,77 @@
+"""The scale of Laplace noise by a half width or a worst case: never too little noise, and hardly too much."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.core.charge import UNITS_PER_RHO
+from service.core.laplace import laplace_worst_case_units
+from service.query.laplace_scale import (
+    FixedScale,
+    LaplaceHalfWidth,
+    LaplaceWorstCase,
+    laplace_half_width_steps,
+    longest_steps,
+    scale_steps_within,
+)
+
+CONFIDENCES = st.floats(1e-6, 1 - 1e-9)
+ACCOUNTINGS: st.SearchStrategy[Accounting] = st.sampled_from(
+    [GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=32), PURE]
+)
+
+
+@given(st.integers(0, 2**40), CONFIDENCES)
+def test_noise_stays_within_the_steps_at_the_confidence(steps: int, confidence: float) -> None:
+    """1 - e^(-(k + 1/2) / b) is the confidence, less a part in 10^13 of b; and back again."""
+    scale = scale_steps_within(steps, confidence)
+    assert -math.expm1(-(steps + 0.5) / scale) >= confidence * (1 - 1e-13)
+    assert laplace_half_width_steps(scale, confidence) <= steps
+    assert laplace_half_width_steps(scale * (1 + 1e-9), confidence) <= steps * (1 + 2e-9) + 1
+
+
+@given(st.floats(0.3, 2.0**32), CONFIDENCES)
+def test_a_half_width_holds_the_noise(scale: float, confidence: float) -> None:
+    """And one step less does not, but for rounding."""
+    steps = laplace_half_width_steps(scale, confidence)
+    assert -math.expm1(-(steps + 0.5) / scale) >= confidence * (1 - 1e-12)
+    assert steps == 0 or -math.expm1(-(steps - 0.5) / scale) <= confidence * (1 + 1e-9) + 1e-15
+
+
+@given(ACCOUNTINGS, st.integers(1, 2**31 - 1), st.integers(10, 2 * UNITS_PER_RHO))
+def test_a_worst_case_is_kept_and_nearly_reached(accounting: Accounting, steps: int, units: int) -> None:
+    """At most the units; a scale that is smaller by a ten-thousandth costs more, or is none that can be drawn."""
+    prices = accounting.laplace_prices
+    scale = LaplaceWorstCase(field="noise.rho", units=units, prices=prices).sigma_steps(steps**2, 0)
+    if not 0.3 <= scale <= 2.0**32:
+        return
+    assert laplace_worst_case_units(steps**2, scale, prices) <= units
+    smaller = max(scale * (1 - 1e-4), 0.3)
+    if scale > 0.301 and steps < 2**20 * scale:
+        assert laplace_worst_case_units(steps**2, smaller, prices) >= units * (1 - 1e-4) - 1
+
+
+def test_of_a_price_that_no_step_meets_there_is_no_scale() -> None:
+    """A unit of epsilon buys one step at 2^40 steps of scale, beyond what can be drawn."""
+    assert LaplaceWorstCase(field="f", units=1, prices=PURE.laplace_prices).sigma_steps(1, 0) > 2.0**32
+    assert longest_steps(PURE.laplace_prices, 255, 2.0**32) == 0
+    assert longest_steps(PURE.laplace_prices, 256, 2.0**32) == 1
+
+
+def test_scales_follow_the_grid() -> None:
+    """A scale is so many steps, exactly; a half width holds whole steps."""
+    assert FixedScale(field="f", scale=3.0).sigma_steps(1, -4) == 48.0
+    width = LaplaceHalfWidth(field="f", half_width=3.0, confidence=0.95)
+    assert width.sigma_steps(1, -4) == scale_steps_within(48, 0.95)
+
+
+def test_what_is_no_confidence_is_refused() -> None:
+    """Nor negative steps."""
+    for confidence in (0.0, 1.0):
+        with pytest.raises(ValueError, match="confidence"):
+            laplace_half_width_steps(1.0, confidence)
+    with pytest.raises(ValueError, match="steps"):
+        scale_steps_within(-1, 0.5)

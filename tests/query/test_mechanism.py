@@ -1,0 +1,127 @@
+"""Laplace noise is for one number of each individual, and for datasets that have a price for it."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from service.accounting.accountings import GAUSSIAN, PURE, Accounting
+from service.core.laplace import laplace_worst_case_units
+from service.query.laplace_scale import PricesAtScale
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.query.schema import Schema
+from service.query.words import in_words
+from service.store.shards.messages import packed, unpacked
+
+BUDGET = 2**40
+SCHEMA = Schema.model_validate(
+    {
+        "people": {
+            "kind": "individuals",
+            "key": "id",
+            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}, "place": {"type": "category", "size": 5}},
+        },
+        "visits": {
+            "kind": "events",
+            "key": "id",
+            "rows_per_individual": 8,
+            "columns": {"spend": {"type": "real", "lower": 0, "upper": 10}, "item": {"type": "category", "size": 3}},
+        },
+    }
+)
+SUM, HISTOGRAM = {"sum": {"column": "age"}}, {"histogram": {"column": "place"}}
+
+
+def plan_of(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
+    """The plan of a count with Laplace noise, or of what is given."""
+    document = {"version": 1, "select": [{"count": {}}], "noise": {"scale": 20.0}, "mechanism": "laplace"} | query
+    return compile_query(
+        parse_query(orjson.dumps(document)), SCHEMA, capacity=1000, budget_units=BUDGET, pricing=pricing
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"select": [SUM]},
+        {"select": [HISTOGRAM]},
+        {"group_by": ["place"]},
+        {"select": [{"count_individuals": {}}]},
+        {"from": "visits"},
+        {"from": "visits", "select": [{"sum": {"column": "spend"}}], "per_individual": {"l2_clip": 20.0}},
+        {"from": "visits", "where": {"eq": [{"col": "item"}, 1]}, "per_individual": {"rows": 2}},
+        {"from": "visits", "select": [{"count_individuals": {}}]},
+    ],
+)
+def test_an_individual_has_one_number(query: dict[str, Any]) -> None:
+    """One item over the individuals' table, in groups too; one count or sum of events. The worst case is the price."""
+    plan = plan_of(**query)
+    assert plan.laplace is not None
+    assert plan.laplace.mechanism == "laplace gdp"
+    assert plan.terms.laplace is plan.laplace
+    assert plan.worst_case_units == laplace_worst_case_units(
+        plan.clip_squared_steps, plan.sigma_steps, GAUSSIAN.laplace_prices
+    )
+    assert (plan.noise.scale, plan.noise.sigma) == (20.0, 20.0 * 2**0.5)
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "said"),
+    [
+        ({"select": [SUM, {"count": {}}]}, "mechanism", "ask each item in a query of its own"),
+        ({"from": "visits", "select": [{"histogram": {"column": "item"}}]}, "mechanism", "select count, count_ind"),
+        ({"from": "visits", "group_by": ["item"]}, "mechanism", "events of one individual may be in several groups"),
+        ({"select": [{"active": {"share": 0.5}}]}, "mechanism", "select count, count_individuals, sum or histogram"),
+        ({"rule": "clip"}, "rule", "clip is for vectors with Gaussian noise"),
+        ({"noise": {"scale": 1e-9}}, "noise.scale", "must give a scale of at least"),
+        ({"noise": {"scale": 1e30}}, "noise.scale", "must give a scale of at most"),
+        ({"noise": {"share": 1e-30}}, "noise.share", "is too small"),
+        ({"mechanism": "gaussian"}, "noise.scale", "is of Laplace noise"),
+        ({"mechanism": "gaussian", "select": [SUM, {"count": {}}]}, "noise.scale", "is of Laplace noise"),
+    ],
+)
+def test_other_queries_are_refused_by_their_field(query: dict[str, Any], field: str, said: str) -> None:
+    """Before any record is read."""
+    with pytest.raises(QueryProblem) as refused:
+        plan_of(**query)
+    (problem,) = refused.value.errors
+    assert (problem.field, said in problem.message) == (field, True)
+
+
+def test_a_mechanism_without_a_price_is_refused() -> None:
+    """A Gaussian under pure differential privacy, and Laplace noise where nothing prices it."""
+    for pricing, query in ((PURE, {"mechanism": "gaussian", "noise": {"sigma": 2.0}}), (None, {})):
+        with pytest.raises(QueryProblem, match="mechanism"):
+            plan_of(pricing, **query)
+
+
+def test_a_gaussian_has_the_canonical_form_that_it_always_had() -> None:
+    """The mechanism is named for Laplace noise alone, and told in words."""
+    gaussian = plan_of(mechanism="gaussian", noise={"sigma": 2.0})
+    assert b"mechanism" not in gaussian.canonical
+    assert gaussian.laplace is None
+    laplace = plan_of()
+    assert b'"mechanism":"laplace"' in laplace.canonical
+    assert in_words(orjson.loads(laplace.canonical)) == "count of people, scale 20, Laplace noise"
+
+
+def test_the_prices_of_a_plan_are_of_its_scale() -> None:
+    """Another scale has another table."""
+    plan = plan_of()
+    assert isinstance(plan.laplace, PricesAtScale)
+    with pytest.raises(ValueError, match="prices are of the scale"):
+        plan.laplace(21.0)
+
+
+@pytest.mark.parametrize("pricing", [GAUSSIAN, PURE])
+def test_a_plan_reaches_a_shard_with_its_prices(pricing: Accounting) -> None:
+    """As a message between processes, by known classes alone."""
+    plan = plan_of(pricing)
+    received = unpacked(packed(plan))
+    assert received.laplace is not None
+    assert plan.laplace is not None
+    table, expected = received.laplace(20.0)[1], plan.laplace(20.0)[1]
+    assert (table is None and expected is None) or table.tolist() == expected.tolist()
