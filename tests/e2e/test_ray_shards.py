@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import analyst_of
+from tests.e2e.http_calls import analyst_of, client
 from tests.e2e.processes import environment, new_key, served, sparing, unexpected
 from tests.e2e.sharded import ask, health, insist, register
 from tests.store.shards.ray_head import RayHead, ray_head
@@ -49,6 +49,32 @@ def test_a_killed_actor_costs_nobody_anything(homes: Homes, head: RayHead) -> No
         assert ask(running.url, analyst_key, "before").content == before.content
         assert ask(running.url, analyst_key, "after").content == after.content
         assert health(running.url, curator_key)["backend"] == "processes"
+
+
+def test_a_killed_head_costs_nobody_anything(homes: Homes) -> None:
+    """The shards are lost until a cluster is there again; the service goes on, and ends as it should.
+
+    What was answered before is answered over processes with the same bytes, and nothing was charged meanwhile.
+    """
+    home = homes.begun()
+    curator_key = new_key(home, "curator")
+    with ray_head() as cluster:
+        joining = {"SPARING_SHARDS": "2", "SPARING_RAY_ADDRESS": cluster.address, **cluster.environment}
+        with served(home, **joining) as running:
+            register(running.url, curator_key)
+            analyst_key = analyst_of(running.url, curator_key)
+            before = insist(running.url, analyst_key, "before")
+            for pid in cluster.processes():
+                os.kill(pid, signal.SIGKILL)
+            for _ in range(2):
+                refused = ask(running.url, analyst_key, "after")
+                assert refused.status_code == 503
+                assert int(refused.headers["Retry-After"]) >= 1
+            with client(running.url, curator_key) as curator:
+                assert curator.get("/v1/datasets/survey").json()["sequence"] == 1
+    with served(home, SPARING_SHARDS="2") as running:
+        assert ask(running.url, analyst_key, "before").content == before.content
+        assert insist(running.url, analyst_key, "after").json()["sequence"] == 2
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ class RayShard(ProcessShard):
         super().__init__(record, place)
         self._address = address
 
+    def _start(self) -> None:
+        """As of any process, if the cluster answers at once: Ray would try for a minute, and queries would wait."""
+        _connect(self._address)
+        super()._start()
+
     def environment(self) -> dict[str, str]:
         return plain_environment() | ray_environment(self._address, os.environ)
 
@@ -76,9 +81,8 @@ class RayShards:
         return [RayShard(record, ShardPlace(number, count), self._address) for number in range(count)]
 
     def _check_cluster(self) -> None:
-        parts = urlsplit(f"//{self._address}")
         try:
-            socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_S).close()
+            _connect(self._address)
         except OSError as error:  # Ray would try for minutes
             raise RayUnusable(
                 f"no Ray cluster answers at SPARING_RAY_ADDRESS {self._address}: {error.strerror or 'no reply'}"
@@ -120,6 +124,12 @@ def check_secrecy(address: str, environ: Mapping[str, str]) -> None:
             f"SPARING_RAY_ADDRESS {address} is beyond this machine and needs TLS: "
             f"RAY_USE_TLS=1, and files in {', '.join(_TLS)}"
         )
+
+
+def _connect(address: str) -> None:
+    """Connect to a cluster, and no more. Raises OSError."""
+    parts = urlsplit(f"//{address}")
+    socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_S).close()
 
 
 def _is_on_loopback(address: str) -> bool:
