@@ -1,5 +1,6 @@
 """Prices of Laplace noise by mpmath at 60 digits, from the definitions, and integers that bound them, in Python."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -61,6 +62,16 @@ TABLES: dict[str, tuple[Callable[[], ChordPrices | LinearPrices], Price]] = {
     **{f"rdp {order:g}": (partial(renyi_prices, order), renyi(order)) for order in ORDERS},
 }
 CHORDS = sorted(set(TABLES) - {"pure"})
+
+
+def by_the_segments(prices: ChordPrices, steps: int, scale: float) -> int:
+    """The charge of a number by the segments at a scale, found and worked out in Python's integers."""
+    _, segments = prices(scale)
+    starts, offsets, slopes, shifts = segments.tolist()
+    place = bisect_right(starts, steps) - 1
+    factor = steps if place > 0 else steps * steps
+    charge: int = (offsets[place] + factor * slopes[place]) % 2**64 >> shifts[place]
+    return charge
 
 
 def chords(name: str) -> ChordPrices:

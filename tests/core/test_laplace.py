@@ -15,7 +15,7 @@ from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_wo
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure
 from tests.core.injected import Counting, extended_by, seeded, written
 from tests.core.laplace_numbers import drawn, words_of
-from tests.core.laplace_prices import CHORDS, REALS, TABLES, chords, t_of
+from tests.core.laplace_prices import CHORDS, REALS, TABLES, by_the_segments, chords, t_of
 
 SCALES = [SIGMA_STEPS_MIN, 0.75, 3.0, 1000.0, math.pi * 2.0**12, 2.0**24, SIGMA_STEPS_MAX]
 PLAIN = 0x2545F4914F6CDD1D
@@ -187,7 +187,7 @@ def test_charges_beside_each_knot_are_bounds_and_rise(name: str) -> None:
         found = charged(steps, scale, prices)
 
         assert (np.diff(found) >= 0).all()
-        assert [laplace_worst_case_units(step**2, scale, prices) for step in steps.tolist()] == found.tolist()
+        assert [by_the_segments(prices, step, scale) for step in steps.tolist()] == found.tolist()
         for step, units in list(zip(steps.tolist(), found.tolist(), strict=True))[::97]:
             assert units >= interpolated(prices, step, scale)
 
