@@ -102,11 +102,12 @@ export function readCsv(/** @type {string} */ text, mark = ",") {
   return rows.filter((row) => row.length > 1 || row[0]);
 }
 
-/** The promise of a dataset: ε and δ, or ρ. */
-export const guarantee = (dataset) =>
-  dataset.guarantee.epsilon === null
-    ? `ρ = ${rho(dataset.budget_rho)}`
-    : `ε = ${dataset.guarantee.epsilon}${dataset.guarantee.delta === null ? "" : `, δ = ${small(dataset.guarantee.delta)}`}`;
+/** The promise of a dataset: ε and δ, ε alone where there is no δ, or ρ. */
+export function guarantee(dataset) {
+  const { epsilon, delta } = dataset.guarantee;
+  if (epsilon === null) return `ρ = ${rho(dataset.budget_rho)}`;
+  return delta === null ? `ε = ${epsilon}` : `ε = ${epsilon}, δ = ${small(delta)}`;
+}
 
 /** By which accounting that is, in a few words; nothing for Gaussian differential privacy. */
 export function accounting(dataset) {
