@@ -84,6 +84,11 @@ class Accounting(ABC):
     """Whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not looked at."""
 
     @property
+    def mechanisms(self) -> frozenset[str]:
+        """The mechanisms that it prices, as entries name them."""
+        return frozenset({f"laplace {self.name}", *(["gaussian"] if self.has_gaussian else [])})
+
+    @property
     def laplace_prices(self) -> LaplacePrices:
         """The prices of Laplace noise in this amount."""
         return laplace_prices_of(self.name)

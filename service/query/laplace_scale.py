@@ -50,20 +50,6 @@ class PricesAtScale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedScale:
-    """A scale in query units."""
-
-    field: str
-    scale: float
-
-    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
-        """The scale in steps of a grid, exactly."""
-        return ldexp(self.scale, -grid_log2)
-
-    estimate = sigma_steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceHalfWidth:
     """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the scale."""
 
@@ -93,7 +79,7 @@ class LaplaceWorstCase:
     estimate = sigma_steps
 
 
-LaplacePrecision = FixedScale | LaplaceHalfWidth | LaplaceWorstCase
+LaplacePrecision = LaplaceHalfWidth | LaplaceWorstCase
 
 
 def scale_steps_within(steps: int, confidence: float) -> float:

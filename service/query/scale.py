@@ -19,14 +19,7 @@ from service.core.laplace import LaplacePrices, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
 from service.query.language import HalfWidth, LaplaceScale, Noise, Rho, Share, Sigma
-from service.query.laplace_scale import (
-    FixedScale,
-    LaplaceHalfWidth,
-    LaplacePrecision,
-    LaplaceWorstCase,
-    NamedPrices,
-    PricesAtScale,
-)
+from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices, PricesAtScale
 from service.query.problems import QueryProblem
 from service.query.stated_noise import sigma_steps_within
 
@@ -41,7 +34,7 @@ _ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSigma:
-    """A standard deviation in query units."""
+    """A standard deviation in query units; of Laplace noise its scale."""
 
     field: str
     sigma: float
@@ -246,12 +239,12 @@ def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None
     raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
 
 
-def _laplace_precision(noise: Noise, prices: LaplacePrices, budget_units: int) -> LaplacePrecision:
+def _laplace_precision(noise: Noise, prices: LaplacePrices, budget_units: int) -> FixedSigma | LaplacePrecision:
     if isinstance(noise, LaplaceScale):
-        return FixedScale(field="noise.scale", scale=noise.scale)
+        return FixedSigma(field="noise.scale", sigma=noise.scale)
     match precision_of(noise, budget_units=budget_units):
         case FixedSigma(field=field, sigma=sigma):
-            return FixedScale(field=field, scale=sigma / sqrt(2))
+            return FixedSigma(field=field, sigma=sigma / sqrt(2))
         case FixedHalfWidth(field=field, half_width=half_width, confidence=confidence):
             return LaplaceHalfWidth(field=field, half_width=half_width, confidence=confidence)
         case WorstCase(field=field, units=units):

@@ -176,6 +176,8 @@ def test_an_entry_names_its_prices() -> None:
     assert prices_of_mechanism("gaussian") is None
     for accounting in (GAUSSIAN, ConcentratedAccounting(conversion="simple"), RenyiAccounting(order=17.809), PURE):
         assert prices_of_mechanism(f"laplace {accounting.name}") == accounting.laplace_prices
+    assert GAUSSIAN.mechanisms == {"gaussian", "laplace gdp"}
+    assert PURE.mechanisms == {"laplace pure"}
     for mechanism in ("laplace", "laplace rdp", "laplace pld", "gaussian gdp", "", "discrete"):
         with pytest.raises(ValueError, match="there is no"):
             prices_of_mechanism(mechanism)

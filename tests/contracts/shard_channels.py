@@ -8,11 +8,24 @@ import pytest
 
 from service.core.renyi_filter import FilterViolation
 from service.query.division import ShardPlace
+from service.query.plan import Plan
 from service.workflows.ports.shards import ShardChannel, ShardLost
+from service.workflows.shards.divided import DividedShards
+from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import dataset, entry
-from tests.laws.form_world import FIVE_PAGES, world
+from tests.laws.form_world import FIVE_PAGES, World, told, world
 
 PLACE = ShardPlace(0, 2)
+
+
+def check_loaded_again(divided: DatasetState, shards: DividedShards, there: World, plans: list[Plan]) -> None:
+    """One of the shards of a state was killed: it is lost, and loaded again to where a new replica would be."""
+    with pytest.raises(ShardLost):
+        shards.pages_since(0)
+    divided.catch_up(there.snapshot)
+    assert shards.restarts == 1
+    assert told(divided)["position"] == there.state(plans).position
+    shards.close()
 
 
 class ShardChannelContract(ABC):

@@ -57,8 +57,8 @@ MUTANTS = [
         name="an entry priced by another accounting",
         incident="An entry of Laplace noise under a cheaper accounting passes verification.",
         file="service/workflows/maintenance/verify/ledger.py",
-        find='if entry.kind == "query" and entry.mechanism not in own:',
-        put='if entry.kind == "burn" and entry.mechanism not in own:',
+        find='entry.kind == "query" and entry.mechanism not in',
+        put='entry.kind == "burn" and entry.mechanism not in',
         killed_by="tests/workflows/test_laplace.py::test_an_entry_that_another_accounting_has_priced_is_found",
     ),
     Mutant(

@@ -96,8 +96,10 @@ def test_an_answer_states_its_noise(opened: tuple[MemoryStore, Replica, Accounti
     prices = accounting.laplace_prices
     assert laplace_worst_case_units(int(norm) ** 2, 50.0, prices) <= budget
     assert laplace_worst_case_units((int(norm) + 1) ** 2, 50.0, prices) > budget
-    (release,) = replica.analysts.releases(analyst(replica, "a"), cursor=None, limit=5).items or (None,)
-    assert release is None or release.sigma == found["sigma"]
+    who = analyst(replica, "b")
+    ask(replica, who, "b", mechanism="laplace", noise={"scale": 50.0}, reuse=False)
+    (release,) = replica.analysts.releases(who, cursor=None, limit=5).items
+    assert release.sigma == found["sigma"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
 from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
-from tests.contracts.shard_channels import PLACE, ShardChannelContract
+from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_loaded_again
 from tests.contracts.stores import dataset
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes
@@ -142,12 +142,7 @@ def test_batches_in_processes_are_those_of_one_shard() -> None:
     (first, _) = shards._channels.values()
     os.kill(pid_of(first), signal.SIGKILL)  # type: ignore[arg-type]
     time.sleep(0.05)
-    with pytest.raises(ShardLost):
-        shards.pages_since(0)
-    divided.catch_up(there.snapshot)
-    assert shards.restarts == 1
-    assert told(divided)["position"] == there.state(plans).position
-    shards.close()
+    check_loaded_again(divided, shards, there, plans)
 
 
 def _is_gone(pid: int) -> bool:

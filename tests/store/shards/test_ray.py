@@ -14,7 +14,7 @@ from service.store.shards import process
 from service.store.shards.ray import RayShard, RayShards, RayUnusable, check_secrecy, ray_environment
 from service.workflows.ports.shards import ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
-from tests.contracts.shard_channels import PLACE, ShardChannelContract
+from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_loaded_again
 from tests.contracts.stores import dataset
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes
@@ -128,12 +128,7 @@ def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
     assert ask(divided, plans, there.head).bytes_of() == found
     assert told(divided) == told(whole)
     os.kill(head.shards()[0], signal.SIGKILL)
-    with pytest.raises(ShardLost):
-        shards.pages_since(0)
-    divided.catch_up(there.snapshot)
-    assert shards.restarts == 1
-    assert told(divided)["position"] == there.state(plans).position
-    shards.close()
+    check_loaded_again(divided, shards, there, plans)
 
 
 def test_a_cluster_of_another_version_is_refused(

@@ -136,9 +136,7 @@ class LedgerReplay:
         except (ValueError, IndexError):  # lengths that do not match
             yield "its charges cannot be read"
             return
-        accounting = self._record.accounting
-        own = {f"laplace {accounting.name}", *(["gaussian"] if accounting.has_gaussian else [])}
-        if entry.kind == "query" and entry.mechanism not in own:
+        if entry.kind == "query" and entry.mechanism not in self._record.accounting.mechanisms:
             yield f"says mechanism {entry.mechanism}, which the accounting of its dataset does not price"
         missing_units = entry.charged_units - exact_sum(priced.charges)
         yield from self._wrong_with_numbers(entry, priced, missing_units)
