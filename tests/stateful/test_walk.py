@@ -30,11 +30,14 @@ WALKS, SHARDS = times(5, 50), times(4, 8)
 async def test_no_step_fails_or_goes_too_far(shard: int) -> None:
     """Every operation has succeeded on the way, and the ledgers are whole at the end of each walk."""
     answered: Counter[tuple[str, int]] = Counter()
-    for place in range(WALKS):
+    wanted = {str(route) for route in ROUTES if route.status < 300}
+    for place in range(2 * WALKS):
+        succeeded = {route for route, status in answered if status < 300}
+        if place >= WALKS and wanted <= succeeded:  # a rare operation may need a walk more
+            break
         answered += await walked((TURN * SHARDS + shard) * WALKS + place)
     assert sum(answered.values()) >= STEPS * WALKS
-    succeeded = {route for route, status in answered if status < 300}
-    assert {str(route) for route in ROUTES if route.status < 300} <= succeeded
+    assert wanted <= {route for route, status in answered if status < 300}
 
 
 async def _let_all_in(self: RouteGuard, request: Any) -> Any:
