@@ -21,6 +21,7 @@ from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
 from service.engine.products import products
+from service.engine.reduction import priced
 from service.engine.rows import ChosenRows, RowView, Run, TableRows, cuts, runs
 from service.engine.selection import candidates, listings_of, selects_nulls, shortest
 from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
@@ -39,7 +40,8 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
 
     An event table's rows are summed per individual before the norm is taken. Under the drop rule no query touches those
     that have paused: to be left out would be for good. Raises BrokenInvariant, before the first block, if the plan's
-    public bounds do not keep everything within int64, and at any block that does not keep to them.
+    public bounds do not keep everything within int64, and at any block that does not keep to them. A reduced query's
+    norms are what it charges for, and its vectors are whole.
     """
     accounts = memory.accounts
     if not touches_paused:
@@ -47,6 +49,8 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
     if (room_units := plan.room_units) is not None:
         blocks = contributions(replace(plan, room_units=None), memory)
         return _only(blocks, lambda index: np.greater_equal(accounts.room[index], room_units))
+    if plan.vectors is not None:
+        return priced(contributions(plan.vectors, memory), plan.reduce)
     query = prepared(plan, memory)
     if query.is_of_events:
         count = _tallied_count(query)
@@ -95,6 +99,7 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     if not names or any(plan.columns[name].formula is not None for name in names):
         return None
     counts_all = isinstance(plan.predicate, All) and plan.rows_kept is None and not (plan.clip_binds or plan.shortens)
+    counts_all = counts_all and plan.reduce != "max"  # which takes an individual's entries added up
     term = query.terms[0]
     return (term, names) if counts_all and isinstance(term, Unit) else None
 

@@ -7,7 +7,7 @@ different norms.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
@@ -71,6 +71,7 @@ _TABLE_LOOKED_UP = 8  # a list of values, in a table
 _CONDITION = 16  # values of a list
 _FEATURE = 256  # values of a list: reading one entry of a list of features, with what it is calculated of
 _OWN_STEPS = 768  # an item's own steps and clip, in values of a list
+_REDUCED = 3  # numbers that a shard sends: a coordinate of a sum, squared
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -139,18 +140,20 @@ def cost_of(
     Over several shards people and rows cost as much as at the fullest of them, with all at work at once; what is
     committed, the noise and the reply are not divided.
     """
-    by_row_ns = _rows_ns(plan, table, speed, capacity=capacity, shards=shards)
+    summed = plan if plan.vectors is None else replace(plan.vectors, clip_squared_steps=plan.clip_squared_steps)
+    by_row_ns = _rows_ns(summed, table, speed, capacity=capacity, shards=shards)
     time_ns = by_row_ns if shards == 1 else by_row_ns * speed.slower_at_once(shards) + speed.shard_round_trip
     time_ns += speed.query + speed.literal * _OWN_STEPS * len(plan.item_sigmas)
     time_ns += _conditions_ready_ns(plan.predicate, plan.columns, speed)
     time_ns += speed.literal * _FEATURE * features_of(plan) + _made_ready_ns(plan, speed)
     committed = _committed_bytes(plan, min(table.rows_max(capacity), capacity), capacity)
-    time_ns += plan.dimension * (_coordinate_ns(plan, speed) + (shards > 1) * shards * speed.shard_coordinate)
+    time_ns += plan.dimension * _coordinate_ns(plan, speed)
+    time_ns += summed.dimension * ((shards > 1) * shards + _REDUCED * (summed is not plan)) * speed.shard_coordinate
     time_ns += committed * speed.committed_byte
     return PublicCost(
         time_ns=ceil(time_ns),
         kept_bytes=_COPIES * (committed + _unstored_bytes(plan)),
-        working_bytes=shards * working_bytes(plan, table, capacity=capacity, shards=shards),
+        working_bytes=shards * working_bytes(summed, table, capacity=capacity, shards=shards),
     )
 
 
@@ -194,6 +197,7 @@ class Costs:
             plan.clips_squared,
             len(plan.item_sigmas),
             len(plan.canonical),
+            plan.vectors and (plan.reduce, plan.vectors.dimension, plan.vectors.clip_squared_steps),
         )
         if plan.rows_kept is not None:
             shape += (plan.dimension, "rows kept")
@@ -236,6 +240,7 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
     is_alone = is_one and isinstance(table, IndividualsTable)
     rounds = wide_rounds(plan.clip_squared_steps, price_of_step(plan.sigma_steps)) if plan.laplace is None else 1
     shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
+    shortened += 0.0 if plan.reduce is None else speed.priced_individual  # the square that is charged
     return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge + shortened
 
 
@@ -258,6 +263,7 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
     clipped += speed.clipped_entry if plan.item_sigmas else 0.0  # as many steps of arithmetic
     clipped += speed.clipped_entry if plan.shortens and not _adds_one_number(plan) else 0.0
     clipped += speed.entry if plan.clips_squared else 0.0  # sorting once more, by item
+    clipped += 2 * speed.scalar_entry if plan.reduce == "max" else 0.0  # the largest of a vector
     if isinstance(table, EventsTable) or plan.entries_of_row > 1:
         return speed.entry + clipped
     return clipped + (speed.scatter_entry * (1 + len(plan.group_by)) if plan.dimension > 1 else 0.0)

@@ -15,18 +15,7 @@ from service.query.columns import Coding, Placed, QueryColumn, Weighted
 from service.query.conditions import All, Predicate, among, disjunction
 from service.query.group_keys import countable
 from service.query.language import Linear, Matrix, Weights
-from service.query.layout import (
-    Active,
-    Count,
-    CountIndividuals,
-    Functionals,
-    Histogram,
-    ListedValues,
-    PlanItem,
-    Products,
-    Sum,
-    domain_of,
-)
+from service.query.layout import Functionals, Histogram, ListedValues, PlanItem, Sum, domain_of
 from service.query.literals_ast import Value
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of
@@ -73,7 +62,7 @@ def weighed(items: Sequence[PlanItem], columns: Mapping[str, QueryColumn]) -> Pr
     """
     listed: dict[str, set[int]] = {}
     for item in items:
-        match None if isinstance(item, (Count, CountIndividuals, Active, Products)) else columns[item.column].formula:
+        match columns[item.column].formula if isinstance(item, (Sum, Histogram, Functionals)) else None:
             case Weighted(column=name, codes=codes, steps=steps):
                 found = {code for code, step in zip(codes, steps, strict=True) if step != 0}
             case Placed(column=name, codes=codes):

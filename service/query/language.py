@@ -364,6 +364,9 @@ class Query(Closed):
             " number."
         ),
     ] = "gaussian"
+    reduce: Literal["max", "norm"] | None = optional(
+        "One number of the exact sum, with one noise: its largest coordinate, or its L2 norm; left out, the sum."
+    )
     rule: Annotated[
         Literal["skip", "clip"],
         doc(

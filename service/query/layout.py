@@ -124,6 +124,14 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """One number of the sum of the coordinates that a query would have; `title` is what labels write."""
+
+    title: str
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
     """The products of features: of each pair where `classes` is None, or of each with the error of each class.
 
@@ -156,7 +164,7 @@ class Products:
         return {key: list(names) for key, names in named.items() if 0 < len(names) <= CATEGORIES_SHOWN_MAX}
 
 
-PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals | Active | Products
+PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals | Active | Products | Reduced
 
 
 def entries_of_row(items: Sequence[PlanItem]) -> int:
@@ -210,6 +218,12 @@ class Layout:
     def dimension(self) -> int:
         """How many coordinates there are."""
         return self.block * prod(len(domain_of(column)) for _, column in self.groups)
+
+    def reduced(self, function: str) -> "Layout":
+        """The one coordinate that is a function of them all."""
+        first, _ = self.items[0]
+        title = first.title if len(self.items) == 1 else f"{len(self.items)} functionals"
+        return Layout(groups=(), items=((Reduced(title=f"{function}({title})"), None),), places=(0,))
 
     def labels(self) -> list[Label]:
         """One name for each coordinate, or none at all above 10,000 coordinates, where `axes` must do."""

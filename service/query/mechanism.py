@@ -2,6 +2,7 @@
 
 A Gaussian is priced by the L2 norm of an individual's vector. Laplace noise is priced by the L1 norm, which an entry
 does not keep: so it is for queries in which an individual has one number, whose size is the root of the stored square.
+A reduced query has one number, whatever its vectors are.
 """
 
 from typing import Final, Protocol
@@ -46,6 +47,8 @@ def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
         raise QueryProblem.of("mechanism", "laplace has no price in this dataset")
     if query.rule == "clip":
         raise QueryProblem.of("rule", "clip is for vectors with Gaussian noise; with laplace, use skip")
+    if query.reduce is not None:
+        return NamedPrices(f"{LAPLACE} {pricing.name}", pricing.laplace_prices)
     asked, is_of_events = query.select[0], isinstance(table, EventsTable)
     if len(query.select) > 1 or query.is_by_item:
         raise _several("ask each item in a query of its own")

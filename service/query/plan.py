@@ -8,6 +8,7 @@ duration what another has asked. Queries that compare equal are not the same: to
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ldexp, sqrt
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from service.core.release import Terms
@@ -54,6 +55,7 @@ from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
 from service.query.problems import QueryProblem, quoted
 from service.query.query_columns import QueryColumns
+from service.query.reduction import Reduce, refuse_unreducible
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Extent, Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
@@ -115,6 +117,8 @@ class Plan:
     laplace: PricesAtScale | None = None  # of Laplace noise: sigma and sigma_steps are its scale then
     parameters: tuple[HashedParameters, ...] = ()  # those of models that the canonical form has by their hash alone
     room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
+    reduce: Reduce | None = None  # the number of the sum that is asked for: the answer's coordinate; None: the sum
+    vectors: "Plan | None" = None  # of a reduced query: the plan of its vectors, with their coordinates and their clip
 
     @property
     def labels(self) -> list[Label]:
@@ -125,7 +129,7 @@ class Plan:
     def terms(self) -> Terms:
         """The terms on which the core answers it."""
         return Terms(
-            dimension=self.dimension,
+            dimension=self.dimension if self.vectors is None else self.vectors.dimension,
             sigma_steps=self.sigma_steps,
             norm_squared_max=self.clip_squared_steps,
             shortens=self.shortens,
@@ -163,7 +167,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
     layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing))
     is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
-    return Plan(
+    plan = Plan(
         table=name,
         predicate=where if rows is not None else _with_weights(where, columns, layout),
         group_by=tuple(group.column.name for group in groups),
@@ -192,6 +196,25 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         laplace=scale.laplace,
         parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
+    )
+    return plan if query.reduce is None else _reduced(plan, query.reduce, scale.charged_squared_steps)
+
+
+def _reduced(vectors: Plan, reduce: Reduce, charged_squared_steps: int) -> Plan:
+    """The plan of one number of a vector sum: its clip is that of what an individual is charged for.
+
+    Raises QueryProblem for vectors of one number.
+    """
+    if vectors.dimension == 1:
+        raise QueryProblem.of("reduce", "is for several coordinates, and this query has one")
+    vectors = replace(vectors, reduce=reduce)
+    return replace(
+        vectors,
+        dimension=1,
+        layout=vectors.layout.reduced(reduce),
+        clip_squared_steps=charged_squared_steps,
+        l2_clip=ldexp(sqrt(charged_squared_steps), vectors.grid_log2),
+        vectors=vectors,
     )
 
 
@@ -323,6 +346,8 @@ def _counted(
 ) -> tuple[Layout, ProductPlan | None, Scale]:
     """The coordinates of the items, what an item of products sums, and the scale of all items together, or of each."""
     asked, (capacity, budget_units, pricing) = query.select[0], terms
+    if query.reduce is not None:
+        refuse_unreducible(query)
     is_plain = query.mechanism == GAUSSIAN and (pricing is None or pricing.has_gaussian)
     laplace = None if is_plain else laplace_of(query, columns.table, pricing)
     if isinstance(asked, MomentsItem | GradientItem):
@@ -349,7 +374,8 @@ def _counted(
         l2_clip=None if isinstance(clip, tuple) else clip,
         precision=precision_of(query.noise, budget_units=budget_units, laplace=laplace),
         laplace=laplace,
-        is_fine=query.rule == "clip",
+        is_fine=query.rule == "clip" or query.reduce == "norm",
+        reduce=query.reduce,
     )
     scale = scale_of(request)
     return layout, None, scale if facts is None else replace(scale, bounds=natural_bounds(facts))

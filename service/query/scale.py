@@ -21,6 +21,7 @@ from service.query.columns import rounded
 from service.query.language import HalfWidth, LaplaceScale, Noise, Rho, Share, Sigma
 from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices, PricesAtScale
 from service.query.problems import QueryProblem
+from service.query.reduction import Reduce, charged_squared
 from service.query.stated_noise import sigma_steps_within
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
@@ -175,7 +176,8 @@ class ScaleRequest:
     l2_clip: float | None  # query units
     precision: Precision
     laplace: NamedPrices | None = None  # of Laplace noise
-    is_fine: bool = False  # vectors may be shortened: grid 1 has no fractions of an individual
+    is_fine: bool = False  # vectors may be shortened, or a norm is rounded: grid 1 has no fractions of an individual
+    reduce: Reduce | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +197,7 @@ class Scale:
     bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
     sigmas: tuple[float, ...] = ()  # of each select item, in its query units
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
+    charged_squared_steps: int = 0  # of a reduced query: no individual is charged for more
     laplace: PricesAtScale | None = None  # of Laplace noise: sigma is its scale
 
 
@@ -204,7 +207,8 @@ def scale_of(request: ScaleRequest) -> Scale:
     Grid 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise, and also
     where the integers would not fit on grid 1, the power of two of which the clip spans at most 2^s steps: for the
     largest s of 30..18 with sigma at most 2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
-    Where vectors may be shortened s is 19 at least, so that the clip spans 2^18 steps or more.
+    Where vectors may be shortened s is 19 at least, so that the clip spans 2^18 steps or more; and where the norm of
+    the sum is rounded, of which a step is then 2^-18 of the clip or less.
     """
     has_vectors = any(extent.vectors is not None for extent in request.extents)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
@@ -275,7 +279,10 @@ def _worked_out(request: ScaleRequest) -> Scale:
         clip = None
     for grid_log2, sigma_steps_max in _grids(request, natural, clip):
         reached = _clip_squared_steps(request, grid_log2, clip)
-        if request.precision.estimate(reached, grid_log2) > sigma_steps_max:
+        charged = reached
+        if request.reduce is not None:
+            charged = _charged_squared_steps(request.reduce, request, grid_log2, reached)
+        if request.precision.estimate(charged, grid_log2) > sigma_steps_max:
             continue
         if _obstacle(request, grid_log2, reached) is None:
             return _scale(request, grid_log2, reached, natural if clip is None else None)
@@ -337,6 +344,12 @@ def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
     return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.extents)
 
 
+def _charged_squared_steps(reduce: Reduce, request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> int:
+    """The largest squared steps that a reduced query charges anybody for: an entry is a row's, times the rows."""
+    peak = max(extent.steps(grid_log2) * (1 if extent.is_once else request.rows) for extent in request.extents)
+    return charged_squared(reduce, clip_squared_steps, peak=peak)
+
+
 def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
     """The problem that speaks against a grid, other than the noise; None if there is none."""
     for place, extent in enumerate(request.extents):
@@ -367,7 +380,10 @@ def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) ->
 
 
 def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
-    sigma_steps = request.precision.sigma_steps(clip_squared_steps, grid_log2)
+    charged = clip_squared_steps
+    if request.reduce is not None:
+        charged = _charged_squared_steps(request.reduce, request, grid_log2, charged)
+    sigma_steps = request.precision.sigma_steps(charged, grid_log2)
     if sigma_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
     laplace = None if request.laplace is None else PricesAtScale.of(request.laplace, sigma_steps)
@@ -378,9 +394,10 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
         l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
         sigma=ldexp(sigma_steps, grid_log2),
         sigma_steps=sigma_steps,
-        worst_case_units=worst_case_units(clip_squared_steps, sigma_steps)
+        worst_case_units=worst_case_units(charged, sigma_steps)
         if laplace is None
-        else laplace_worst_case_units(clip_squared_steps, sigma_steps, laplace),
+        else laplace_worst_case_units(charged, sigma_steps, laplace),
+        charged_squared_steps=0 if request.reduce is None else charged,
         laplace=laplace,
     )
 

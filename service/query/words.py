@@ -12,6 +12,8 @@ PARTS_SHOWN_MAX: Final = 6
 _OPERATORS: Final = {"add": "+", "sub": "-", "mul": "*"}
 _SIGNS: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 
+_REDUCED: Final = {"max": "the largest number", "norm": "the norm of the numbers"}
+
 _Node = Mapping[str, Any]
 
 
@@ -26,6 +28,7 @@ def in_words(canonical: _Node) -> str:
     parts = [
         _selected(canonical["select"], canonical["from"]) + ("" if where is None else f" where {_condition(where)}"),
         *([f"by {_listed(map(_group, canonical['group_by']))}"] if canonical["group_by"] else []),
+        *([_REDUCED[canonical["reduce"]]] if "reduce" in canonical else []),
         *_clip(canonical["per_individual"]),
         *(["shortened to what is left"] if canonical.get("rule") == "clip" else []),
         _noise(canonical["noise"]),

@@ -43,6 +43,7 @@ _LOOKED_UP_ROW: Final = 40  # numbers of rows and their codes, before and after 
 _EQUAL_ENTRY: Final = 24  # of individuals with one entry each, the same for all: slot and coordinate
 _ROOM_ENTRY: Final = 16  # of individuals with one entry each, what is left of each: units, and whether they are enough
 _SINGLE_ENTRY: Final = 80  # of individuals with one entry each: slot, value, norm, charge and what it is worked out of
+_REDUCED_ENTRY: Final = 32  # of individuals with one entry each, its root and the square that is charged
 _ENTRY: Final = 160  # owner, coordinate and value, before and after sorting and scaling
 _QUOTIENT: Final = 32  # of an entry in steps of its item: size, estimate and residue
 _ITEM_CLIPPED: Final = 88  # of an entry sorted by its item, once more with those before: item, order and all that is it
@@ -136,6 +137,7 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
     if most == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
         entry += 0 if plan.room_units is None else _ROOM_ENTRY
+        entry += 0 if plan.reduce is None else _REDUCED_ENTRY
         return run_rows * (entry + _code_bytes(plan))
     entries = run_rows * most
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1

@@ -311,9 +311,11 @@ def _pieces_on(place: ShardPlace, pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 def _added_up(turn: Turn, released: Sequence[ShardRelease]) -> ShardRelease:
     """The release that the parts of all shards make up, with the noise of its turn."""
-    values = turn.noise
+    vectors = turn.plan.vectors
+    values = turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64)
     for part in released:
         values += part.values
+    values = values if vectors is None else turn.reduced(values)
     measure, most = max(part.measure for part in released), turn.plan.clip_squared_steps
     charged, left_out = (
         sum(each) for each in zip(*((r.charged_count, r.left_out_count) for r in released), strict=True)

@@ -19,6 +19,7 @@ from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
+from service.engine.reduction import reduced
 from service.failpoints import reach
 from service.query.division import UNDIVIDED, ShardPlace
 from service.query.plan import Plan
@@ -40,7 +41,7 @@ _NO_CHANGE: Final = -1
 class Turn:
     """A query as shards answer it: its plan, sequence, id and salt of its entry, and the slots handed out by then.
 
-    `noise` (dimension,) int64 is drawn once for all shards, and the sum is added to it.
+    `noise` (dimension,) int64 is drawn once for all shards, and the sum is added to it, or one number of the sum.
     """
 
     plan: Plan
@@ -50,12 +51,17 @@ class Turn:
     slots: int
     noise: NDArray[np.int64]
 
+    def reduced(self, total: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answer (1,) of a reduced query, from the exact sum of its vectors, (k,); of another query, the sum."""
+        return total if self.plan.reduce is None else self.noise + reduced(total, self.plan.reduce)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShardRelease:
     """The part of a release that some shards have: what their individuals add, and the part of its ledger entry.
 
-    A shard of several gives its `blocks` where the entry may yet be one piece over all slots, and else its own pieces.
+    A shard of several gives its `blocks` where the entry may yet be one piece over all slots, and else its own pieces;
+    and where a sum is to be reduced, the sum.
     """
 
     values: NDArray[np.int64]
@@ -150,11 +156,12 @@ class Shard:
         self._seqs_before = self.page_seqs.copy()
         memory, released = self.memory, []
         for turn in turns:
+            vectors = turn.plan.vectors
             release = answer(
                 self.contributions(turn.plan),
                 memory.accounts,
                 turn.plan.terms,
-                noise=turn.noise,
+                noise=turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64),
                 dropped=memory.counters.have_been_left_out if self._drops else None,
             )
             for block in release.blocks:
@@ -162,14 +169,15 @@ class Shard:
                 self.page_seqs[_pages(block.touched)] = turn.seq
             reach("summed")
             measure, most = measure_of(release), turn.plan.clip_squared_steps
-            blocks: tuple[Participants, ...] = ()
+            values, blocks = release.values, tuple[Participants, ...]()
             if self.place.count > 1:
                 blocks, pieces = self._told(turn, release, measure)
             else:
+                values = values if vectors is None else turn.reduced(values)
                 pieces = pieces_of(release.blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
             released.append(
                 ShardRelease(
-                    values=release.values,
+                    values=values,
                     measure=measure,
                     blocks=blocks,
                     pieces=pieces,

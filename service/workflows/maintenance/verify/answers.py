@@ -143,7 +143,7 @@ class AnswersCheck:
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
         # Many plans are held, and the numbers of models may be megabytes.
-        return replace(plan, product=None, parameters=(), columns={})
+        return replace(plan, product=None, parameters=(), columns={}, vectors=None)
 
 
 def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimension: int, kept: KeptOf) -> Plan:
