@@ -223,7 +223,8 @@ class Layout:
         """The one coordinate that is a function of them all."""
         first, _ = self.items[0]
         title = first.title if len(self.items) == 1 else f"{len(self.items)} functionals"
-        return Layout(groups=(), items=((Reduced(title=f"{function}({title})"), None),), places=(0,))
+        reduced = Reduced(title=f"{function}({title}) of {self.dimension}")
+        return Layout(groups=(), items=((reduced, None),), places=(0,))
 
     def labels(self) -> list[Label]:
         """One name for each coordinate, or none at all above 10,000 coordinates, where `axes` must do."""

@@ -3,7 +3,8 @@
 T0.1: a vector evaluated alone, in a full block and after any deletion is the same, bit by bit, for every type of query.
 The same holds wherever the engine ends one run of rows and begins the next; the test forces that between any two.
 T0.2: a session is frozen, its queries and its noise, and replayed without one individual: all others are charged,
-left out and left with the same budgets, and each answer moves by exactly that individual's vector, if it was active.
+left out and left with the same budgets, and each answer moves by exactly that individual's vector, if it was active; of
+a reduced query the sum does, and its number by no more than what the individual is charged for.
 Both laws are also shown to catch an evaluation that depends on other individuals.
 """
 
@@ -11,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.charge import worst_case_units
+from service.core.noise import rounded_gaussian
 from service.core.release import Block, Release
 from service.core.renyi_filter import Touched
 from service.engine import evaluate as engine
 from service.engine import tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.engine.reduction import reduced
 from service.query.plan import Count, Plan
 from tests.core.contributions import as_list, sparse
 from tests.core.injected import seeded
@@ -163,6 +167,22 @@ TYPES: dict[str, dict[str, Any]] = {
         "group_by": ["online"],
         "per_individual": {"rows": 2},
     },
+    "largest": {"select": [{"sum": {"column": "spend"}}], "group_by": ["country", "member"], "reduce": "max"},
+    "largest_of_events": {
+        "from": "visits",
+        "select": [{"sum": {"column": "cost"}}],
+        "group_by": ["online", "amount"],
+        "per_individual": {"l2_clip": 3.0},
+        "reduce": "max",
+    },
+    "largest_histogram": {"from": "visits", "select": [{"histogram": {"column": "item"}}], "reduce": "max"},
+    "largest_functional": {
+        "select": [matrix("level", {-2: 0.5, 0: 1, 3: 1}, {0: -2, 2: 1}, {1: 3, 3: -1.25})],
+        "group_by": ["member"],
+        "reduce": "max",
+    },
+    "norm": {"select": [{"sum": {"column": "balance"}}], "group_by": ["country"], "reduce": "norm"},
+    "norm_of_events": {"from": "visits", "select": [{"count": {}}], "group_by": ["online", "item"], "reduce": "norm"},
     "events": {"from": "visits", "select": [{"count": {}}]},
     "shortened": {"select": [{"count": {}}], "rule": "clip"},
     "shortened_sum": {"select": [{"sum": {"column": "spend"}}], "rule": "clip"},
@@ -480,6 +500,22 @@ def session(memory: DatasetMemory, bystander: int, evaluate: Evaluate) -> tuple[
     return turns, outcomes
 
 
+def charged_for(plan: Plan, vector: list[int]) -> int:
+    """The square of what a vector is charged for: its length, its largest entry, or its length rounded up and one."""
+    square = sum(step**2 for step in vector)
+    if plan.reduce is None or square == 0:
+        return square
+    return max(map(abs, vector)) ** 2 if plan.reduce == "max" else (isqrt(square - 1) + 2) ** 2
+
+
+def change_of_number(turn: Turn, there: Outcome, gone: Outcome) -> int:
+    """By how much the number of a reduced query differs, before its noise; 0 of other queries."""
+    if turn.plan.reduce is None:
+        return 0
+    noise = rounded_gaussian(there.values.size, turn.plan.sigma_steps, seeded(turn.words))
+    return reduced(there.values - noise, turn.plan.reduce) - reduced(gone.values - noise, turn.plan.reduce)
+
+
 def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributions) -> None:
     """T0.2 for one individual: the frozen session without it, never present or erased before the start."""
     bystander = next(other for other in sorted(people_there.records) if other != slot)
@@ -493,12 +529,13 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
             assert gone.without(slot) == there.without(slot)
             assert slot not in gone.charged.keys() | gone.left_out
             moved = there.values - gone.values
-            wanted = np.zeros(turn.plan.dimension, dtype=np.int64)
+            wanted = np.zeros(turn.plan.terms.dimension, dtype=np.int64)
             if slot in there.charged:
                 [(_, coordinates, values)] = vectors(turn.plan, people_there.memory({slot}), evaluate).values()
                 wanted[np.frombuffer(coordinates, np.int64)] = np.frombuffer(values, np.int64)
-            price = worst_case_units(sum(step**2 for step in moved.tolist()), turn.plan.sigma_steps)
+            price = worst_case_units(charged_for(turn.plan, moved.tolist()), turn.plan.sigma_steps)
             assert price == there.charged.get(slot, 0)
+            assert worst_case_units(change_of_number(turn, there, gone) ** 2, turn.plan.sigma_steps) <= price
             if turn.plan.shortens:
                 assert (np.sign(moved) * np.sign(wanted) >= 0).all()
                 assert (np.abs(moved) <= np.abs(wanted)).all()

@@ -151,6 +151,10 @@ class QuerySteps:
         kept = {name: value for name, value in self._asked.items() if name not in NoiseRequest.__annotations__}
         return replace(self, _asked={**kept, **noise})  # type: ignore[typeddict-item]
 
+    def reduce(self, function: str) -> Self:
+        """Ask for one number of the exact sum, with one noise: `max`, its largest coordinate, or `norm`, its length."""
+        return self._with({"reduce": function})
+
     def rule(self, rule: str) -> Self:
         """`clip` shortens the vectors of those who cannot pay for the whole; `skip`, the default, leaves them out."""
         return self._with({"rule": rule})
@@ -191,7 +195,9 @@ class QuerySteps:
         return {**self._asked, **noise, **select}  # type: ignore[typeddict-item]
 
     def as_linear(self, dataset: Dataset) -> LinearQuery:
-        """The linear query behind one with averages. Raises ValueError for a column that has no declared bounds."""
+        """The linear query behind one with averages. Raises ValueError for undeclared bounds, and for reduce."""
+        if self._asked.get("reduce") is not None:
+            raise ValueError("averages are worked out from all numbers of a query: ask them without reduce")
         return linear_query([item for item, _ in self._items], self._request, dataset.tables)
 
     def _selecting(self, item: Item | AverageItem, noise: ItemNoise) -> Self:

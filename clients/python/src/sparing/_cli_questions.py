@@ -10,7 +10,8 @@ from typing import Any, TextIO
 from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
 
 _NOISE = ("sigma", "rho", "share", "half_width", "confidence", "weights")
-_MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", "rule", "reuse"})
+_SWITCHES = ("reduce", "rule", "reuse")
+_MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", *_SWITCHES})
 
 
 class UsageError(Exception):
@@ -80,7 +81,7 @@ def request_of(document: object, dataset: str) -> QueryRequest:
     if "group_by" in asked:
         keys = _list(asked["group_by"], "group_by")
         request["group_by"] = [key if isinstance(key, str) else Group(key) for key in keys]
-    return {**request, **{name: asked[name] for name in ("rule", "reuse") if name in asked}}  # type: ignore[typeddict-item]
+    return {**request, **{name: asked[name] for name in _SWITCHES if name in asked}}  # type: ignore[typeddict-item]
 
 
 def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, Any]) -> Asked:

@@ -39,6 +39,7 @@ class QueryRequest(NoiseRequest, total=False):
     group_by: GroupKey | Sequence[GroupKey]  # one group per declared value, empty ones included
     l2_clip: ByItem | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
     rows: int | None  # of one individual's selected rows of events, the first so many count; default: all
+    reduce: str | None  # "max" or "norm": one number of the exact sum, with one noise; default: all its numbers
     rule: str  # "clip" shortens the vectors of those who cannot pay; default "skip": the dataset's rule
     reuse: bool  # default True: an identical query of this epoch gets its released answer, at no charge; active() never
 
@@ -71,7 +72,7 @@ def question_json(question: QueryRequest) -> dict[str, object]:
     body["noise"] = _noise(question)
     if "scale" in question:
         body["mechanism"] = "laplace"
-    body.update({name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism")})
+    body.update({name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism", "reduce")})
     return body
 
 

@@ -34,6 +34,7 @@ from sparing._rooms import (
     compile_query,
     contributions,
     longest_steps,
+    reduced,
     refuse_uneven,
     rho_of_units,
     rounded_gaussian,
@@ -142,8 +143,12 @@ class FakeDataset:
         if entropy is not None:
             draw = rounded_gaussian if plan.laplace is None else rounded_laplace
             noise = draw(plan.dimension, plan.sigma_steps, entropy)
-        blocks = contributions(plan, self._memory)
-        values = answer(blocks, self._memory.accounts, plan.terms, noise=noise).values
+        blocks, added_to = contributions(plan, self._memory), noise
+        if plan.reduce is not None:
+            added_to = np.zeros(plan.terms.dimension, dtype=np.int64)
+        values = answer(blocks, self._memory.accounts, plan.terms, noise=added_to).values
+        if plan.reduce is not None:
+            values = noise + reduced(values, plan.reduce)
         steps: list[int] = values.tolist()
         return steps
 

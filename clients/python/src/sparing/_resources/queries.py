@@ -33,7 +33,7 @@ class Queries:
             query: `dataset`; `select` (`count()`, `sum_("spend")`, `histogram("item")`, or a list of them); `where`
                 (`col("age") >= 40`); `from_` (an event table); `group_by`; `l2_clip` (a bound on one individual's
                 part); exactly one of `sigma`, `rho`, `share` and `half_width` with `confidence`, where lists have a
-                number for each item, and `weights` divide `rho` or `share` among them; `rule`; `reuse`.
+                number for each item, and `weights` divide `rho` or `share` among them; `reduce`; `rule`; `reuse`.
 
         Raises:
             InvalidRequestError: the service does not accept the query; `errors` name the fields.

@@ -11,6 +11,7 @@ from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.engine.reduction import reduced
 from service.query.calendar import days_of, seconds_of
 from service.query.columns import Coding, coding_of, codings_of
 from service.query.item_precision import by_item, refuse_uneven
@@ -79,6 +80,7 @@ __all__ = [
     "no_dataset",
     "parse_query",
     "query_of",
+    "reduced",
     "refuse_uneven",
     "rho_of_units",
     "rounded_gaussian",
