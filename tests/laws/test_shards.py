@@ -16,19 +16,22 @@ from service.query.plan import Plan
 from service.workflows.ports.store import HeadMoved
 from service.workflows.shards.divided import DividedShards
 from tests.laws.every_node import documents
-from tests.laws.form_plans import batch_of, planned
+from tests.laws.form_plans import FUNCTIONS, batch_of, planned
 from tests.laws.form_world import FIVE_PAGES, World, ask, told, world
 from tests.laws.node_examples import outcomes
 from tests.memory.shards import MemoryShardChannel
-from tests.rotation import some_of, times
+from tests.rotation import one_of, some_of, times
 
 pytestmark = pytest.mark.slow
 
 COUNTS = (2, 3, 4, 8)
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 DENSITIES = st.sampled_from([0.0, 1e-4, 0.003, 0.05])
+RULES = ("skip", "clip", *FUNCTIONS)
 PLANS = st.lists(
-    st.builds(planned, documents(), st.sampled_from(["skip", "clip"])).filter(lambda plan: plan is not None),
+    st.builds(planned, documents(), st.sampled_from(["skip", "clip", *FUNCTIONS])).filter(
+        lambda plan: plan is not None
+    ),
     min_size=2,
     max_size=2,
 )
@@ -62,6 +65,17 @@ def test_no_byte_depends_on_the_number_of_shards_for_any_node(number: int) -> No
     """The same for the fixed examples, which hold every node of the language."""
     plans = [outcome.plan for outcome in outcomes()[number * 12 : (number + 1) * 12]]
     alike(world((0.05, 0.3, 0.003)[number % 3], FIVE_PAGES), plans, plans, COUNTS[number % len(COUNTS)])
+
+
+@pytest.mark.parametrize("count", one_of(COUNTS))
+def test_no_byte_of_a_reduced_query_depends_on_the_number_of_shards(count: int) -> None:
+    """Shards have the vectors, and the coordinator what is made of their sum."""
+    events = {"from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 3.0}}
+    people = {"select": [{"count": {}}], "group_by": ["country"], "noise": {"sigma": 3.0}}
+    plans = [planned({"version": 1} | query, function) for query in (events, people) for function in FUNCTIONS]
+    found = [plan for plan in plans if plan is not None]
+    assert len(found) == len(plans)
+    alike(world(0.05, FIVE_PAGES), found, batch_of(found), count)
 
 
 @settings(LAW, max_examples=times(4, 20))

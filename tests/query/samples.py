@@ -235,6 +235,7 @@ def _queries(
             "group_by": groups,
             "per_individual": st.none() | st.just({}) | clips.map(lambda clip: {"l2_clip": clip}),
             "rule": st.sampled_from(["skip", "clip"]),
+            "reduce": st.sampled_from([None, "max", "norm"]),
             "reuse": st.booleans(),
         },
     )

@@ -45,7 +45,7 @@ SCHEMA = Schema.model_validate(
 )
 CAPACITY = 1000
 SUM, HISTOGRAM = {"sum": {"column": "age"}}, {"histogram": {"column": "place"}}
-OF_ITEM = {"from": "visits", "select": [{"histogram": {"column": "item"}}]}
+OF_ITEM: dict[str, Any] = {"from": "visits", "select": [{"histogram": {"column": "item"}}]}
 WEIGHTS = [{"indices": [0, 1], "values": [3, -4]}, {"indices": [1, 2], "values": [12, 2]}]
 
 
@@ -63,7 +63,11 @@ def plan_of(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
         ({"select": [SUM], "group_by": ["place"]}, 120, "max(sum(age)) of 5"),
         (OF_ITEM, 8, "max(histogram(item)) of 3"),
         (OF_ITEM | {"per_individual": {"rows": 3}}, 3, "max(histogram(item)) of 3"),
-        ({"from": "visits", "select": [{"count_individuals": {}}], "group_by": ["item"]}, 1, "max(count_individuals) of 3"),
+        (
+            {"from": "visits", "select": [{"count_individuals": {}}], "group_by": ["item"]},
+            1,
+            "max(count_individuals) of 3",
+        ),
         (
             {"from": "visits", "select": [{"linear": {"column": "item", "weights": WEIGHTS}}]},
             8 * 12,
@@ -194,7 +198,7 @@ def test_a_plan_goes_to_a_shard_with_that_of_its_vectors() -> None:
 @pytest.mark.parametrize("shards", [1, 3])
 def test_the_price_has_the_vectors_and_one_number(reduce: str, shards: int) -> None:
     """One noise and one number of 2^16; the vectors, their norms, their sum and what is made of it are all paid for."""
-    query = {"from": "visits", "select": [{"histogram": {"column": "kind"}}]}
+    query: dict[str, Any] = {"from": "visits", "select": [{"histogram": {"column": "kind"}}]}
     costs = Costs(SCHEMA, capacity=CAPACITY, speed=Speed(), shards=shards)
     price, whole = costs.of(plan_of(**query, reduce=reduce)), costs.of(plan_of(**query, reduce=None))
     few = costs.of(plan_of(**OF_ITEM, reduce=reduce))
