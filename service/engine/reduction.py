@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Integers, first, halves, is_uniform, uniform
+from service.arrays import Integers, first, halves, uniform
 from service.core.outer_products import OuterProducts
 from service.core.release import Block, Contributions
 from service.engine.sparse_vectors import BrokenInvariant
@@ -44,7 +44,7 @@ def priced(blocks: Iterable[Block], reduce: Reduce | None) -> Iterator[Contribut
     for block in blocks:
         if isinstance(block, OuterProducts):
             raise BrokenInvariant("products are not reduced")
-        yield replace(block, norms_squared=_peaks(block) if reduce == "max" else _lengths(block.norms_squared))
+        yield replace(block, norms_squared=_peaks(block) if reduce == "max" else _lengths(block))
 
 
 def reduced(total: Integers, reduce: Reduce) -> int:
@@ -93,14 +93,19 @@ def _peaks(block: Contributions) -> Integers:
     return np.square(np.maximum.reduceat(np.abs(block.values), firsts))
 
 
-def _lengths(norms_squared: Integers) -> Integers:
-    """The square (p,) of each norm rounded up and a step; of one norm for all, one number for all.
+def _lengths(block: Contributions) -> Integers:
+    """The square (p,) of each norm rounded up and a step; where all have one norm by the query, of that norm."""
+    if not block.one_norm:
+        return lengths_squared(block.norms_squared)
+    one = lengths_squared(np.array([first(block.norms_squared)]))
+    return uniform(first(one), block.touched.size)
 
-    The double root of a squared norm of at most 2^61 is off by less than a half, and whole numbers decide.
+
+def lengths_squared(norms_squared: Integers) -> Integers:
+    """The square (p,) of each norm rounded up and a step, of squared norms (p,) of at most 2^61.
+
+    The double root is off by less than a half, and whole numbers decide.
     """
-    if is_uniform(norms_squared):
-        (number,) = _lengths(np.array([first(norms_squared)])).tolist()
-        return uniform(number, norms_squared.size)
     lengths = np.rint(np.sqrt(norms_squared)).astype(np.int64)
     lengths += lengths * lengths < norms_squared
     lengths += ROUNDING_STEPS

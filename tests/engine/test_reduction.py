@@ -8,17 +8,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from service.arrays import uniform
 from service.core.outer_products import OuterProducts
 from service.core.release import Contributions
 from service.core.renyi_filter import Touched
 from service.engine import reduction
 from service.engine.evaluate import contributions
-from service.engine.reduction import priced, reduced, root, squared
+from service.engine.reduction import lengths_squared, priced, reduced, root, squared
 from service.engine.sparse_vectors import BrokenInvariant
+from service.query.reduction import Reduce
 from tests.engine.reference import Row, vector
 from tests.engine.worlds import TABLES, memory_of, people, planned, queries, visits
 from tests.rotation import times
 
+FUNCTIONS: tuple[Reduce, ...] = ("max", "norm")
 NUMBERS = st.integers(-(2**61), 2**61)
 
 
@@ -52,6 +55,24 @@ def test_a_sum_is_reduced_to_its_largest_number_or_its_norm(numbers: list[int]) 
     assert (2 * norm - 1) ** 2 < 4 * square < (2 * norm + 1) ** 2 or norm == square == 0
 
 
+def test_one_norm_by_the_query_stays_one() -> None:
+    """A view of one number, for any number of individuals."""
+    places = np.arange(5)
+    block = Contributions(
+        touched=Touched(places),
+        norms_squared=uniform(2**40, 5),
+        dimension=2,
+        owners=None,
+        coordinates=places % 2,
+        values=uniform(2**20, 5),
+        one_norm=True,
+    )
+    for reduce, charged in zip(FUNCTIONS, (2**40, (2**20 + 1) ** 2), strict=True):
+        (found,) = priced([block], reduce)
+        assert found.one_norm
+        assert found.norms_squared.tolist() == [charged] * 5
+
+
 VECTORS = st.lists(st.lists(st.integers(-(2**20), 2**20), min_size=3, max_size=3), min_size=1, max_size=6)
 
 
@@ -64,7 +85,7 @@ def test_removing_a_vector_changes_the_number_by_what_it_is_charged_for_at_most(
     total = np.sum(vectors, axis=0)
     largest = max(abs(number) for number in own)
     assert abs(reduced(total, "max") - reduced(total - own, "max")) <= largest
-    charged = isqrt(int(reduction._lengths(np.array([sum(number**2 for number in own)]))[0]))
+    charged = isqrt(int(lengths_squared(np.array([sum(number**2 for number in own)]))[0]))
     assert abs(reduced(total, "norm") - reduced(total - own, "norm")) <= charged
     rounded = [data.draw(st.sampled_from(next_to(each))) for each in (total, total - own)]
     assert abs(rounded[0] - rounded[1]) <= charged
@@ -81,19 +102,16 @@ def test_the_step_more_is_needed_for_any_rounding() -> None:
     """Without it, norms rounded down here and up there differ by more than what would be charged."""
     total, own = np.array([3, 1]), np.array([1, 0])  # sqrt(10) and sqrt(5): 4 and 2
     assert max(next_to(total)) - min(next_to(total - own)) == 2
-    assert isqrt(int(reduction._lengths(np.array([1]))[0])) == 2
+    assert isqrt(int(lengths_squared(np.array([1]))[0])) == 2
 
 
 @given(st.lists(st.integers(1, 2**61) | st.integers(1, 2**30).map(lambda n: n * n), min_size=1, max_size=20))
 def test_a_norm_is_charged_rounded_up_and_a_step(norms: list[int]) -> None:
-    """Exactly, next to squares too; of one norm for all, in one number."""
-    for number, charged in zip(norms, reduction._lengths(np.array(norms)).tolist(), strict=True):
+    """Exactly, next to squares too."""
+    for number, charged in zip(norms, lengths_squared(np.array(norms)).tolist(), strict=True):
         length = isqrt(charged)
         assert length**2 == charged
         assert (length - 2) ** 2 < number <= (length - 1) ** 2
-    one = reduction._lengths(np.broadcast_to(np.array(norms[:1]), (7,)))
-    assert one.strides == (0,)
-    assert one.tolist() == reduction._lengths(np.array(norms[:1])).tolist() * 7
 
 
 @settings(max_examples=times(25, 150), deadline=None)
@@ -155,6 +173,6 @@ def test_nobody_is_charged_of_an_empty_block() -> None:
     block = Contributions(
         touched=Touched(nobody), norms_squared=nobody, dimension=2, owners=nobody, coordinates=nobody, values=nobody
     )
-    for reduce in ("max", "norm"):
+    for reduce in FUNCTIONS:
         (found,) = priced([block], reduce)
         assert found.norms_squared.size == 0

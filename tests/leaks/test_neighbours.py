@@ -48,7 +48,8 @@ def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str,
     slot = slot_of_one(is_last=is_last)
     for mine, other in zip(ours.entries, theirs.entries, strict=True):
         (paid, left_out), (paid_there, left_out_there) = parts_in(mine), parts_in(other)
-        assert paid.pop(slot, 0) == price_of(mine, mine.steps() - other.steps())
+        own, moved = paid.pop(slot, 0), price_of(mine, mine.steps() - other.steps())
+        assert moved <= own if b'"reduce"' in mine.canonical else moved == own
         assert (paid, left_out - {slot}) == (paid_there, left_out_there)
     others = {key: units for key, units in ours.accounts.items() if key != one}
     assert others == {key: units for key, units in theirs.accounts.items() if key != one}

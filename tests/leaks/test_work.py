@@ -57,6 +57,14 @@ SELECTS: dict[str, list[Any]] = {
     "stacked events": [{"count": {}}, {"sum": {"column": "cost"}}, {"histogram": {"column": "item"}}],
 }
 OF_EVENTS = {"events", "stacked events"}
+REDUCED = {"largest": "max", "norm": "norm", "largest of events": "max", "norm of events": "norm"}
+SELECTS |= {
+    "largest": [{"histogram": {"column": "area"}}],
+    "norm": [{"histogram": {"column": "area"}}],
+    "largest of events": [{"histogram": {"column": "item"}}],
+    "norm of events": [{"histogram": {"column": "item"}}],
+}
+OF_EVENTS |= {"largest of events", "norm of events"}
 CLIPS: dict[str, dict[str, Any]] = {
     "natural": {},
     "binding": {"per_individual": {"l2_clip": 0.5}},
@@ -118,7 +126,9 @@ def compiled(name: str, clip: str, *, by_index: bool) -> Plan:
         (True, False): ("cost", 4.75),
     }[name in OF_EVENTS, by_index]
     query = {"version": 1, "from": "visits" if name in OF_EVENTS else "people", "select": SELECTS[name]}
-    plan = planned(query | {"where": {"eq": [{"col": column}, literal]}, "noise": {"sigma": 1000.0}} | CLIPS[clip])
+    reduce = {} if clip == "to what is left" else {"reduce": REDUCED.get(name)}  # which is refused with it
+    where = {"eq": [{"col": column}, literal]}
+    plan = planned(query | reduce | {"where": where, "noise": {"sigma": 1000.0}} | CLIPS[clip])
     assert plan is not None
     return plan
 

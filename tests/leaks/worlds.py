@@ -102,6 +102,12 @@ VECTORS: list[dict[str, Any]] = [
         "noise": {"sigma": 40.0},
     },
 ]
+REDUCED: list[dict[str, Any]] = [
+    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 60.0}, "reduce": "max"}
+    | CLIPPED,
+    {"select": [{"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"sigma": 4e3}, "reduce": "norm"},
+    {"select": [{"count": {}}], "group_by": ["country"], "noise": {"sigma": 9.0}, "reduce": "max"},
+]
 SESSION: list[dict[str, Any]] = [
     {"noise": {"sigma": 3.0}},
     {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 5.0}},
@@ -169,6 +175,7 @@ SESSION: list[dict[str, Any]] = [
     ACTIVE[1],
     *LEARNING,
     *VECTORS,
+    *REDUCED,
     {"select": [{"active": {"share": 0.001}}], "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 2.0}, "rule": "clip"},
     {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from service.accounting.accountings import GAUSSIAN
 from service.core.charge import rho_of_units
@@ -137,6 +138,28 @@ def test_the_table_of_half_widths_is_right(sigma: str, steps: str, probability: 
     assert half_width_95(sigma=float(sigma), grid_log2=0) == int(steps)
     assert f"{within(int(steps)):.{len(probability) - 2}f}" == probability
     assert f"{within(floor(1.959963984540054 * float(sigma))):.{len(before) - 2}f}" == before
+
+
+MAXIMA = re.findall(r"^\| ([\d,]+) \| ([\d.]+) σ \|$", PAGE, re.MULTILINE)
+
+
+def test_the_table_of_noisy_maxima_is_right() -> None:
+    """The mean of the largest of so many standard normal numbers: the part of its distribution above zero."""
+    grid = np.linspace(-10, 10, 200_001)
+    for size, sigmas in MAXIMA:
+        above = -np.expm1(int(size.replace(",", "")) * norm.logcdf(grid))
+        assert f"{(above[grid >= 0].sum() - (1 - above[grid < 0]).sum()) * (grid[1] - grid[0]):.2f}" == sigmas
+    assert len(MAXIMA) == 4
+
+
+def test_the_norm_of_a_noisy_sum_is_as_much_worse_as_the_page_says() -> None:
+    """By 400 draws: sqrt(1 + d sigma^2 / (2 |S|^2)) is 2.45, and the draws come to that."""
+    size, sigma, length = 100_000, 10.0, 1000.0
+    random, total = np.random.default_rng(5), np.full(size, length / sqrt(size))
+    squares = [np.sum((total + sigma * random.standard_normal(size)) ** 2) - size * sigma**2 for _ in range(400)]
+    worse = float(np.std(np.sqrt(squares))) / sigma
+    assert f"{sqrt(1 + size * sigma**2 / (2 * length**2)):.1f} times for 100,000" in PAGE
+    assert worse == pytest.approx(2.45, rel=0.12)
 
 
 def test_the_table_of_half_widths_is_read() -> None:
