@@ -14,8 +14,10 @@ from service.core.release import Contributions
 from service.core.renyi_filter import Touched
 from service.engine import reduction
 from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
 from service.engine.reduction import lengths_squared, priced, reduced, root, squared
 from service.engine.sparse_vectors import BrokenInvariant
+from service.query.plan import Plan
 from service.query.reduction import Reduce
 from tests.engine.reference import Row, vector
 from tests.engine.worlds import TABLES, memory_of, people, planned, queries, visits
@@ -142,6 +144,39 @@ def test_each_is_charged_by_the_reference(data: st.DataObject, records: dict[int
         found |= dict(zip(block.touched.slots().tolist(), norms.tolist(), strict=True))
     assert found == wanted
     assert max(found.values(), default=0) <= plan.clip_squared_steps
+
+
+def charged_by(plan: Plan, memory: DatasetMemory) -> dict[int, int]:
+    """The square that each individual is charged for."""
+    blocks = list(contributions(plan, memory))
+    return {
+        slot: square
+        for block in blocks
+        for slot, square in zip(block.touched.slots().tolist(), block.norms_squared.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("reduce", FUNCTIONS)
+def test_tallied_events_are_charged_as_any_others(reduce: Reduce) -> None:
+    """Norms that are kept by page suffice for a norm; for the largest entry an individual's rows are added up."""
+    events = [(slot, {"item": item}) for slot, item in ((0, 3), (0, 3), (0, 5), (1, 4), (7, 1), (7, 2), (7, 1))]
+    memory = memory_of({slot: {} for slot in (0, 1, 7)}, [events])
+    query: dict[str, Any] = {"version": 1, "from": "visits", "select": [{"histogram": {"column": "item"}}]}
+    plan = planned(query | {"noise": {"sigma": 30.0}, "reduce": reduce})
+    plain = planned(query | {"noise": {"sigma": 30.0}})
+    assert plan is not None
+    assert plain is not None
+    before = charged_by(plan, memory)
+    charged_by(plain, memory)  # which asks for a tally
+    memory.prepare()
+    assert memory.take_prepared()
+    assert memory.events("visits").admit_tally(frozenset({"item"}))
+    assert charged_by(plan, memory) == before
+    squares = {0: (4, 5), 1: (1, 1), 7: (4, 5)}  # of the largest entry and of the norm, in people
+    steps = 2**-plan.grid_log2
+    largest = {slot: peak * steps**2 for slot, (peak, _) in squares.items()}
+    norms = {slot: (isqrt(norm * steps**2 - 1) + 2) ** 2 for slot, (_, norm) in squares.items()}
+    assert before == (largest if reduce == "max" else norms)
 
 
 def test_an_individual_without_entries_and_products_are_no_reduced_vectors() -> None:
