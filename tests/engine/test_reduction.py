@@ -57,6 +57,20 @@ def test_a_sum_is_reduced_to_its_largest_number_or_its_norm(numbers: list[int]) 
     assert (2 * norm - 1) ** 2 < 4 * square < (2 * norm + 1) ** 2 or norm == square == 0
 
 
+def test_the_largest_entry_is_the_largest_by_size() -> None:
+    """Below zero too, of each individual by itself."""
+    block = Contributions(
+        touched=Touched(np.array([2, 9])),
+        norms_squared=np.array([10_001, 25]),
+        dimension=2,
+        owners=np.array([0, 0, 1, 1]),
+        coordinates=np.array([0, 1, 0, 1]),
+        values=np.array([-100, 1, 4, 3]),
+    )
+    (found,) = priced([block], "max")
+    assert found.norms_squared.tolist() == [10_000, 16]
+
+
 def test_one_norm_by_the_query_stays_one() -> None:
     """A view of one number, for any number of individuals."""
     places = np.arange(5)

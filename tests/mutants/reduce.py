@@ -30,7 +30,7 @@ MUTANTS = [
         file="service/engine/reduction.py",
         find="np.maximum.reduceat(np.abs(block.values), firsts)",
         put="np.maximum.reduceat(block.values, firsts)",
-        killed_by=_CHANGES,
+        killed_by="tests/engine/test_reduction.py::test_the_largest_entry_is_the_largest_by_size",
     ),
     Mutant(
         name="the largest of rows that are not added up",
