@@ -40,8 +40,7 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
 
     An event table's rows are summed per individual before the norm is taken. Under the drop rule no query touches those
     that have paused: to be left out would be for good. Raises BrokenInvariant, before the first block, if the plan's
-    public bounds do not keep everything within int64, and at any block that does not keep to them. A reduced query's
-    norms are what it charges for, and its vectors are whole.
+    public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
     accounts = memory.accounts
     if not touches_paused:
@@ -70,8 +69,7 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
         return products(plan, plan.product, reader, _scanned(query, memory, table, rows_max=rows_max))
     listed, term = _looked_up(query, memory, table), query.alone
     if term is None:
-        scanned = _scanned(query, memory, table)
-        chosen = [listed] if listed is not None else (touched.slots() for _, touched in scanned)
+        chosen = [listed] if listed is not None else (touched.slots() for _, touched in _scanned(query, memory, table))
         return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
     if listed is None:
         return (_of_one_row(query, term, view, touched) for view, touched in _scanned(query, memory, table))

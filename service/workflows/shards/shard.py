@@ -169,7 +169,8 @@ class Shard:
                 self.page_seqs[_pages(block.touched)] = turn.seq
             reach("summed")
             measure, most = measure_of(release), turn.plan.clip_squared_steps
-            values, blocks = release.values, tuple[Participants, ...]()
+            values = release.values
+            blocks: tuple[Participants, ...] = ()
             if self.place.count > 1:
                 blocks, pieces = self._told(turn, release, measure)
             else:
