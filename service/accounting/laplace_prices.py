@@ -23,7 +23,7 @@ t^2 / 2, and for Gaussian DP pi / 4 t^2 < 355/452 t^2: ln(2 Phi(-s)) is below it
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import ceil, exp, floor, log2
 from statistics import NormalDist
 from typing import Final
@@ -39,7 +39,11 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 
 _REALS: Final = mpmath.MPContext()  # of our own, as that of conversions
 _REALS.dps = 100
-_ROOT_2, _ROOT_2_PI, _LN_2 = _REALS.sqrt(2), _REALS.sqrt(2 * _REALS.pi), _REALS.log(2)
+_FEWER: Final = mpmath.MPContext()
+"""Of Gaussian DP: ln(2 Phi(-s)) cancels four digits of 50 at most, so that 15 are left below the margin."""
+_FEWER.dps = 50
+_ROOT_2, _ROOT_2_PI, _LN_2 = _FEWER.sqrt(2), _FEWER.sqrt(2 * _FEWER.pi), _FEWER.log(2)
+_NEAR: Final = 1e-11
 _WORD: Final = 2**64
 _SATURATED: Final = _WORD * (CHARGE_UNITS_MAX - 2**36)
 """Room for what a slope rounded up adds, so that no charge before saturation is above that of saturation."""
@@ -50,7 +54,7 @@ _FIRST_POWER: Final = -13
 """The first knot is 2^-13: there t^2 / 2 is above the price by a third of it, 355/452 t^2 by a half."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)  # each table is made once, and its numbers are not hashed for each query
 class ChordPrices:
     """A price of t: quadratic t^2 below the first knot, then chords between knots, then `slope` beyond the last.
 
@@ -68,11 +72,23 @@ class ChordPrices:
         _refuse(scale_steps)
         return _segments(self, scale_steps)
 
-    @property
+    @cached_property
     def knots(self) -> list[int]:
         """The t of each price, in 2^-64."""
         bits = np.arange(self.first, self.first + len(self.at), dtype=np.int64) << KNOT_BITS
         return [int(knot * _WORD) for knot in bits.view(np.float64).tolist()]
+
+    @cached_property
+    def chords(self) -> list[tuple[int, int, int, int]]:
+        """Each chord where it meets t = 0, its rise, both shifted, its run and the shift.
+
+        The run of a chord is a power of two, of which its knot is a multiple: so all of them are integers.
+        """
+        knots, chords = self.knots, []
+        for knot, after, price, dearer in zip(knots, knots[1:], self.at, self.at[1:], strict=False):
+            run, rise, shift = after - knot, dearer - price, _shift(dearer)
+            chords.append((price - rise * (knot // run) << shift, rise << shift, run, shift))
+        return chords
 
 
 @lru_cache(maxsize=64)  # analysts ask again and again with the same noise
@@ -84,23 +100,26 @@ def _segments(prices: ChordPrices, scale_steps: float) -> tuple[int, NDArray[np.
     a charge, and less than the step to the next segment, which is a 2^33-rd of it.
     """
     whole, part = scale_steps.as_integer_ratio()
-    knots, at, slope = prices.knots, list(prices.at), prices.slope * UNITS_PER_RHO
+    last, price, slope = prices.knots[-1], prices.at[-1], prices.slope * UNITS_PER_RHO
     # The last chord ends where charges saturate, or at 2^32 steps, which no root of 63 bits reaches.
-    reach = min(ceil((_SATURATED - at[-1]) / slope), max(2**96 * part // whole - knots[-1], 0) + 1)
-    knots, at = [*knots, knots[-1] + reach], [*at, at[-1] + ceil(slope * reach)]
-    starts = [-(-knot * whole // (part * _WORD)) for knot in knots]
-    shift = _shift(at[0])
+    reach = min(ceil((_SATURATED - price) / slope), max(2**96 * part // whole - last, 0) + 1)
+    starts = [-(-knot * whole // (part * _WORD)) for knot in (*prices.knots, last + reach)]
+    shift = _shift(prices.at[0])
     squared = ceil(prices.quadratic * UNITS_PER_RHO * part**2 * 2**shift / whole**2)
-    rows = [(0, (1 << shift) - 1, squared, shift)]
-    for knot, after, price, dearer, start in zip(knots, knots[1:], at, at[1:], starts, strict=False):
-        run, rise, shift = whole * (after - knot), dearer - price, _shift(dearer)
-        per_step = -((-rise * part << shift) // run)
-        exact = price * run + rise * (start * part * _WORD - knot * whole)  # over run, 2^-64 units
-        base = -((-exact << shift) // (run * _WORD))
-        rows.append((start, base - start * per_step + (1 << shift) - 1, per_step, shift))
-    rows.append((starts[-1], CHARGE_UNITS_MAX, 0, 0))
-    table = np.array([[number % _WORD for number in row] for row in rows], dtype=np.uint64)
-    segments = np.ascontiguousarray(table.T).view(np.int64)
+    offsets, slopes, shifts = [(1 << shift) - 1], [squared], [shift]
+    for (at_zero, rise, run, shift), start in zip(prices.chords, starts, strict=False):
+        steps = whole * run  # over part, 2^-64
+        per_step = -(-rise * part // steps)
+        excess = per_step * steps - rise * part  # of rounding up, which the chord at its start has not
+        offsets.append(-((_WORD * start * excess // steps - at_zero) // _WORD) + (1 << shift) - 1)
+        slopes.append(per_step)
+        shifts.append(shift)
+    shift = _shift(dearer := price + ceil(slope * reach))
+    rise = Fraction(dearer - price, reach) * part * 2**shift / whole
+    exact = Fraction(price * 2**shift, _WORD) + rise * (starts[-2] - Fraction(last * whole, part * _WORD))
+    offsets += [ceil(exact) - starts[-2] * ceil(rise) + (1 << shift) - 1, CHARGE_UNITS_MAX]
+    rows = ([0, *starts], offsets, [*slopes, ceil(rise), 0], [*shifts, shift, 0])
+    segments = np.array([[number % _WORD for number in row] for row in rows], dtype=np.uint64).view(np.int64)
     segments.flags.writeable = False  # shared by every query at this scale
     return prices.first, segments
 
@@ -190,16 +209,18 @@ def _table(
 
 
 def _gaussian_price(t: Real) -> Real:
-    """2 s^2, where ln(2 Phi(-s)) = -t / 2, from above.
+    """2 s^2, where ln(2 Phi(-s)) = -t / 2.
 
-    By Newton's steps from what floats find. The logarithm is concave in s, so that a step from anywhere ends at or
-    beyond the root.
+    By Halley's steps from what floats find, to 30 digits below the margin: so it is the same on every machine. With
+    the hazard h the logarithm has the slope -h, which itself has the slope h (h - s).
     """
-    s = _REALS.mpf(-_NORMAL.inv_cdf(exp(-float(t) / 2) / 2)) if t < 1000 else _REALS.sqrt(t)
+    s = _FEWER.mpf(-_NORMAL.inv_cdf(exp(-float(t) / 2) / 2)) if t < 1000 else _FEWER.sqrt(t)
     step = s
-    while abs(step) > s * 1e-12:
-        tail = _REALS.erfc(s / _ROOT_2) / 2
-        step = (_REALS.log(tail) + _LN_2 + t / 2) * tail * _ROOT_2_PI * _REALS.exp(s * s / 2)
+    while abs(step) > s * _NEAR:
+        tail = _FEWER.erfc(s / _ROOT_2) / 2
+        above = _FEWER.log(tail) + _LN_2 + t / 2
+        one_over_hazard = tail * _ROOT_2_PI * _FEWER.exp(s * s / 2)
+        step = above * one_over_hazard / (1 + above * (1 - s * one_over_hazard) / 2)
         s += step
     return 2 * s * s
 

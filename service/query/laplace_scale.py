@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.laplace import LaplacePrices, laplace_worst_case_units
+from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 
 _MARGIN: Final = 1 + 2.0**-47
@@ -20,6 +20,8 @@ _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
 """Scales at which the longest vector is sought that costs so much: the first that is coarse enough for its root."""
 _STEPS_MAX: Final = 2**31 - 1
 _NEAR: Final = 2.0**-20
+_PARTS: Final = np.arange(1, 2**11 + 1)
+"""So many numbers of steps are priced at a time: three times eleven bits are enough for each."""
 
 
 class NamedPrices(NamedTuple):
@@ -105,11 +107,10 @@ def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
     """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
     low, high = 0, _STEPS_MAX
     while low < high:
-        middle = (low + high + 1) // 2
-        if laplace_worst_case_units(middle**2, scale_steps, prices) <= units:
-            low = middle
-        else:
-            high = middle - 1
+        steps = low + (high - low) * _PARTS // _PARTS.size  # the last is high; all between, where they are so few
+        charges = laplace_charge_units(steps * steps, scale_steps, prices, norm_squared_max=_STEPS_MAX**2)
+        paid = int(np.searchsorted(charges, units, side="right"))
+        low, high = (int(steps[paid - 1]) if paid > 0 else low, int(steps[paid]) - 1 if paid < steps.size else high)
     return low
 
 

@@ -233,6 +233,10 @@ class KeptPlans(Generic[Registration]):
         self._compiled = compiled
         self._kept: dict[int, tuple[Query, Registration, Plan]] = {}  # by the identity of the query, which is held
 
+    def __contains__(self, query: Query) -> bool:
+        """Whether the plan of this very query is kept, under any registration."""
+        return id(query) in self._kept
+
     def of(self, query: Query, registration: Registration) -> Plan:
         """The plan. Raises what `compiled` raises."""
         kept = self._kept.get(id(query))

@@ -111,6 +111,7 @@ def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
     with _alarms(settings) as tell:
         replica.check_ledgers()
         replica.amend_ledgers()
+        replica.prepare_prices()
         replica.overview.follow(tell)
         yield
 

@@ -14,7 +14,7 @@ from service.accounting.accountings import Accounting
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import rho_of_units
 from service.query.language import Query
-from service.query.stated_noise import LAPLACE, unpacked
+from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
@@ -64,9 +64,14 @@ class Analysts:
     def submits_at_once(self, dataset: str, query: Query) -> bool:
         """Whether `submit` needs no round trip to the database: the registration is known and the writer is open.
 
-        And the query names no numbers by their hash, which may have to be read.
+        And the query names no numbers by their hash, which may have to be read, nor has it Laplace noise at a scale
+        whose prices take milliseconds to make.
         """
-        return self._registry.is_open_for(dataset) and not query.hashed
+        return (
+            self._registry.is_open_for(dataset)
+            and not query.hashed
+            and (query.mechanism == GAUSSIAN or self._submitter.has_plan(query))
+        )
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query, for the dataset's curators too. Raises InvalidRequest, Fenced.

@@ -12,6 +12,7 @@ from service.workflows.auditor import Auditors
 from service.workflows.curator import Curators
 from service.workflows.individual import Individuals
 from service.workflows.maintenance.amend import Amender
+from service.workflows.maintenance.price_tables import PriceTables
 from service.workflows.maintenance.start_check import StartChecks
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
@@ -126,6 +127,10 @@ class Replica:
         """Amend the ledger, from now on, after each erasure and for unfinished ones whenever a writer is opened."""
         self._amender = Amender()
         self.registry.attach(self._amender)
+
+    def prepare_prices(self) -> None:
+        """Make the prices of Laplace noise, from now on, in the background whenever a dataset's writer is opened."""
+        self.registry.attach(PriceTables())
 
     def waiting(self) -> int:
         """The number of submissions and acts waiting in all writers together."""

@@ -69,6 +69,15 @@ def test_knots_are_rounded_up_from_the_definition(name: str) -> None:
     assert first <= prices.at[0] <= first * (1 + REALS.mpf("7e-5"))
 
 
+@pytest.mark.parametrize("name", ["gdp", "zcdp", "rdp 32"])
+def test_a_knot_is_the_ceiling_of_the_price_and_the_margin(name: str) -> None:
+    """And of no float's last digit, by which machines differ."""
+    prices, price = chords(name), TABLES[name][1]
+    for place in range(3, len(prices.at), len(prices.at) // 30):
+        exact = price(REALS.mpf(prices.knots[place]) / 2**64) * (1 + REALS.mpf(10) ** -30)
+        assert prices.at[place] == REALS.ceil(exact * UNITS_PER_RHO * 2**64)
+
+
 @pytest.mark.parametrize("name", CHORDS)
 def test_the_table_is_convex_and_no_steeper_than_its_last_slope(name: str) -> None:
     """Chords rise from knot to knot, as those of a convex function, and knots are a 64th of an octave apart."""

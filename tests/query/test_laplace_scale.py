@@ -60,6 +60,15 @@ def test_of_a_price_that_no_step_meets_there_is_no_scale() -> None:
     assert longest_steps(PURE.laplace_prices, 256, 2.0**32) == 1
 
 
+@given(ACCOUNTINGS, st.floats(0.3, 2.0**32), st.integers(0, 2**45))
+def test_the_longest_number_is_paid_for_and_the_next_is_not(accounting: Accounting, scale: float, units: int) -> None:
+    """Or it is the largest there is."""
+    prices = accounting.laplace_prices
+    steps = longest_steps(prices, units, scale)
+    assert laplace_worst_case_units(steps**2, scale, prices) <= units
+    assert steps == 2**31 - 1 or laplace_worst_case_units((steps + 1) ** 2, scale, prices) > units
+
+
 def test_scales_follow_the_grid() -> None:
     """A half width holds whole steps."""
     width = LaplaceHalfWidth(field="f", half_width=3.0, confidence=0.95)

@@ -47,6 +47,10 @@ class QuerySubmitter:
             self._admission.scheduler.close()
         self._stored_answers.close()
 
+    def has_plan(self, query: Query) -> bool:
+        """Whether the plan of this very query is kept."""
+        return query in self._plans
+
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
         """Queue a query. Raises Busy, and Unavailable or Fenced where kept parameters cannot be read.
 
