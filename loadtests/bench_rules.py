@@ -31,6 +31,7 @@ from service.engine.memory import DatasetMemory
 from service.query.language import Query
 from service.query.plan import compile_query
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 PEOPLE: Final = 10**6
@@ -111,9 +112,9 @@ def medians_of(rounds: Mapping[str, list[Round]], figure: Callable[[Round], floa
     return {rule: statistics.median(map(figure, each)) for rule, each in rounds.items()}
 
 
-def in_turn(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+def in_turn(calls: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
     """The results of each call, round by round; every round begins with another one, and the first does not count."""
-    returned: dict[str, list[T]] = {name: [] for name in calls}
+    returned: dict[K, list[T]] = {name: [] for name in calls}
     names = list(calls)
     for number in range(rounds + 1):
         first = number % len(names)

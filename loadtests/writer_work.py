@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
+from service.accounting.accountings import GAUSSIAN, Accounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
@@ -32,9 +33,11 @@ _ANALYST: Final = Principal(
 _ASKED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def work(plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip") -> None:
-    """Answer a plan in a batch of its own, under a dataset's rule. Raises the refusal, if there is one."""
-    answer_in(state_of(memory, rule), plan, entropy)
+def work(
+    plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip", accounting: Accounting = GAUSSIAN
+) -> None:
+    """Answer a plan in a batch of its own, in such a dataset. Raises the refusal, if there is one."""
+    answer_in(state_of(memory, rule, accounting), plan, entropy)
 
 
 def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
@@ -49,20 +52,20 @@ def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
 
 def state_on(schema: Schema, people: int) -> DatasetState:
     """The writer's state of an empty dataset of so many individuals at most."""
-    return DatasetState(_record(schema, people, "skip"))
+    return DatasetState(_record(schema, people, "skip", GAUSSIAN))
 
 
-@lru_cache(maxsize=2)
-def state_of(memory: DatasetMemory, rule: Rule = "skip") -> DatasetState:
+@lru_cache(maxsize=4)
+def state_of(memory: DatasetMemory, rule: Rule = "skip", accounting: Accounting = GAUSSIAN) -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
-    state = DatasetState(_record(memory.schema, memory.slots_used, rule))
+    state = DatasetState(_record(memory.schema, memory.slots_used, rule, accounting))
     state.slots_used = memory.slots_used
     only_shard(state).memory = memory
     only_shard(state).grow(memory.slots_used)
     return state
 
 
-def _record(schema: Schema, capacity: int, rule: Rule) -> DatasetRecord:
+def _record(schema: Schema, capacity: int, rule: Rule, accounting: Accounting) -> DatasetRecord:
     return DatasetRecord(
         id=1,
         name="bench",
@@ -73,6 +76,7 @@ def _record(schema: Schema, capacity: int, rule: Rule) -> DatasetRecord:
         rule=rule,
         schema=schema,
         genesis=GENESIS,
+        accounting=accounting,
     )
 
 

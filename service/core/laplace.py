@@ -1,13 +1,14 @@
 """Exact rounded Laplace noise, round(Lap(b)), and what it charges an individual of one number v, by t = |v| / b.
 
-Adding round(Z) to an integer is a post-processing of the Laplace mechanism: every theorem about that holds. Discrete
-Laplace noise is another one: at b = 1 its divergence for one step is .4621 instead of .3679. Prices are chords of
-convex functions, and integers decide: every machine charges the same, by the same steps for every number.
+Rounding is a post-processing of the Laplace mechanism: every theorem about that holds. Discrete Laplace noise is
+another one: at b = 1 its divergence for one step is .4621, not .3679. Prices are chords of convex functions, and
+integers decide: every machine charges the same, by the same steps for every number.
 """
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, isqrt
 from typing import Final
 
@@ -23,16 +24,16 @@ from service.core.charge import UNITS_PER_RHO, ceilings
 #   undrawn bits of u, 2^-64, and its roundings, 2^-52 u:     2^-64 / u + 2^-52   < 2^-44.9
 ERROR: Final = 2.0**-41
 _W_MIN: Final = 2**44
+_SQUARES: Final = np.arange(2**12, dtype=np.int64) ** 2
 KNOT_BITS: Final = 46  # of a double, below its exponent and six leading bits, which tell one of 64 knots to an octave
 
 
 def rounded_laplace(count: int, scale_steps: float, entropy: noise.Entropy) -> NDArray[np.int64]:
     """`count` independent draws of round(Lap(scale_steps)), exactly, in grid steps: int64 of shape (count,).
 
-    Each is a function of an infinite bit string, a sign and U: round(-b ln U), by floats with a certified error or, if
-    they leave it undecided, by decimal intervals and fresh words. None exceeds 133 b. The order of words: for each
-    chunk of 2^16 draws or what is left one for each draw, then one for each refinement of an undecided one. Raises
-    ValueError for a count below 1 or a scale outside [0.3, 2^32], EntropyFailure for a broken source.
+    Each is a function of an infinite bit string, a sign and U: round(-b ln U), by floats with a certified error or else
+    by decimal intervals and fresh words; at most 133 b. Each chunk of up to 2^16 draws takes a word for each, then one
+    for each refinement. Raises ValueError for a count below 1 or another scale, EntropyFailure for a broken source.
     """
     if count < 1 or not noise.SIGMA_STEPS_MIN <= scale_steps <= noise.SIGMA_STEPS_MAX:
         raise ValueError(f"count must be positive and scale_steps from 0.3 to 2^32, got {count} and {scale_steps}")
@@ -68,8 +69,7 @@ LaplacePrices = Callable[[float], tuple[int, NDArray[np.int64] | None]]
 
 Without segments the price is t itself. Else it is (offset + x * slope) >> shift units modulo 2^64 from a start on, x
 being |v|, or v^2 in the first segment, and does not decrease. Segment j + 1 starts at the first step whose t is not
-below the double of bits first + j above KNOT_BITS zeros, the last one where prices saturate. Raises ValueError for a
-scale outside [0.3, 2^32].
+below the double of bits first + j above KNOT_BITS zeros, the last where prices saturate. Other scales: ValueError.
 """
 
 
@@ -78,32 +78,32 @@ def laplace_charge_units(
 ) -> NDArray[np.int64]:
     """Each individual's charge for a query with Laplace noise: the price of |v| / b in units, rounded up.
 
-    `norms_squared` (k,), int64, are v^2 in squared grid steps. Returns (k,) int64 units, saturated at CHARGE_UNITS_MAX.
-    Raises TypeError for norms that are not int64, ValueError for one that is negative, above the largest or no square,
-    and as `prices`. The root is exact: of v^2 < 2^63 the float one is off by less than 2^31.5 * 2^-52.
+    `norms_squared` (k,), int64, are v^2 in squared grid steps. Returns (k,) int64 units, saturated. Raises TypeError
+    unless they are int64, ValueError for one negative, above the largest or no square, and as `prices`. The root is
+    exact: the float one is off by less than 2^31.5 * 2^-52. Where none can be large all small sizes are priced once.
     """
     first, segmented = prices(scale_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
         raise TypeError(f"norms_squared must be a row of int64, got {norms_squared.dtype} {norms_squared.shape}")
-    roots = np.sqrt(np.abs(norms_squared))
-    steps = np.rint(roots, out=roots).astype(np.int64)
+    steps = np.rint(roots := np.sqrt(np.abs(norms_squared)), out=roots).astype(np.int64)
     if norms_squared.max(initial=0) > norm_squared_max or (steps * steps != norms_squared).any():
         raise ValueError("a squared norm must be the square of one number, and not above the largest")
+    if norm_squared_max <= _SQUARES[-1] and steps.size > _SQUARES.size:
+        return laplace_charge_units(_SQUARES, scale_steps, prices, norm_squared_max=2**24).take(steps, mode="clip")
     if segmented is None:
         return ceilings(steps, UNITS_PER_RHO / Fraction(scale_steps), isqrt(norm_squared_max))
     starts, offsets, slopes, shifts = segmented
     roots *= (1 - 2.0**-50) / scale_steps  # at most t, and above t (1 - 2^-49): of the segment of t or the one before
-    segments = np.right_shift(roots.view(np.int64), KNOT_BITS)
-    segments -= first - 1
+    segments = np.right_shift(roots.view(np.int64), KNOT_BITS) - (first - 1)
     np.clip(segments, 0, starts.size - 2, out=segments)
     segments += steps >= starts[1:].take(segments, mode="clip")
-    charges: NDArray[np.int64] = np.where(segments == 0, norms_squared, steps)
-    charges *= slopes.take(segments, mode="clip")
+    charges: NDArray[np.int64] = np.where(segments == 0, norms_squared, steps) * slopes.take(segments, mode="clip")
     charges += offsets.take(segments, mode="clip")
     charges >>= shifts.take(segments, mode="clip")
     return charges
 
 
+@lru_cache(maxsize=64)  # of a count each block asks for the same one
 def laplace_worst_case_units(norm_squared: int, scale_steps: float, prices: LaplacePrices) -> int:
     """`laplace_charge_units` of one squared norm up to 2^62, its root rounded up. Raises ValueError likewise."""
     square = (isqrt(norm_squared - 1) + 1) ** 2 if norm_squared > 0 else norm_squared

@@ -175,6 +175,23 @@ def test_a_charge_is_the_bound_of_the_table_rounded_up(name: str, steps: list[in
         assert laplace_worst_case_units(number**2, scale, prices) == units
 
 
+@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("scale", [0.3, 33.7, 5000.0, 2.0**30])
+def test_many_small_numbers_cost_what_each_costs(name: str, scale: float) -> None:
+    """They are priced once for all sizes where none can be large; the largest such size, and one beyond, included."""
+    prices, random = TABLES[name][0](), np.random.default_rng(4)
+    for largest in (2**12 - 1, 2**12):
+        steps = np.append(random.integers(0, largest, 5_000), [0, 1, largest])
+        many = laplace_charge_units(steps * steps, scale, prices, norm_squared_max=largest**2)
+        few = [
+            laplace_charge_units(part * part, scale, prices, norm_squared_max=2**62)
+            for part in np.array_split(steps, 3)
+        ]
+        assert many.tolist() == np.concatenate(few).tolist()
+    with pytest.raises(ValueError, match="square"):
+        laplace_charge_units(np.full(5_000, 4095**2), scale, prices, norm_squared_max=4094**2)
+
+
 @pytest.mark.parametrize("name", CHORDS)
 def test_charges_beside_each_knot_are_bounds_and_rise(name: str) -> None:
     """The last number below a knot and the first above it: every segment, at scales at which each is wide."""

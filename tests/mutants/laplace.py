@@ -88,6 +88,14 @@ MUTANTS = [
         killed_by="tests/workflows/maintenance/test_price_tables.py::test_a_scale_that_is_new_is_priced_off_the_event_loop",
     ),
     Mutant(
+        name="small numbers by a table that ends too soon",
+        incident="A number beyond the table is charged the price of the largest in it.",
+        file="service/core/laplace.py",
+        find="if norm_squared_max <= _SQUARES[-1] and",
+        put="if norm_squared_max <= _SQUARES[-1] + 2**13 and",
+        killed_by="tests/core/test_laplace.py::test_many_small_numbers_cost_what_each_costs",
+    ),
+    Mutant(
         name="chords before their knots",
         incident="A chord begins a step too early, where it is below the price.",
         file="service/accounting/laplace_prices.py",

@@ -41,7 +41,7 @@ def test_tables_are_made_when_datasets_are_opened() -> None:
 
 
 def test_a_table_is_whole() -> None:
-    """What every scale has in common is there too, and only the scale is left to the analyst's query."""
+    """The numbers that every scale has in common are there too, and only the scale is left to the query."""
     tables = PriceTables()
     prices = RenyiAccounting(order=17.75).laplace_prices
     assert "chords" not in vars(prices)
