@@ -74,6 +74,14 @@ def test_create_a_dataset(client: Client, script: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("stated", ["gdp", {"kind": "zcdp", "conversion": "optimal"}, {"kind": "rdp", "order": 16.0}])
+def test_an_accounting_is_read_as_a_word_or_an_object(stated: Any, client: Client, script: Any) -> None:
+    """The service states the default by its name and every other one with its kind."""
+    script.steps = [httpx.Response(200, json={**DATASET, "accounting": stated})]
+
+    assert client.datasets.get(dataset="web-visits").accounting == stated
+
+
 @pytest.mark.parametrize("guarantee", [{}, {"delta": 0.1}, {"epsilon": 1, "delta": 0.1, "rho": 1}])
 def test_a_guarantee_is_stated_in_one_of_two_ways(guarantee: dict[str, Any], client: Client) -> None:
     """A partial guarantee is refused before a request is sent."""

@@ -67,13 +67,13 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    """Of `X | None`, and of one or several, such as `float | tuple[float, ...]`."""
+    """Of `X | None`; of one or several, such as `float | tuple[float, ...]`; and of a word or an object."""
     readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
 
     def chosen(value: object, name: str) -> object:
         if value is None and types.NoneType in kinds:
             return None
-        return readers[-1 if isinstance(value, list) else 0](value, name)
+        return readers[-1 if isinstance(value, list | dict) else 0](value, name)
 
     return chosen
 
