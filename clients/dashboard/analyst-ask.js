@@ -2,7 +2,7 @@
 
 import { controlsOf, newItem } from "./analyst-form.js";
 import { isBeyondAll, previewOf } from "./analyst-preview.js";
-import { pythonOf, queryOf } from "./analyst-query.js";
+import { isPure, pythonOf, queryOf } from "./analyst-query.js";
 import { resultOf } from "./analyst-result.js";
 import { get, path, post } from "./api.js";
 import { individualsOf } from "./columns.js";
@@ -55,7 +55,13 @@ function firstState(/** @type {any[]} */ datasets) {
   const asked = new URLSearchParams(location.search).get("dataset");
   const dataset = datasets.find((each) => each.name === asked) ?? datasets[0];
   const table = individualsOf(dataset);
-  const noise = { noise: "sigma", amount: "20", clip: "", reuse: true };
+  const noise = {
+    mechanism: "gaussian",
+    noise: isPure(dataset) ? "scale" : "sigma",
+    amount: "20",
+    clip: "",
+    reuse: true,
+  };
   return { dataset, table, where: [], by: [], items: [newItem("count")], ...noise };
 }
 
@@ -73,7 +79,7 @@ function asking(/** @type {State} */ state, /** @type {HTMLTextAreaElement} */ j
       const allowances = await get("/v1/allowances");
       const own = allowances.find((/** @type {any} */ each) => each.dataset === state.dataset.name);
       isForNobody = isBeyondAll(told, state.dataset);
-      fill(preview, previewOf(told, isForNobody, own));
+      fill(preview, previewOf(told, state.dataset, isForNobody, own));
       button.disabled = false;
     } catch (error) {
       const isJson = !(error instanceof SyntaxError);
@@ -91,7 +97,7 @@ function asking(/** @type {State} */ state, /** @type {HTMLTextAreaElement} */ j
     fill(result, h.p({ class: "empty", role: "status" }, "Waiting for the answer …"));
     try {
       const headers = { "Idempotency-Key": key };
-      fill(result, resultOf(await post(at(), JSON.parse(json.value), { headers }), { isForNobody }));
+      fill(result, resultOf(await post(at(), JSON.parse(json.value), { headers }), state.dataset, { isForNobody }));
       look();
     } catch (error) {
       fill(result, problem(error)); // the key stays: asking again fetches an answer that was lost

@@ -1,6 +1,6 @@
 // The controls of the query form, which write into its state.
 
-import { columnsOf, firstPart, isByItem, isOfActive } from "./analyst-query.js";
+import { columnsOf, firstPart, isByItem, isOfActive, isPure, mechanismOf, mechanismsOf } from "./analyst-query.js";
 import { columnWords, entriesOf, individualsOf } from "./columns.js";
 import { check, field, h, select } from "./dom.js";
 import { firstValue, hasValue, isNumber, isTime, listedOf, setter, valueControl } from "./values.js";
@@ -30,6 +30,15 @@ const NOISES = [
   ["share", "worst case, share of the budget", "", "0.05"],
   ["rho", "worst case in ρ", "", "0.001"],
 ];
+/** @type {[string, string, string, string]} of Laplace noise alone, before the others */
+const SCALE = ["scale", "scale b of the Laplace noise", "", "20"];
+/** @type {[string, string, string, string]} where charges are ε */
+const WORST_EPSILON = ["rho", "worst case in ε", "", "0.01"];
+/** @type {[string, string][]} */
+const MECHANISMS = [
+  ["gaussian", "Gaussian"],
+  ["laplace", "Laplace"],
+];
 /** @type {[string, string]} */
 const ACTIVE = ["active", "people with a share of the budget left"];
 const UNITS = ["year", "quarter", "month", "week", "day", "weekday"];
@@ -37,20 +46,35 @@ const UNITS = ["year", "quarter", "month", "week", "day", "weekday"];
 /** @returns {import("./analyst-query.js").Item} */
 export const newItem = (/** @type {string} */ what) => ({ what, precision: "", weight: "", share: "0.1" });
 
+/** The ways to state how much noise of the query's law there is. */
+function noisesOf(/** @type {State} */ state) {
+  const listed = mechanismOf(state) === "laplace" ? [SCALE, ...NOISES] : NOISES;
+  return isPure(state.dataset) ? listed.map((each) => (each[0] === "rho" ? WORST_EPSILON : each)) : listed;
+}
+
+/** Where the noise cannot be stated so any more, as it is stated first. */
+function settle(/** @type {State} */ state) {
+  const noises = noisesOf(state);
+  if (!noises.some(([kind]) => kind === state.noise)) [[state.noise, , , state.amount]] = noises;
+}
+
 export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
+  settle(state);
   const columns = Object.keys(columnsOf(state)).filter((name) => hasValue(columnsOf(state)[name]));
   return [
     sourceFields(state, datasets, changed),
     itemFields(state, columns, changed),
     conditionFields(state, columns, changed),
-    columns.length > 0 && groupFields(state, columns, changed),
+    columns.length > 0 && mayGroup(state) && groupFields(state, columns, changed),
     noiseFields(state, changed),
   ];
 }
 
 function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
   const from = (/** @type {any} */ dataset, /** @type {string} */ table) => {
+    const isOther = isPure(dataset) !== isPure(state.dataset);
     Object.assign(state, { dataset, table, where: [], by: [], items: [newItem("count")] });
+    if (isOther) [[state.noise, , , state.amount]] = noisesOf(state);
     changed(true);
   };
   const names = datasets.map((each) => each.name);
@@ -68,7 +92,8 @@ function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets,
 /** What is computed: one number or several, each with its own precision or its part of the cost. */
 function itemFields(/** @type {State} */ state, /** @type {string[]} */ columns, /** @type {Changed} */ changed) {
   const kinds = kindsOf(state, columns);
-  const free = isOfActive(state)
+  const isAlone = isOfActive(state) || isPure(state.dataset);
+  const free = isAlone
     ? []
     : kinds.filter(([kind]) => kind !== "active" && !state.items.some(({ what }) => what === kind));
   const add = () => {
@@ -80,9 +105,12 @@ function itemFields(/** @type {State} */ state, /** @type {string[]} */ columns,
   return h.div(
     { class: "stack" },
     state.items.map((_, at) => itemForm(state, kinds, at, changed)),
-    h.div(button),
+    !isPure(state.dataset) && h.div(button),
   );
 }
+
+/** Whether groups can be asked for: of events an individual may be in several, which pure DP does not price. */
+const mayGroup = (/** @type {State} */ state) => !isPure(state.dataset) || state.table === individualsOf(state.dataset);
 
 /** @returns {[string, string][]} what can be computed from the columns */
 function kindsOf(/** @type {State} */ state, /** @type {string[]} */ columns) {
@@ -94,8 +122,8 @@ function kindsOf(/** @type {State} */ state, /** @type {string[]} */ columns) {
   return [
     ["count", "count"],
     ...ofTypes("sum", ["integer", "real"]),
-    ...ofTypes("histogram", ["category", "boolean"]),
-    ...(isOfPeople && state.items.length === 1 ? [ACTIVE] : []),
+    ...(mayGroup(state) ? ofTypes("histogram", ["category", "boolean"]) : []),
+    ...(isOfPeople && state.items.length === 1 && !isPure(state.dataset) ? [ACTIVE] : []),
   ];
 }
 
@@ -116,9 +144,10 @@ function itemForm(
   const item = state.items[at];
   const areSeveral = state.items.length > 1;
   const wasOfActive = isOfActive(state);
+  const laws = String(mechanismsOf(state));
   const renamed = () => {
     if (isByItem(state)) item.precision = amountFor(state, item.what);
-    changed(areSeveral || wasOfActive !== isOfActive(state));
+    changed(areSeveral || wasOfActive !== isOfActive(state) || laws !== String(mechanismsOf(state)));
   };
   const remove = () => {
     state.items.splice(at, 1);
@@ -209,21 +238,22 @@ function groupFields(/** @type {State} */ state, /** @type {string[]} */ columns
   return h.fieldset(
     { class: "checks" },
     h.legend("By, every group of the declared values"),
-    columns.map((name) => groupField(state, name, () => changed(false))),
+    columns.map((name) => groupField(state, name, changed)),
   );
 }
 
 /** A box, and once it is ticked how a number or a time is cut into groups. */
-function groupField(/** @type {State} */ state, /** @type {string} */ name, /** @type {() => void} */ changed) {
+function groupField(/** @type {State} */ state, /** @type {string} */ name, /** @type {Changed} */ changed) {
   const column = columnsOf(state)[name];
   const group = state.by.find((each) => each.column === name) ?? { column: name, part: firstPart(column) };
   const checked = state.by.includes(group);
-  const part = partControl(column, group, changed);
+  const part = partControl(column, group, () => changed(false));
   if (part) part.hidden = !checked;
   const onchange = () => {
+    const laws = String(mechanismsOf(state));
     state.by = state.by.includes(group) ? state.by.filter((each) => each !== group) : [...state.by, group];
     if (part) part.hidden = !state.by.includes(group);
-    changed();
+    changed(laws !== String(mechanismsOf(state)));
   };
   return h.span({ class: "group" }, check(name, { checked, onchange }), part);
 }
@@ -245,9 +275,10 @@ function noiseFields(/** @type {State} */ state, /** @type {Changed} */ changed)
   const positive = { type: "number", min: "0", step: "any" };
   const placeholder = "natural bound";
   const clip = h.input({ ...positive, value: state.clip, placeholder, oninput: setter(state, "clip", tell) });
-  const kinds = NOISES.map(([kind, words]) => /** @type {[string, string]} */ ([kind, words]));
+  const noises = noisesOf(state);
+  const kinds = noises.map(([kind, words]) => /** @type {[string, string]} */ ([kind, words]));
   const restated = setter(state, "noise", () => {
-    const [, , , first] = NOISES.find(([kind]) => kind === state.noise) ?? NOISES[0];
+    const [, , , first] = noises.find(([kind]) => kind === state.noise) ?? noises[0];
     state.amount = first;
     for (const each of state.items) each.precision = isByItem(state) ? amountFor(state, each.what) : "";
     changed(true);
@@ -260,12 +291,28 @@ function noiseFields(/** @type {State} */ state, /** @type {Changed} */ changed)
         { class: "fields" },
         field("One person's part, at most", clip, "L2 norm of the numbers that one person adds to"),
       ),
+    isPure(state.dataset) &&
+      h.p(
+        { class: "small soft" },
+        "Charges are in ε here, and the noise is Laplace noise: a Gaussian has no finite charge. Each query is of one",
+        " number for each person.",
+      ),
     h.div(
       { class: "fields" },
+      mechanismsOf(state).length > 1 && field("Noise", lawControl(state, changed)),
       field("Noise as", noise),
       isByItem(state) ? null : field("Amount", amount),
       !isOfActive(state) &&
         check("An earlier answer will do", { checked: state.reuse, onchange: setter(state, "reuse", tell) }),
     ),
   ];
+}
+
+/** The law of the noise, where there is a choice; another one is stated in its first way. */
+function lawControl(/** @type {State} */ state, /** @type {Changed} */ changed) {
+  const chosen = setter(state, "mechanism", () => {
+    [[state.noise, , , state.amount]] = noisesOf(state);
+    changed(true);
+  });
+  return select("mechanism", MECHANISMS, mechanismOf(state), { onchange: chosen });
 }

@@ -14,7 +14,7 @@ export function itemText(item) {
   return of.column || of.share ? `${kind}(${of.column ?? of.share})` : kind;
 }
 
-export function previewOf(told, /** @type {boolean} */ isForNobody, allowance) {
+export function previewOf(told, dataset, /** @type {boolean} */ isForNobody, allowance) {
   const limit = Number(allowance?.allowance_rho);
   const used = limit > 0 ? (Number(allowance.spent_rho) + Number(told.worst_case_rho)) / limit : null;
   const isTooMuch = used !== null && used > 1;
@@ -23,7 +23,7 @@ export function previewOf(told, /** @type {boolean} */ isForNobody, allowance) {
     h.div(
       { class: isTooMuch ? "note problem" : "note" },
       h.strong(precisionOf(told)),
-      h.p(worstCaseWords(told), used !== null && ` ${allowanceWords(used)}`),
+      h.p(worstCaseWords(told, dataset), used !== null && ` ${allowanceWords(used)}`),
       h.p(coverageWords(told)),
       h.p({ class: "small soft" }, told.words, `; the answer leaves after ${number(told.public_cost.delay_ms)} ms.`),
     ),
@@ -47,7 +47,7 @@ export function cautions(/** @type {string[]} */ warnings, isForNobody = false) 
     isForNobody &&
       h.p(
         "It costs every individual that it touches more than the whole budget, so all of them are left out, and the",
-        " answer is noise alone. A larger σ or a wider error bar costs less.",
+        " answer is noise alone. A wider error bar costs less.",
       ),
     warnings.map((each) => h.p(each)),
   );
@@ -68,6 +68,8 @@ const allowanceWords = (/** @type {number} */ used) =>
 /** Whether everyone whom the query touches would be charged more than the dataset's budget; from public facts alone. */
 export function isBeyondAll(told, dataset) {
   const { columns } = dataset.tables[told.canonical.from];
+  if (told.scale !== null)
+    return leastOf(told.canonical.select[0], columns) >= told.l2_clip && told.worst_case_share > 1;
   const reach = Math.sqrt(2 * Number(dataset.budget_rho)); // of a vector, in sigmas, that the budget pays for
   const items = told.canonical.select.map((item, at) => ({
     isBeyond: Math.min(leastOf(item, columns), ofItem(told.l2_clip, at)) > reach * ofItem(told.sigma, at),

@@ -18,6 +18,7 @@ import { isNumber, isTime, literal } from "./values.js";
  * @property {Condition[]} where
  * @property {Group[]} by
  * @property {Item[]} items
+ * @property {string} mechanism the law of the noise that is wished for
  * @property {string} noise
  * @property {string} amount σ or half width of one item, or the cost of all
  * @property {string} clip of one item
@@ -57,6 +58,24 @@ export const isByItem = (/** @type {State} */ { items, noise }) =>
 /** Whether those are asked for who have a share of the budget left: alone, and anew each time. */
 export const isOfActive = (/** @type {State} */ { items }) => items[0].what === "active";
 
+/** Whether charges are ε of pure differential privacy, in which a Gaussian has no price. */
+export const isPure = (dataset) => dataset.accounting.kind === "pure";
+
+/** The laws of noise that the dataset prices for this query: Laplace noise is for one number of each person. */
+export function mechanismsOf(/** @type {State} */ state) {
+  const [{ what }] = state.items;
+  const isOfEvents = state.dataset.tables[state.table].kind === "events";
+  const areSeveral = isOfEvents && (state.by.length > 0 || what.startsWith("histogram"));
+  if (isPure(state.dataset)) return ["laplace"];
+  return state.items.length > 1 || isOfActive(state) || areSeveral ? ["gaussian"] : ["gaussian", "laplace"];
+}
+
+/** The law of the noise: the one that is wished for, where it can be had. */
+export function mechanismOf(/** @type {State} */ state) {
+  const possible = mechanismsOf(state);
+  return possible.includes(state.mechanism) ? state.mechanism : possible[0];
+}
+
 /** The noise as the interface takes it. */
 function noiseOf(/** @type {State} */ state) {
   const { items, noise, amount } = state;
@@ -87,6 +106,7 @@ export function queryOf(/** @type {State} */ state) {
     ...(state.by.length && { group_by: state.by.map((each) => groupOf(state, each)) }),
     ...(clip !== false && { per_individual: { l2_clip: clip } }),
     noise: noiseOf(state),
+    ...(mechanismOf(state) === "laplace" && { mechanism: "laplace" }),
     ...(!isOfActive(state) && { reuse: state.reuse }),
   };
 }
@@ -125,6 +145,7 @@ export function pythonOf(/** @type {State} */ state) {
   const items = kinds.map((each, at) => `${called(each[0])}(${given(each, at)})`);
   const selected = items.length > 1 ? `[${items.join(", ")}]` : items[0];
   const noise = Object.entries(noiseOf(state)).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  if (mechanismOf(state) === "laplace") noise.push('mechanism="laplace"');
   const clip = clipOf(state);
   return [
     `from sparing import ${[...names].join(", ")}`,

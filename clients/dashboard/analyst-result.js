@@ -12,7 +12,8 @@ const LISTED_MAX = 500;
 
 /** @typedef {{ item: string, name: string, value: number, width: number }} Row a number, and its half width */
 
-export function resultOf(answer, { isForNobody = false } = {}) {
+/** An answer of a dataset, which may be gone. */
+export function resultOf(answer, dataset, { isForNobody = false } = {}) {
   const rows = rowsOf(answer);
   const share = shareOf(answer.axes);
   const json = () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2));
@@ -25,6 +26,7 @@ export function resultOf(answer, { isForNobody = false } = {}) {
     h.p(
       { class: "soft" },
       `${withinWords(rows)}. `,
+      answer.mechanism === "laplace" && `The noise is Laplace noise with scale ${rounded(answer.scale)}. `,
       share !== null
         ? activeWords(share)
         : answer.coverage_certified
@@ -32,7 +34,7 @@ export function resultOf(answer, { isForNobody = false } = {}) {
           : "People may have been left out for lack of budget.",
       answer.reused && " This answer was given before, and cost nothing.",
     ),
-    h.p({ class: "soft" }, worstCaseWords(answer)),
+    h.p({ class: "soft" }, worstCaseWords(answer, dataset)),
     h.div(
       { class: "row" },
       h.button({ type: "button", onclick: json }, "JSON"),

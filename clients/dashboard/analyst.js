@@ -8,7 +8,7 @@ import { fill, h, table } from "./dom.js";
 import { foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent, rho } from "./format.js";
 import { bar, draw, explained, main, navigate, pages, problem, signedIn, tabs } from "./shell.js";
-import { promisedBy } from "./words.js";
+import { promisedBy, unitSign } from "./words.js";
 
 /** @type {Record<string, [string, (id: string) => Promise<import("./dom.js").Part>]>} */
 const SECTIONS = {
@@ -45,8 +45,10 @@ async function asking() {
 }
 
 async function history() {
+  const signs = signsOf(await get("/v1/datasets"));
   const next = (/** @type {string | null} */ cursor) => get(withQuery("/v1/queries", { limit: PAGE, cursor }));
-  const listed = pages(await next(null), next, answers, "Older answers");
+  const shown = (/** @type {any[]} */ rows) => answers(rows, signs);
+  const listed = pages(await next(null), next, shown, "Older answers");
   return h.section(h.h1("My answers"), listed, later(activeCurves()));
 }
 
@@ -60,17 +62,23 @@ function later(/** @type {Promise<import("./dom.js").Part>} */ part) {
   return place;
 }
 
-function answers(/** @type {any[]} */ rows) {
+/** @returns {Map<string, string>} the letters of the units, by dataset */
+function signsOf(/** @type {any[]} */ datasets) {
+  return new Map(datasets.map((each) => [each.name, unitSign(each)]));
+}
+
+function answers(/** @type {any[]} */ rows, /** @type {Map<string, string>} */ signs) {
   if (!rows.length) {
     return h.p({ class: "empty" }, "You have asked nothing yet.", h.a({ href: "/analyst" }, "Ask a query"));
   }
   const shown = h.div();
-  const show = () => fill(shown, answersTable(rows, folded(rows, modelOf, summed, { opened, redraw: show }).flat()));
+  const lines = () => folded(rows, modelOf, summed, { opened, redraw: show }).flat();
+  const show = () => fill(shown, answersTable(rows, lines(), signs));
   show();
   return shown;
 }
 
-function answersTable(/** @type {any[]} */ rows, /** @type {any[]} */ lines) {
+function answersTable(/** @type {any[]} */ rows, /** @type {any[]} */ lines, /** @type {Map<string, string>} */ signs) {
   const isRepeat = (row) => rows.some((other) => other.id === row.id && other.released_at < row.released_at);
   const repeat = () => h.div({ class: "small soft" }, "the same answer as before, free of charge");
   const link = (row) => (row.fold ? [row.words, " "] : h.a({ href: `/analyst/answer/${row.id}` }, row.words));
@@ -82,7 +90,7 @@ function answersTable(/** @type {any[]} */ rows, /** @type {any[]} */ lines) {
       { title: "Dataset", cell: (row) => row.dataset },
       { title: "Asked", class: "words", cell: (row) => [link(row), note(row)] },
       { title: "Numbers", number: true, cell: (row) => row.dimension },
-      { title: "Worst case, ρ", number: true, cell: (row) => rho(row.worst_case_rho) },
+      { title: "Worst case", number: true, cell: (row) => charged(row, row.worst_case_rho, signs) },
     ],
     lines,
   );
@@ -101,20 +109,25 @@ function summed(/** @type {any[]} */ steps) {
 }
 
 async function answer(/** @type {string} */ id) {
-  const told = await get(path("queries", id));
+  const [told, datasets] = await Promise.all([get(path("queries", id)), get("/v1/datasets")]);
   const isOfActive = shareOf(told.axes) !== null;
+  const isOfOneUnit = new Set(datasets.map(unitSign)).size === 1;
   return h.section(
     h.h1(`Answer of ${instant(told.released_at)}`),
-    resultOf(told),
+    resultOf(told, isOfOneUnit ? datasets[0] : null), // an answer does not name its dataset
     isOfActive && later(activeCurves(told.id)),
   );
 }
 
+/** An amount with the letter of its dataset's unit. */
+const charged = (row, /** @type {string | null} */ amount, /** @type {Map<string, string>} */ signs) =>
+  amount === null ? rho(amount) : `${signs.get(row.dataset) ?? ""}${rho(amount)}`;
+
 async function allowance() {
-  const rows = await get("/v1/allowances");
+  const [rows, datasets] = await Promise.all([get("/v1/allowances"), get("/v1/datasets")]);
   return h.section(
     h.h1("My allowance"),
-    rows.length ? allowances(rows) : h.p({ class: "empty" }, "No dataset is open to your key."),
+    rows.length ? allowances(rows, signsOf(datasets)) : h.p({ class: "empty" }, "No dataset is open to your key."),
     h.p(
       { class: "soft" },
       "An allowance bounds the sum of the worst cases of your queries. The curator sets it. What people are really",
@@ -123,15 +136,15 @@ async function allowance() {
   );
 }
 
-const allowances = (/** @type {any[]} */ rows) =>
+const allowances = (/** @type {any[]} */ rows, /** @type {Map<string, string>} */ signs) =>
   table(
     "Allowances by dataset",
     [
       { title: "Dataset", cell: (row) => row.dataset },
-      { title: "Allowance, ρ", number: true, cell: (row) => rho(row.allowance_rho) },
-      { title: "Used, ρ", number: true, cell: (row) => rho(row.spent_rho) },
-      { title: "Left, ρ", number: true, cell: (row) => rho(row.left_rho) },
-      { title: "Used", number: true, cell: usedShare },
+      { title: "Allowance", number: true, cell: (row) => charged(row, row.allowance_rho, signs) },
+      { title: "Used", number: true, cell: (row) => charged(row, row.spent_rho, signs) },
+      { title: "Left", number: true, cell: (row) => charged(row, row.left_rho, signs) },
+      { title: "Used share", number: true, cell: usedShare },
     ],
     rows,
   );

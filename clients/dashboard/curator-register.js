@@ -21,7 +21,21 @@ const RULES = [
 const ACCOUNTINGS = [
   ["gdp", "Gaussian DP"],
   ["zcdp", "zero-concentrated DP"],
+  ["rdp", "Rényi DP of one order"],
+  ["pure", "pure DP: ε alone"],
 ];
+/** @type {[string, string][]} */
+const CONVERSIONS = [
+  ["optimal", "the tightest known"],
+  ["simple", "the textbook's"],
+];
+/** @type {Record<string, string>} what each is for, in a sentence */
+const ACCOUNTING_HINTS = {
+  gdp: "Buys most answers with Gaussian noise. The others are for people whose data are released elsewhere too.",
+  zcdp: "Budgets of other releases in ρ of zero-concentrated DP add up with this one.",
+  rdp: "Budgets of other releases at the same order add up. An order too low to promise this is refused, with the best.",
+  pure: "For few tables: a promise without δ. Queries are of one number for each person, with Laplace noise.",
+};
 
 const newState = () => ({
   name: "",
@@ -30,6 +44,8 @@ const newState = () => ({
   capacity: 10000,
   rule: "skip",
   accounting: "gdp",
+  order: 16,
+  conversion: "optimal",
   tables: [{ name: "people", kind: "individuals", key: "person_id", columns: [newColumn()] }],
 });
 
@@ -162,11 +178,17 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
     state.rule = rule.value;
     tell();
   });
+  const delta = bound("δ", state, "delta", tell, { placeholder: "1e-6" });
+  const more = h.div({ class: "stack" });
   const accounting = select("accounting", ACCOUNTINGS, state.accounting);
-  accounting.addEventListener("change", () => {
+  const accountFor = () => {
     state.accounting = accounting.value;
+    delta.hidden = state.accounting === "pure";
+    fill(more, accountingFields(state, tell));
     tell();
-  });
+  };
+  accounting.addEventListener("change", accountFor);
+  fill(more, accountingFields(state, tell));
   return [
     h.div(
       { class: "fields" },
@@ -176,11 +198,39 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
     h.div(
       { class: "fields" },
       field("ε for each person", epsilon),
-      bound("δ", state, "delta", tell, { placeholder: "1e-6" }),
+      delta,
       field("Who cannot pay for a query", rule),
       field("Charges add up by", accounting),
     ),
+    more,
   ];
+}
+
+/** What an accounting is for, and what has to be stated with it. */
+function accountingFields(/** @type {Edited} */ state, /** @type {() => void} */ tell) {
+  const { accounting } = state;
+  const conversion = select("conversion", CONVERSIONS, state.conversion);
+  conversion.addEventListener("change", () => {
+    state.conversion = conversion.value;
+    tell();
+  });
+  const isConverted = accounting === "zcdp" || accounting === "rdp";
+  return [
+    isConverted &&
+      h.div(
+        { class: "fields" },
+        accounting === "rdp" && bound("Order", state, "order", tell, { type: "number", min: "1", step: "any" }),
+        field("Conversion to ε and δ", conversion),
+      ),
+    h.p({ class: "small soft" }, ACCOUNTING_HINTS[accounting]),
+  ];
+}
+
+/** The accounting as it is registered; nothing for the default. */
+function accountingOf(/** @type {Edited} */ { accounting: kind, order, conversion }) {
+  if (kind === "gdp") return {};
+  const converted = conversion === "optimal" ? {} : { conversion };
+  return { accounting: { kind, ...(kind === "rdp" && { order }), ...(kind === "pure" ? {} : converted) } };
 }
 
 function tableForms(/** @type {Edited} */ state, /** @type {Redraw} */ redraw) {
@@ -195,10 +245,10 @@ function tableForms(/** @type {Edited} */ state, /** @type {Redraw} */ redraw) {
 function registration(/** @type {Edited} */ state) {
   return {
     name: state.name,
-    guarantee: { epsilon: String(state.epsilon), delta: state.delta },
+    guarantee: { epsilon: String(state.epsilon), ...(state.accounting === "pure" ? {} : { delta: state.delta }) },
     capacity: state.capacity,
     rule: state.rule,
-    ...(state.accounting === "gdp" ? {} : { accounting: { kind: state.accounting } }),
+    ...accountingOf(state),
     tables: Object.fromEntries(state.tables.map((/** @type {Edited} */ each) => [each.name, tableOf(each)])),
   };
 }

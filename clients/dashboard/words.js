@@ -52,10 +52,14 @@ export const UNITS = [
   ],
 ];
 
+/** The letter of what charges are in, with a space: ε under pure differential privacy; none of an unknown dataset. */
+export const unitSign = (dataset) => (dataset ? `${dataset.unit === "epsilon" ? "ε" : "ρ"}\u00a0` : "");
+
 /** What a query may cost anyone at worst, of a preview or an answer. */
-export function worstCaseWords({ worst_case_share: share, worst_case_rho: cost }) {
-  const told = `(ρ ${rho(cost)}).`;
-  if (share === null || share === undefined) return `Worst case ρ ${rho(cost)}.`;
+export function worstCaseWords({ worst_case_share: share, worst_case_rho: cost }, dataset) {
+  const charge = `${unitSign(dataset)}${rho(cost)}`;
+  const told = `(${charge}).`;
+  if (share === null || share === undefined) return `Worst case ${charge}.`;
   if (share <= 1) return `Worst case ${percent(share)} of each person's budget ${told}`;
   return `Worst case more than the whole budget of each person: ${portion(share)} ${told}`;
 }

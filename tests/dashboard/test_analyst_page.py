@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard.browser import Visit
+from tests.dashboard.browser import Site, Visit
+from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 REFUSED = r"status of 4\d\d"
@@ -206,3 +207,113 @@ def test_one_answer_about_the_active_makes_no_curve(clinic: Visit) -> None:
     expect(page.locator(".result")).to_be_visible()
     page.wait_for_load_state("networkidle")
     expect(page.locator("figure")).to_have_count(0)
+
+
+PURE = {
+    "name": "ward",
+    "guarantee": {"epsilon": "1"},
+    "accounting": {"kind": "pure"},
+    "capacity": 1000,
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {
+                "country": {"type": "category", "categories": ["NO", "SE", "DK"]},
+                "age": {"type": "integer", "lower": 0, "upper": 120},
+            },
+        },
+        "visits": {
+            "kind": "events",
+            "key": "person_id",
+            "rows_per_individual": 20,
+            "columns": {"area": {"type": "category", "size": 50}},
+        },
+    },
+}
+"""A dataset in which only Laplace noise has a price."""
+
+
+def pure_ward(site: Site) -> None:
+    """The dataset with three hundred people, and an analyst of it; once for all tests."""
+    if "ward" in site.keys:
+        return
+    rows = "person_id,country,age\n" + "".join(f"w{n},{['NO', 'SE', 'DK'][n % 3]},{n % 90}\n" for n in range(300))
+    with site.client("curator") as curator:
+        curator.post("/v1/datasets", json=PURE).raise_for_status()
+        address = "/v1/datasets/ward/tables/people/rows"
+        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
+        wish = {"role": "analyst", "name": "analyst of the ward", "dataset": "ward", "allowance_rho": "40"}
+        site.keys["ward"] = curator.post("/v1/principals", json=wish).json()["key"]
+
+
+def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: Site) -> None:
+    """Nothing else is offered: one number of each person, a scale, and charges in epsilon; on a phone in the dark too.
+
+    The half widths are by the law of Laplace noise: 20 ln 20 - 1/2, rounded up.
+    """
+    pure_ward(site)
+    visit = open_visit()
+    visit.sign_in("analyst", key="ward")
+    visit.go("/analyst")
+    page = visit.page
+    expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
+    expect(page.get_by_text("Worst case 5 % of each person's budget (ε 0.05).")).to_be_visible()
+    expect(page.get_by_label("Noise", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Add another number")).to_have_count(0)
+    assert page.get_by_label("Noise as").locator("option").all_text_contents() == [
+        "scale b of the Laplace noise",
+        "standard deviation σ",
+        "error bar ±, 95 %",
+        "worst case, share of the budget",
+        "worst case in ε",
+    ]
+    assert "active" not in str(page.get_by_label("What").locator("option").all_text_contents())
+    query = json.loads(page.get_by_label("The query as JSON").input_value())
+    assert (query["mechanism"], query["noise"]) == ("laplace", {"scale": 20})
+    assert 'scale=20, mechanism="laplace"' in (page.locator("pre").text_content() or "")
+    visit.picture("analyst-pure-light")
+    page.get_by_label("Amount").fill("0.5")
+    expect(page.get_by_text("Nobody can pay for this query.")).to_be_visible()
+    page.get_by_label("Amount").fill("20")
+    page.get_by_role("checkbox", name="country").check()
+    expect(page.get_by_text("on each of 3 numbers")).to_be_visible()
+    expect(page.locator(".note.problem")).to_have_count(0)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_text("The noise is Laplace noise with scale 20.")).to_be_visible()
+    expect(page.locator("figcaption")).to_contain_text("± 60")
+    visit.picture("analyst-pure-answer-light")
+    page.get_by_label("From").select_option("visits")
+    expect(page.get_by_text("By, every group of the declared values")).to_have_count(0)
+    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
+    visit.go("/analyst/history")
+    expect(page.get_by_role("cell", name="ε 0.05")).to_be_visible()
+    narrow = open_visit("dark", 390)
+    narrow.sign_in("analyst", key="ward")
+    narrow.go("/analyst")
+    expect(narrow.page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
+    narrow.picture("analyst-pure-dark-narrow")
+
+
+def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -> None:
+    """For one number of each person; where there are several the choice is gone, and the noise is Gaussian again."""
+    page = clinic.page
+    law, query = page.get_by_label("Noise", exact=True), page.get_by_label("The query as JSON")
+    expect(law).to_have_value("gaussian")
+    law.select_option("laplace")
+    expect(page.get_by_label("Noise as")).to_have_value("scale")
+    expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
+    assert json.loads(query.input_value())["mechanism"] == "laplace"
+    clinic.picture("analyst-laplace-light")
+    page.get_by_label("Noise as").select_option("half_width")
+    expect(page.get_by_text("± 40 with 95 % confidence", exact=True)).to_be_visible()
+    page.get_by_label("Noise as").select_option("scale")
+    page.get_by_role("button", name="Add another number").click()
+    expect(law).to_have_count(0)
+    expect(page.get_by_label("Noise as")).to_have_value("sigma")
+    assert "mechanism" not in json.loads(query.input_value())
+    page.get_by_role("button", name="Remove").last.click()
+    expect(law).to_have_value("laplace")
+    law.select_option("gaussian")
+    expect(page.get_by_text("± 40 with 95 % confidence")).to_be_visible()
+    assert "mechanism" not in json.loads(query.input_value())

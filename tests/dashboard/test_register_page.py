@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from sparing import infer_schema
-from tests.dashboard.browser import Visit
+from tests.dashboard.browser import Site, Visit
+from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PEOPLE = """Person No;Kjønn;Height;Born;Seen;Member;Ward;Nothing
@@ -169,6 +170,42 @@ def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     visit.go("/curator/concentrated")
     expect(page.get_by_text("promised to each person, by zero-concentrated DP")).to_be_visible()
     visit.picture("overview-accounting-light")
+
+
+def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: Site) -> None:
+    """Fields come with the accounting that needs them; an order that is too low is refused with the best one."""
+    visit = open_visit()
+    visit.sign_in("curator")
+    visit.go("/curator/_register")
+    page, sent = visit.page, visit.page.get_by_label("The registration as JSON")
+    page.get_by_label("Name").first.fill("one_order")
+    expect(page.get_by_label("Order", exact=True)).to_have_count(0)
+    page.get_by_label("Charges add up by").select_option(label="Rényi DP of one order")
+    page.get_by_label("Order", exact=True).fill("5")
+    page.get_by_label("Conversion to ε and δ").select_option("simple")
+    expect(sent).to_have_value(re.compile(r'"kind": "rdp",\s+"order": 5,\s+"conversion": "simple"'))
+    visit.expected.append("status of 422")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("alert")).to_contain_text("accounting.order: must be above 14.82; 29.12")
+    page.get_by_label("Order", exact=True).fill("32")
+    visit.picture("register-order-light")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("heading", name="one_order has no people yet")).to_be_visible()
+    narrow = open_visit("dark", 390)
+    narrow.sign_in("curator")
+    narrow.go("/curator/_register")
+    page = narrow.page
+    page.get_by_label("Name").first.fill("alone")
+    page.get_by_label("Charges add up by").select_option("pure")
+    expect(page.get_by_label("δ")).to_be_hidden()
+    expect(page.get_by_text("For few tables: a promise without δ.")).to_be_visible()
+    narrow.picture("register-pure-dark-narrow")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("heading", name="alone has no people yet")).to_be_visible()
+    with site.client("curator") as curator:
+        order, alone = (curator.get(f"/v1/datasets/{name}").json() for name in ("one_order", "alone"))
+    assert order["accounting"] == {"kind": "rdp", "order": 32, "conversion": "simple"}
+    assert (alone["accounting"], alone["guarantee"]["delta"]) == ({"kind": "pure"}, None)
 
 
 def _marked(told: object) -> object:

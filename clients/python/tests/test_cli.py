@@ -100,6 +100,30 @@ class TestQuery:
         with pytest.raises(SystemExit):
             run("query", "shop", "--sql", two, "--sigma", "5,many")
 
+    def test_laplace_noise_by_its_scale_or_by_the_word(self, run: Run, fake: FakeService) -> None:
+        """Of a document and of SQL; options take the place of a document's noise, and a law of it stays."""
+        told = run("query", "shop", "--scale", "20", stdin="{}")
+        assert (told.status, told.err) == (0, "")
+        assert told.out.splitlines()[3].startswith("scale 20, sigma 28.2843, worst case rho ")
+        run("query", "shop", "--share", "0.05", "--mechanism", "laplace", stdin="{}")
+        run("query", "shop", "--sql", "SELECT COUNT(*) FROM people", "--sigma", "9", "--mechanism", "laplace")
+        run("query", "shop", stdin='{"mechanism": "laplace", "noise": {"scale": 5}}')
+        run("query", "shop", "--sigma", "5", stdin='{"mechanism": "laplace", "noise": {"scale": 5}}')
+        run("query", "shop", "--sigma", "6", "--mechanism", "gaussian", stdin='{"noise": {"scale": 5}}')
+        noises = [(query["noise"], query.get("mechanism", "gaussian")) for query in fake.queries]
+        assert noises == [
+            ({"scale": 20.0}, "laplace"),
+            ({"share": 0.05}, "laplace"),
+            ({"sigma": 9.0}, "laplace"),
+            ({"scale": 5}, "laplace"),
+            ({"sigma": 5.0}, "laplace"),
+            ({"sigma": 6.0}, "gaussian"),
+        ]
+        preview = run("preview", "shop", "--scale", "20", stdin="{}").out.splitlines()
+        assert [line.split()[-1] for line in preview if line.startswith("scale")] == ["20"]
+        with pytest.raises(SystemExit):
+            run("query", "shop", "--share", "0.1", "--mechanism", "cauchy", stdin="{}")
+
     def test_averages_have_rows_of_their_own(self, run: Run) -> None:
         """In place of the linear items; and in JSON beside them."""
         words = (

@@ -37,7 +37,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     [
         ([NAME, ""], [*EVERYTHING, "--help", "--version"]),
         ([NAME, "p"], ["preview"]),
-        ([NAME, "query", "shop", "--s"], ["--sql", "--sigma", "--share"]),
+        ([NAME, "query", "shop", "--s"], ["--sql", "--sigma", "--share", "--scale"]),
         ([NAME, "query", "--sql", ""], []),
         ([NAME, "query", "shop", ""], []),  # files, by bash itself
         ([NAME, "history", "--"], ["--limit", "--steps", "--json", "--url", "--timeout", "--help"]),

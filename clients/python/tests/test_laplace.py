@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sparing import InvalidRequestError
 from sparing._normal import laplace_half_width
 from sparing._query import question_json
 from sparing.testing import FakeService
@@ -57,3 +58,43 @@ def test_the_fake_answers_with_laplace_noise() -> None:
     assert built.scale == pytest.approx(20 / math.sqrt(2))
     gaussian = client.queries.ask(dataset="shop", sigma=20.0)
     assert (gaussian.mechanism, gaussian.scale) == ("gaussian", None)
+
+
+@pytest.mark.parametrize(
+    ("accounting", "guarantee", "unit"),
+    [
+        ({"kind": "pure"}, {"epsilon": 1}, "epsilon"),
+        ({"kind": "zcdp"}, {"epsilon": 1, "delta": "1e-5"}, "rho"),
+        ({"kind": "rdp", "order": 16, "conversion": "simple"}, {"epsilon": 1, "delta": "1e-5"}, "rho at order 16"),
+    ],
+)
+def test_the_fake_registers_an_accounting(accounting: dict[str, Any], guarantee: dict[str, Any], unit: str) -> None:
+    """Its budget and its prices are the service's, and a real dataset that is described so is the same one."""
+    service = FakeService()
+    service.add_dataset("shop", PEOPLE, rows={"people": [{"id": "a", "age": 4}]}, accounting=accounting, **guarantee)
+    client = service.client()
+    found = client.datasets.get(dataset="shop")
+    assert found.unit == unit
+    assert (found.accounting if isinstance(found.accounting, str) else dict(found.accounting)) == {
+        **({} if unit == "epsilon" else {"conversion": "optimal"}),
+        **accounting,
+    }
+    share = client.queries.ask(dataset="shop", scale=100.0).worst_case_share
+    assert share == pytest.approx({"epsilon": 0.01, "rho": 0.00163, "rho at order 16": 0.00342}[unit], rel=0.02)
+    again = FakeService()
+    again.add_dataset(found)
+    assert again.client().datasets.get(dataset="shop") == found
+
+
+def test_a_pure_fake_refuses_what_the_service_refuses() -> None:
+    """A Gaussian has no price there; its guarantee is epsilon alone, and an accounting is one that exists."""
+    service = FakeService()
+    service.add_dataset("shop", PEOPLE, accounting={"kind": "pure"}, epsilon=1)
+    with pytest.raises(InvalidRequestError, match="gaussian has no finite charge"):
+        service.client().queries.ask(dataset="shop", sigma=20.0)
+    for wrong in ({"epsilon": 1, "delta": "1e-5"}, {"rho": 1}, {}):
+        with pytest.raises(ValueError, match="epsilon alone"):
+            service.add_dataset("other", PEOPLE, accounting={"kind": "pure"}, **wrong)
+    for unknown in ("pld", {"kind": "rdp"}, {"kind": "gdp"}):
+        with pytest.raises(ValueError, match="there is no accounting"):
+            service.add_dataset("other", PEOPLE, accounting=unknown, rho=1)

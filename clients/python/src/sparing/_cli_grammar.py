@@ -32,6 +32,7 @@ class Option:
     value: str | None = None
     type: Callable[[str], object] = str
     default: object = None
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,13 @@ _QUESTION = (
         help="noise such that numbers are within this, or of each item",
         value="NUMBERS",
         type=numbers,
+    ),
+    Option(name="scale", help="scale of Laplace noise, in place of a Gaussian's sigma", value="NUMBER", type=float),
+    Option(
+        name="mechanism",
+        help="law of the noise; default: gaussian, or laplace with --scale",
+        value="LAW",
+        choices=("gaussian", "laplace"),
     ),
     Option(
         name="weights", help="of --rho or --share, by item: 3,1; default: equal parts", value="NUMBERS", type=numbers
@@ -183,5 +191,10 @@ def _fill(made: argparse.ArgumentParser, command: Command) -> None:
             made.add_argument(f"--{option.name}", help=option.help, action="store_true")
         else:
             made.add_argument(
-                f"--{option.name}", help=option.help, metavar=option.value, type=option.type, default=option.default
+                f"--{option.name}",
+                help=option.help,
+                metavar=option.value,
+                type=option.type,
+                default=option.default,
+                choices=option.choices or None,
             )

@@ -9,9 +9,17 @@ from typing import Any, TextIO
 
 from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
 
+<<<<<<< HEAD
 _NOISE = ("sigma", "rho", "share", "half_width", "confidence", "weights")
 _SWITCHES = ("reduce", "rule", "reuse")
 _MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", *_SWITCHES})
+=======
+_NOISE = ("sigma", "rho", "share", "half_width", "scale", "confidence", "weights")
+_MEMBERS = frozenset(
+    {"version", "from", "select", "where", "group_by", "per_individual", "noise", "mechanism", "rule", "reuse"}
+)
+_NO_NOISE = "give --sigma, --rho, --share, --half-width or --scale"
+>>>>>>> 1f94f53 (pages: ask with Laplace noise; register orders and pure promises)
 
 
 class UsageError(Exception):
@@ -53,13 +61,13 @@ def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> As
     request: dict[str, Any] = {**request_of(_document(arguments.file, stdin), arguments.dataset)}
     if noise:
         request = {name: value for name, value in request.items() if name not in _NOISE} | noise
-    for name in ("l2_clip", "rows"):
+    for name in ("mechanism", "l2_clip", "rows"):
         if getattr(arguments, name) is not None:
             request[name] = getattr(arguments, name)
     if arguments.fresh:
         request["reuse"] = False
     if not any(name in request for name in _NOISE):
-        raise UsageError("give --sigma, --rho, --share or --half-width, or a noise in the document")
+        raise UsageError(f"{_NO_NOISE}, or a noise in the document")
     return Asked(client=client, document=request)  # type: ignore[arg-type]  # the client checks it
 
 
@@ -81,12 +89,18 @@ def request_of(document: object, dataset: str) -> QueryRequest:
     if "group_by" in asked:
         keys = _list(asked["group_by"], "group_by")
         request["group_by"] = [key if isinstance(key, str) else Group(key) for key in keys]
+<<<<<<< HEAD
     return {**request, **{name: asked[name] for name in _SWITCHES if name in asked}}  # type: ignore[typeddict-item]
+=======
+    return {**request, **{name: asked[name] for name in ("mechanism", "rule", "reuse") if name in asked}}  # type: ignore[typeddict-item]
+>>>>>>> 1f94f53 (pages: ask with Laplace noise; register orders and pure promises)
 
 
 def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, Any]) -> Asked:
     if not noise:
-        raise UsageError("give --sigma, --rho, --share or --half-width")
+        raise UsageError(_NO_NOISE)
+    if arguments.mechanism is not None:
+        noise = {**noise, "mechanism": arguments.mechanism}
     steps = client.dataset(arguments.dataset).sql(arguments.sql).noise(**noise)
     steps = steps if arguments.l2_clip is None else steps.clip(arguments.l2_clip)
     steps = steps if arguments.rows is None else steps.rows(arguments.rows)

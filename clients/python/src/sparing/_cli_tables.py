@@ -33,7 +33,10 @@ def answer_text(answer: Answer) -> str:
     if len(values) > shown:
         lines.append(f"{shown} of {len(values)} numbers; --json prints all.")
     certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"
-    lines.append(f"sigma {_short(answer.sigma)}, worst case rho {_short(answer.worst_case_rho)}{_share(answer)}.")
+    scale = "" if answer.scale is None else f"scale {_short(answer.scale)}, "
+    lines.append(
+        f"{scale}sigma {_short(answer.sigma)}, worst case rho {_short(answer.worst_case_rho)}{_share(answer)}."
+    )
     lines.append(f"Coverage is {certified}.")
     again = ", released before and not charged again" if answer.reused else ""
     lines.append(f"Release {answer.id}, query {answer.sequence} of the dataset{again}.")
@@ -45,6 +48,7 @@ def preview_text(preview: Preview) -> str:
     left = "no allowance is set" if preview.allowance_left_rho is None else f"rho {_short(preview.allowance_left_rho)}"
     facts: dict[str, object] = {
         "numbers": preview.dimension,
+        **({} if preview.scale is None else {"scale": _short(preview.scale)}),
         "sigma": _short(preview.sigma),
         "half width (95 %)": _short(preview.half_width_95),
         "grid": _short(preview.grid),

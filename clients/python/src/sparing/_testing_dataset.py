@@ -268,15 +268,18 @@ def registered_dataset(
     tables: Mapping[str, object],
     capacity: int,
     limit_floor_rho: Number | None,
+    accounting: Accounting,
     guarantee: Mapping[str, Number],
 ) -> FakeDataset:
     """A dataset as a curator registers it. Raises ValueError for a wrong schema or guarantee."""
     schema = _schema_of(tables)
-    if guarantee.keys() not in ({"rho"}, {"epsilon", "delta"}, set[str]()):
+    if accounting.has_delta and guarantee.keys() not in ({"rho"}, {"epsilon", "delta"}, set[str]()):
         raise ValueError("give epsilon and delta, or rho")
+    if not accounting.has_delta and guarantee.keys() != {"epsilon"}:
+        raise ValueError("the guarantee of pure differential privacy is epsilon alone")
     if "epsilon" in guarantee:
-        epsilon, delta = (Decimal(str(guarantee[name])) for name in ("epsilon", "delta"))
-        units = GAUSSIAN.budget_units(epsilon=epsilon, delta=delta)
+        epsilon, delta = (Decimal(str(guarantee.get(name, 0))) for name in ("epsilon", "delta"))
+        units = accounting.budget_units(epsilon=epsilon, delta=delta)
     else:
         units = units_of(guarantee.get("rho", 1))
     if units < 1:
@@ -288,7 +291,15 @@ def registered_dataset(
         budget_units=units,
         limit_floor_units=_floor(schema, limit_floor_rho, units),
         capacity=capacity,
+        accounting=accounting,
     )
+
+
+def stated_accounting(stated: str | Mapping[str, object]) -> Accounting:
+    """An accounting as a registration states it: a word, or a kind with its order and conversion. Raises ValueError."""
+    if isinstance(stated, str) or stated.get("kind") == "pure":
+        return accounting_of(stated)
+    return accounting_of({"conversion": "optimal", **stated})
 
 
 def units_of(rho: Number) -> int:

@@ -25,7 +25,7 @@ from typing import Any, Self
 import httpx
 
 from sparing import AsyncClient, Client, Dataset
-from sparing._testing_dataset import Number, dataset_of, registered_dataset, units_of
+from sparing._testing_dataset import Number, dataset_of, registered_dataset, stated_accounting, units_of
 from sparing._testing_http import OTHERS, Refused, Route, document_of, role_required, route_of, unknown_dataset
 from sparing._testing_parameters import json_in
 from sparing._testing_service import Analyst, Answering, Registered, Service, Values
@@ -88,6 +88,7 @@ class FakeService:
         rows: Mapping[str, object] | None = None,
         capacity: int = CAPACITY,
         limit_floor_rho: Number | None = None,
+        accounting: str | Mapping[str, object] = "gdp",
         **guarantee: Number,
     ) -> None:
         """Add a dataset by its name and tables, or as a real service describes it (`client.datasets.get`).
@@ -98,7 +99,8 @@ class FakeService:
             rows: by table the rows to answer from, as `add_rows` takes them.
             capacity: the public bound on the number of individuals, which rows keep to.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
-            guarantee: `epsilon` and `delta`, or `rho`; default: a rho of 1.
+            accounting: as a curator states it: `{"kind": "rdp", "order": 16}`; default: Gaussian DP.
+            guarantee: `epsilon` and `delta`, or `rho`, or `epsilon` alone under pure; default: a rho of 1.
 
         Raises:
             ValueError: the schema, the guarantee or a row is wrong, or the name is taken.
@@ -108,7 +110,9 @@ class FakeService:
         elif tables is None:
             raise ValueError("give the tables of the dataset")
         else:
-            found = registered_dataset(dataset, tables, capacity, limit_floor_rho, guarantee)
+            found = registered_dataset(
+                dataset, tables, capacity, limit_floor_rho, stated_accounting(accounting), guarantee
+            )
         if found.name in self._service.datasets:
             raise ValueError(f"there is a dataset {found.name!r} already")
         for table in sorted(rows or {}, key=lambda table: table != found.schema.individuals_name):
