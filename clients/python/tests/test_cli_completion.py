@@ -76,7 +76,8 @@ def test_the_parser_has_the_commands_and_options_of_the_scripts() -> None:
     for command in COMMANDS:
         words = [command.name, *(argument.choices[0] if argument.choices else "x" for argument in command.arguments)]
         for option in command.options:
-            words += [f"--{option.name}"] if option.value is None else [f"--{option.name}", "1"]
+            value = option.choices[0] if option.choices else "1"
+            words += [f"--{option.name}"] if option.value is None else [f"--{option.name}", value]
         found = parser().parse_args(words)
         assert isinstance(found, argparse.Namespace)
         assert found.command == command.name
