@@ -33,7 +33,7 @@ const CONVERSIONS = [
 const ACCOUNTING_HINTS = {
   gdp: "Buys most answers with Gaussian noise. The others are for people whose data are released elsewhere too.",
   zcdp: "Budgets of other releases in ρ of zero-concentrated DP add up with this one.",
-  rdp: "Budgets of other releases at the same order add up. An order too low to promise this is refused, with the best.",
+  rdp: "Budgets of other releases at this order add up. One that is too low is refused, and the best one is named.",
   pure: "For few tables: a promise without δ. Queries are of one number for each person, with Laplace noise.",
 };
 

@@ -4,11 +4,15 @@ import math
 import re
 from decimal import Decimal
 from pathlib import Path
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from numpy.typing import NDArray
+from scipy import optimize
+from scipy.special import ndtr
 
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
 from service.core.charge import UNITS_PER_RHO
@@ -23,6 +27,7 @@ ACCOUNTINGS: Final[list[Accounting]] = [
     PURE,
 ]
 DELTA: Final = Decimal("1e-5")
+NORMAL: Final = NormalDist()
 
 
 def row(name: str) -> list[str]:
@@ -92,6 +97,88 @@ def test_subsampling_costs_more_at_the_same_signal() -> None:
 
     assert sampled > full
     assert f"a step costs {figures[0]}, and the full batch with the same signal {figures[1]}" in PAGE
+
+
+def weights(ticks: int) -> NDArray[np.float64]:
+    """C(2k, k) / 4^k, which a person adds who was exhausted k ticks before."""
+    k = np.arange(1, ticks)
+    return np.append(1.0, np.cumprod((2 * k - 1) / (2 * k)))
+
+
+def width_of_curve(ticks: int, charge: float, chance: float, paths: int = 4_000) -> tuple[float, float]:
+    """Between the level that errors pass at some tick, and the one that the last stays below; and its deviation."""
+    added = weights(ticks)
+    sigma = math.sqrt(np.sum(added**2) / (2 * charge))
+    noise = np.random.default_rng(7).normal(0, sigma, (paths, ticks))
+    size = 2 * ticks
+    errors = np.fft.irfft(np.fft.rfft(noise, size, axis=1) * np.fft.rfft(added, size), size, axis=1)[:, :ticks]
+    deviation = sigma * math.sqrt(np.sum(added**2))
+    above = float(np.quantile(errors.max(axis=1), 1 - chance))
+    return above - float(NORMAL.inv_cdf(chance)) * deviation, deviation
+
+
+def width_of_alarm(ticks: int, epsilon: float, share: float, chance: float) -> float:
+    """The same of a threshold with Lap(1 / (share epsilon)) and looks with Lap(1 / ((1 - share) epsilon))."""
+    place = (np.arange(4_000) + 0.5) / 4_000
+    threshold = np.where(place < 0.5, np.log(2 * place), -np.log(2 * (1 - place))) / (share * epsilon)
+    look = 1 / ((1 - share) * epsilon)
+
+    def rings(distance: float, looks: int) -> float:
+        """The chance that some look is above the threshold, of a number so far below it."""
+        gap = (distance + threshold) / look
+        below = np.where(gap > 0, 1 - np.exp(-np.abs(gap)) / 2, np.exp(-np.abs(gap)) / 2)
+        return float(np.mean(1 - below**looks))
+
+    early = optimize.brentq(lambda distance: rings(distance, ticks) - chance, -1e5, 1e5)
+    late = optimize.brentq(lambda distance: 1 - rings(-distance, 1) - chance, -1e5, 1e5)
+    return float(early + late)
+
+
+def test_an_alarm_is_less_exact_than_the_curve_of_ticks() -> None:
+    """At one charge and the same chances to be wrong, with the best of four ways to divide epsilon; to 3 %."""
+    charge, chance = 0.001, 0.05
+    epsilons = {  # of pure DP, which costs the charge
+        "zcdp": optimize.brentq(lambda epsilon: epsilon * math.tanh(epsilon / 2) - charge, 1e-6, 1),
+        "gdp": math.log(1 / NORMAL.cdf(-math.sqrt(2 * charge) / 2) - 1),
+    }
+    alone, ratios = {}, []
+    for place, ticks in enumerate((16, 128, 1024)):
+        curve, deviation = width_of_curve(ticks, charge, chance)
+        assert float(row("curve")[place]) == pytest.approx(curve, rel=0.03)
+        for name, epsilon in epsilons.items():
+            alarm = min(width_of_alarm(ticks, epsilon, share, chance) for share in (0.35, 0.4, 0.45, 0.5))
+            assert float(row(f"alarm under {name}")[place]) == pytest.approx(alarm, rel=0.01)
+            ratios.append(alarm / curve)
+            alone[name, ticks] = 4 / epsilon / deviation  # two Laplace variables of scale 2 / epsilon
+    assert min(ratios) == pytest.approx(1.5, abs=0.06)
+    assert max(ratios) == pytest.approx(2.9, abs=0.09)
+    assert f"{alone['zcdp', 1024]:.1f} times less exact under zcdp at 1,024 ticks, and {alone['zcdp', 16]:.1f}" in PAGE
+
+
+def curve_of_gaussian(epsilon: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+    """The delta of mu-GDP at each real epsilon."""
+    return ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
+
+
+def test_the_price_of_the_residue_filter() -> None:
+    """Randomised response, of which every pure step is a post-processing, and then the Gaussian: at each epsilon."""
+    step, left = 0.1, math.sqrt(2 * GAUSSIAN.budget_units(epsilon=Decimal(1), delta=DELTA) / UNITS_PER_RHO)
+    usual = math.exp(step) / (1 + math.exp(step))
+    epsilons = np.linspace(-3, 3, 60_001)
+
+    def excess(mu: float) -> float:
+        """By how much the step and a Gaussian of this mu are above what is left."""
+        after = usual * curve_of_gaussian(epsilons - step, mu) + (1 - usual) * curve_of_gaussian(epsilons + step, mu)
+        return float((after - curve_of_gaussian(epsilons, left)).max()) - 1e-12
+
+    residue = optimize.brentq(excess, 0.1, left * (1 - 1e-9))
+    residue_price = (left**2 - residue**2) / 2
+    pure_price = 2 * NORMAL.inv_cdf(1 / (1 + math.exp(step))) ** 2
+    assert excess(residue * 1.001) > 1e-6 > excess(residue * 0.999)
+    told = f"Where mu {left:.3f} is left, a pure step of .1 costs {residue_price:.5f} so, and {pure_price:.5f} by"
+    assert told.replace(" 0.", " .") in PAGE
+    laplace = laplace_worst_case_units(round(step * 2**20) ** 2, 2.0**20, GAUSSIAN.laplace_prices) / UNITS_PER_RHO
+    assert f"({laplace:.5f} if it is Laplace noise)".replace("0.", ".") in PAGE
 
 
 def test_the_advantage_of_two_analysts() -> None:

@@ -315,5 +315,5 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
     page.get_by_role("button", name="Remove").last.click()
     expect(law).to_have_value("laplace")
     law.select_option("gaussian")
-    expect(page.get_by_text("± 40 with 95 % confidence")).to_be_visible()
+    expect(page.get_by_text("± 40 with 95 % confidence", exact=True)).to_be_visible()
     assert "mechanism" not in json.loads(query.input_value())
