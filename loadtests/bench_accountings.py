@@ -42,10 +42,10 @@ PEOPLE: Final = 300_000
 ROWS: Final = 300_000
 BASE: Final = "gdp"
 VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    BASE: {"accounting": "gdp", "guarantee": {"rho": "100000"}},
-    "zcdp": {"accounting": {"kind": "zcdp"}, "guarantee": {"rho": "100000"}},
-    "rdp": {"accounting": {"kind": "rdp", "order": 16}, "guarantee": {"rho": "100000"}},
-    "pure": {"accounting": {"kind": "pure"}, "guarantee": {"epsilon": "100000"}},
+    BASE: {"accounting": "gdp", "guarantee": {"rho": "1000"}},
+    "zcdp": {"accounting": {"kind": "zcdp"}, "guarantee": {"rho": "1000"}},
+    "rdp": {"accounting": {"kind": "rdp", "order": 16}, "guarantee": {"rho": "1000"}},
+    "pure": {"accounting": {"kind": "pure"}, "guarantee": {"epsilon": "1000"}},
 }
 """What the registration of each dataset says. A dataset with another field is one more row."""
 GAUSSIAN: Final = "gaussian"

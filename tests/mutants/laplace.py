@@ -64,11 +64,11 @@ MUTANTS = [
         killed_by=_TABLE,
     ),
     Mutant(
-        name="chords whose rounded slopes add up from zero on",
-        incident="The excess of each rounded step is not taken off at the start: charges rise with the scale's digits.",
+        name="chords from the knot after their own",
+        incident="Each chord lies below the price by its rise over a knot: answers cost too little.",
         file="service/accounting/laplace_prices.py",
-        find="excess = per_step * steps - rise * part",
-        put="excess = rise * part - per_step * steps",
+        find="price - rise * (knot // run)",
+        put="price - rise * (after // run)",
         killed_by=_TABLE,
     ),
     Mutant(
