@@ -9,17 +9,10 @@ from typing import Any, TextIO
 
 from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
 
-<<<<<<< HEAD
-_NOISE = ("sigma", "rho", "share", "half_width", "confidence", "weights")
-_SWITCHES = ("reduce", "rule", "reuse")
-_MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", *_SWITCHES})
-=======
 _NOISE = ("sigma", "rho", "share", "half_width", "scale", "confidence", "weights")
-_MEMBERS = frozenset(
-    {"version", "from", "select", "where", "group_by", "per_individual", "noise", "mechanism", "rule", "reuse"}
-)
+_SWITCHES = ("mechanism", "reduce", "rule", "reuse")
+_MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", *_SWITCHES})
 _NO_NOISE = "give --sigma, --rho, --share, --half-width or --scale"
->>>>>>> 1f94f53 (pages: ask with Laplace noise; register orders and pure promises)
 
 
 class UsageError(Exception):
@@ -89,11 +82,7 @@ def request_of(document: object, dataset: str) -> QueryRequest:
     if "group_by" in asked:
         keys = _list(asked["group_by"], "group_by")
         request["group_by"] = [key if isinstance(key, str) else Group(key) for key in keys]
-<<<<<<< HEAD
     return {**request, **{name: asked[name] for name in _SWITCHES if name in asked}}  # type: ignore[typeddict-item]
-=======
-    return {**request, **{name: asked[name] for name in ("mechanism", "rule", "reuse") if name in asked}}  # type: ignore[typeddict-item]
->>>>>>> 1f94f53 (pages: ask with Laplace noise; register orders and pure promises)
 
 
 def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, Any]) -> Asked:
