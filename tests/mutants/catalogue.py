@@ -1,6 +1,7 @@
 """Every seeded bug, in the order of the rooms."""
 
 from tests.mutants import (
+    accountants,
     accountings,
     active,
     arithmetic,
@@ -43,6 +44,7 @@ MUTANTS = [
     *witness.MUTANTS,
     *owners.MUTANTS,
     *accountings.MUTANTS,
+    *accountants.MUTANTS,
     *laplace.MUTANTS,
     *local.MUTANTS,
     *mechanisms.MUTANTS,
