@@ -27,10 +27,14 @@ def audit(
         Optional[list[str]],  # noqa: UP045 - as above
         typer.Option(help="A rule to audit, skip, drop or clip; may be repeated. By default all that are offered."),
     ] = None,
+    accounting: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option(help="An accounting to audit, gdp, zcdp, rdp or pure; may be repeated. By default all of them."),
+    ] = None,
     out: Annotated[Optional[Path], typer.Option(help="A file for the report as JSON.")] = None,  # noqa: UP045
     seed: Annotated[Optional[int], typer.Option(min=0, help="Of the audit's own choices.")] = None,  # noqa: UP045
 ) -> None:
-    """Attack a service by fifteen adversaries under each of its rules, and check it from outside.
+    """Attack a service by adversaries under each of its rules and accountings, and check it from outside.
 
     Exit status 0 where all checks passed, 1 where one failed, 2 where the audit could not be carried out. It registers
     datasets of its own, whose names begin with `audit-`, and archives them.
@@ -40,7 +44,7 @@ def audit(
 
     tell, key = partial(print, file=sys.stderr, flush=True), None if url is None else curator_key
     try:
-        wishes = Wishes(victims=victims, rules=rule or None, seed=seed)
+        wishes = Wishes(victims=victims, rules=rule or None, accountings=accounting or None, seed=seed)
         verdict = run_audit(url=url, curator_key=key, wishes=wishes, tell=tell)
         if out is not None:
             out.write_text(verdict.json, encoding="utf-8")

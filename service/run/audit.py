@@ -39,10 +39,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """The extent of an audit: victims, rules of those that the service offers (None: all), and the seed (None: any)."""
+    """The extent of an audit: victims, rules and accountings of those offered (None: all), and the seed (None: any)."""
 
     victims: int
     rules: Sequence[str] | None = None
+    accountings: Sequence[str] | None = None
     seed: int | None = None
 
 
@@ -74,6 +75,7 @@ def _audited(url: str, curator_key: str, wishes: Wishes, tell: Tell) -> Verdict:
                 seed=randbits(32) if wishes.seed is None else wishes.seed,
                 name=f"audit-{randbits(NAMES_BITS):08x}",
                 rules=outside.RULES if wishes.rules is None else wishes.rules,
+                accountings=tuple(outside.ACCOUNTINGS) if wishes.accountings is None else wishes.accountings,
                 heard=tell,
             )
     except (outside.Refused, SparingError, ValueError) as error:

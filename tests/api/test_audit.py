@@ -9,7 +9,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
-from sparing_audit import AuditReport, RemoteService, run_audit
+from sparing_audit import ACCOUNTINGS, AuditReport, RemoteService, run_audit
 from sparing_audit.adversaries import ADVERSARIES
 from sparing_audit.service import MatrixQuery, Refused, Registration
 from tests.api.world import build_world
@@ -58,10 +58,12 @@ def remote_service(change: Change = unchanged) -> Iterator[RemoteService]:
         yield service
 
 
-def audit_of(change: Change = unchanged, *, rules: tuple[str, ...] = ("skip",)) -> AuditReport:
+def audit_of(
+    change: Change = unchanged, *, rules: tuple[str, ...] = ("skip",), accountings: tuple[str, ...] = ()
+) -> AuditReport:
     """An audit of the application."""
     with remote_service(change) as service:
-        return run_audit(service, victims=VICTIMS, seed=5, name="audit", rules=rules)
+        return run_audit(service, victims=VICTIMS, seed=5, name="audit", rules=rules, accountings=accountings)
 
 
 @pytest.mark.slow
@@ -74,6 +76,17 @@ def test_the_service_passes_under_a_rule_that_it_offers() -> None:
     assert {*report.offered.datasets, *report.offered.queries} == {"clip", "drop", "skip"}
     assert [rule.rule for rule in report.rules] == rules
     assert {check.adversary for check in report.rules[0].checks} == {None, *ADVERSARIES}
+
+
+@pytest.mark.slow
+def test_the_service_passes_under_each_accounting() -> None:
+    """With Gaussian and Laplace noise; one on each turn of those that its own document lists."""
+    kinds = one_of(["gdp", "zcdp", "rdp", "pure"])
+    report = audit_of(rules=(), accountings=tuple(kinds))
+
+    assert report.failed_checks == frozenset()
+    assert [each.accounting for each in report.accountings] == kinds
+    assert (report.offered.accountings, report.offered.mechanisms) == (tuple(ACCOUNTINGS), ("gaussian", "laplace"))
 
 
 @pytest.mark.slow

@@ -8,18 +8,22 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil, exp, expm1, floor, isqrt, log
+from statistics import NormalDist
 
 import numpy as np
 
 from sparing_audit.service import (
     Account,
+    Description,
     Doubles,
+    HistogramQuery,
     LedgerEntry,
     MatrixQuery,
     Offered,
     OwnAccount,
     OwnReceipt,
+    Query,
     Refused,
     Registration,
     Released,
@@ -68,22 +72,37 @@ class FakeService:
     seed: int = 0
     rules: tuple[str, ...] = ("skip", "drop")
     query_rules: tuple[str, ...] = ("clip",)
+    accountings: tuple[str, ...] = ()
     stored: dict[str, Stored] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
 
     def offered(self) -> Offered:
-        return Offered(datasets=self.rules, queries=self.query_rules)
+        return Offered(
+            datasets=self.rules,
+            queries=self.query_rules,
+            accountings=self.accountings,
+            mechanisms=("gaussian", "laplace"),
+        )
 
     def register(self, registration: Registration) -> int:
         self.stored[registration.dataset] = Stored(registration)
-        return registration.rho * UNIT
+        return int(registration.rho * UNIT)
+
+    def described(self, dataset: str) -> Description:
+        registration = self.stored[dataset].registration
+        kind, order = _accounting(registration)
+        document: object = registration.accounting or "gdp"
+        if self.mistake == "another accounting":
+            document = {"kind": "zcdp"} if kind == "gdp" else "gdp"
+        unit = {"pure": "epsilon", "rdp": f"rho at order {order:g}"}.get(kind, "rho")
+        return Description(accounting=document, unit=unit, budget_units=int(registration.rho * UNIT))
 
     def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
         stored = self.stored[dataset]
         for key, value in values.items():
-            person = stored.people.setdefault(key, Person(limit=stored.registration.rho * UNIT))
+            person = stored.people.setdefault(key, Person(limit=int(stored.registration.rho * UNIT)))
             if person.is_erased and self.mistake == "refund at return":
                 person = stored.people[key] = Person(limit=person.limit)
             person.value, person.is_erased = value, False
@@ -92,8 +111,10 @@ class FakeService:
         for key, value in rows:
             self.stored[dataset].people[key].rows.append(value)
 
-    def ask(self, dataset: str, query: MatrixQuery, *, analyst: int, key: str, reuse: bool) -> Released:
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
         stored = self.stored[dataset]
+        if isinstance(query, HistogramQuery):
+            return self._histogram(stored, query)
         form = (query.table, tuple(tuple(sorted(each.items())) for each in query.coordinates), query.sigma)
         known = stored.answers.get((analyst, key))
         if known is not None and self.mistake != "retries charged again":
@@ -166,6 +187,45 @@ class FakeService:
 
     def close(self, dataset: str) -> None:
         del self.stored[dataset]
+
+    def _histogram(self, stored: Stored, query: HistogramQuery) -> Released:
+        """Filter, charge, count, and draw rounded Laplace noise, one to each listed value."""
+        sequence, (kind, order) = len(stored.ledger) + 1, _accounting(stored.registration)
+        price = laplace_price(kind, order, 1 / query.scale)
+        charge = ceil(price * UNIT * (1 if kind == "pure" else 1 + 5e-5))
+        if self.mistake in {"half the price of Laplace noise", "half of every price"}:
+            charge = ceil(charge / 2)
+        if self.mistake == "Laplace noise priced as a Gaussian":
+            charge = ceil(UNIT / (2 * query.scale**2))
+        if self.mistake == "a price two ten-thousandths too large":
+            charge += charge // 5000
+        places = {value: place for place, value in enumerate(query.values)}
+        counts, is_dropping = np.zeros(len(places)), stored.registration.rule == "drop"
+        charged = left_out = 0
+        for person in stored.people.values():
+            outcome, units = "untouched", 0
+            if person.value in places:
+                fits = not (is_dropping and person.is_out) and person.spent + charge <= person.limit
+                outcome, units = ("charged", charge) if fits else ("left_out", 0)
+                person.spent, person.charged = person.spent + units, person.charged + fits
+                person.left_out, person.is_out = person.left_out + (not fits), person.is_out or not fits
+                counts[places[person.value]] += fits or self.mistake == "left out and counted"
+                charged, left_out = charged + fits, left_out + (not fits)
+            person.receipts.append(OwnReceipt(sequence=sequence, outcome=outcome, units=units))
+        stored.ledger.append(LedgerEntry(sequence=sequence, charged=charged, left_out=left_out))
+        scale = query.scale * (0.5 if self.mistake == "half the Laplace noise" else 1.0)
+        noise = np.rint(self.rng.laplace(0.0, scale, len(places)))
+        if self.mistake == "discrete Laplace noise":
+            tail = 1 - exp(-1 / scale)
+            noise = (self.rng.geometric(tail, len(places)) - self.rng.geometric(tail, len(places))).astype(float)
+        return Released(
+            id=str(sequence),
+            sequence=sequence,
+            values=counts + noise,
+            sigma=query.scale * 2**0.5,
+            grid=1.0,
+            scale=query.scale,
+        )
 
     def _answer(self, stored: Stored, query: MatrixQuery, analyst: int) -> Released:
         """Filter, charge, add, and draw the noise."""
@@ -262,7 +322,7 @@ class FakeService:
                 return ceil(2 * exact)
             case "charge rounded down":
                 return floor(exact)
-            case "charge for half the noise":
+            case "charge for half the noise" | "half of every price":
                 return ceil(exact / 2)
         return ceil(exact)
 
@@ -301,3 +361,24 @@ class FakeService:
 
 def _norm(vector: Mapping[int, int]) -> int:
     return sum(steps**2 for steps in vector.values())
+
+
+def _accounting(registration: Registration) -> tuple[str, float]:
+    """The kind, and the order or 1."""
+    stated = registration.accounting
+    if stated is None or isinstance(stated, str):
+        return "gdp", 1.0
+    return str(stated["kind"]), float(str(stated.get("order", 1)))
+
+
+def laplace_price(kind: str, order: float, t: float) -> float:
+    """Of a number of t scales, in doubles."""
+    if kind == "pure":
+        return t
+    if kind == "zcdp":
+        return t + expm1(-t)
+    if kind == "rdp":
+        moment = order * exp((order - 1) * t) + (order - 1) * exp(-order * t)
+        return log(moment / (2 * order - 1)) / (order - 1) / order
+    half: float = NormalDist().inv_cdf(1 - exp(-t / 2) / 2)
+    return 2 * half**2

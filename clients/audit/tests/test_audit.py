@@ -100,6 +100,22 @@ def test_an_audit_of_nothing_does_not_pass() -> None:
     assert not report.passed
 
 
+@pytest.mark.slow
+def test_accountings_are_audited_by_turns_under_the_rules_of_datasets() -> None:
+    """Those that are offered and asked for; with `clip` alone under `skip`. A mistake of one fails the audit."""
+    service = FakeService(accountings=("gdp", "zcdp", "pure"), mistake="half the Laplace noise")
+    kinds = ["pure", "rdp", "zcdp"]
+    report = run_audit(service, victims=VICTIMS, seed=1, name="audit", rules=["drop", "skip"], accountings=kinds)
+    clipped = run_audit(service, victims=VICTIMS, seed=1, name="audit", rules=["clip"], accountings=["gdp"])
+
+    assert [(each.accounting, each.rule) for each in report.accountings] == [("pure", "drop"), ("zcdp", "skip")]
+    assert [(each.accounting, each.rule) for each in clipped.accountings] == [("gdp", "skip")]
+    assert all(rule.passed for rule in report.rules)
+    assert report.failed_checks >= {"noise size"}
+    assert not report.passed
+    assert service.stored == {}
+
+
 def test_each_rule_leaves_nothing_open() -> None:
     """All datasets of the audit are closed, and both steps of each rule are told."""
     service, heard = FakeService(), list[str]()

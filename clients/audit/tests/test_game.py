@@ -9,7 +9,7 @@ from clients.audit.tests.fake_service import FakeService
 from sparing_audit.adversaries import Act
 from sparing_audit.comparison import COMPARED
 from sparing_audit.game import RHO, Game
-from sparing_audit.service import UNITS_PER_RHO, MatrixQuery, Refused, Released
+from sparing_audit.service import UNITS_PER_RHO, Query, Refused, Released
 from sparing_audit.victims import drawn_victims
 
 VICTIMS = 240
@@ -115,7 +115,7 @@ def test_a_service_that_changes_the_noise_is_noticed() -> None:
     """A sigma other than the one asked for is a difference of its own."""
 
     class Louder(FakeService):
-        def ask(self, dataset: str, query: MatrixQuery, *, analyst: int, key: str, reuse: bool) -> Released:
+        def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
             answer = super().ask(dataset, query, analyst=analyst, key=key, reuse=reuse)
             return Released(id="", sequence=answer.sequence, values=answer.values, sigma=2 * answer.sigma, grid=1.0)
 

@@ -1,11 +1,12 @@
 """The report: every check in JSON, and in text what failed, what was audited, and the verdict."""
 
+import dataclasses
 import json
 import math
 
 import pytest
 
-from sparing_audit.audit import AuditReport, RuleReport
+from sparing_audit.audit import AccountingReport, AuditReport, RuleReport
 from sparing_audit.checks import Check
 from sparing_audit.report import as_json, as_text
 from sparing_audit.service import Offered
@@ -35,6 +36,20 @@ def test_a_report_that_passed_is_short() -> None:
         "",
         "passed: 0 of 2 checks failed; rules audited: skip",
     ]
+
+
+def test_accountings_follow_the_rules_and_count() -> None:
+    """Each with its budget and checks, in text and JSON; a failure of one is a failure of the audit."""
+    report = report_of(RIGHT)
+    accounting = AccountingReport(accounting="pure", rule="drop", amount=2.0, queries=9, seconds=1.2, checks=(WRONG,))
+    report = dataclasses.replace(report, accountings=(accounting,))
+    lines, document = as_text(report).splitlines(), json.loads(as_json(report))
+
+    assert "pure, rule drop, a budget of 2: 9 queries with Gaussian or Laplace noise in 1 s" in lines
+    assert lines[-1] == "FAILED: 1 of 2 checks failed; rules audited: skip; accountings: pure"
+    assert report.failed_checks == {"loss law"}
+    (found,) = document["accountings"]
+    assert (document["passed"], found["accounting"], found["budget"], found["passed"]) == (False, "pure", 2.0, False)
 
 
 def test_each_failure_has_a_line_with_its_adversary() -> None:

@@ -39,6 +39,17 @@ def sent(script: Any, number: int = 0) -> tuple[str, str, Any]:
     return request.method, request.url.raw_path.decode(), json.loads(body) if body else None
 
 
+@pytest.mark.parametrize("stated", ["gdp", {"kind": "rdp", "order": 16.0, "conversion": "optimal"}])
+def test_a_dataset_of_any_accounting_is_registered_and_read(client: Client, script: Any, stated: Any) -> None:
+    """A word, or an object; pure differential privacy has an epsilon alone."""
+    script.steps = [httpx.Response(201, json={**DATASET, "accounting": stated, "guarantee": {"epsilon": "1"}})]
+    made = client.datasets.create(name="web-visits", epsilon=1, tables={}, accounting=stated)
+
+    assert sent(script)[2]["accounting"] == stated
+    assert sent(script)[2]["guarantee"] == {"epsilon": "1"}
+    assert made.accounting == stated
+
+
 def test_create_a_dataset(client: Client, script: Any) -> None:
     """Decimals are sent as text, so that a guarantee is not rounded."""
     script.steps = [httpx.Response(201, json=DATASET)]

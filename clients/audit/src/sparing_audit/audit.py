@@ -7,14 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from sparing_audit.accountings import ACCOUNTINGS
 from sparing_audit.checks import MU, Check, canary_check, checks_of
 from sparing_audit.game import RHO, Game
+from sparing_audit.mixed_game import MixedGame
 from sparing_audit.own_filter import longest_within, price_of
+from sparing_audit.promises import mixed_checks
 from sparing_audit.schedule import DYADIC
 from sparing_audit.service import UNITS_PER_RHO, MatrixQuery, Offered, Registration, Service
 from sparing_audit.victims import drawn_victims
 
-__all__ = ["RULES", "AuditReport", "RuleReport", "run_audit"]
+__all__ = ["RULES", "AccountingReport", "AuditReport", "RuleReport", "run_audit"]
 
 RULES: Final = ("skip", "drop", "clip")
 """The rules that the audit knows."""
@@ -38,29 +41,60 @@ class RuleReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountingReport:
+    """The audit of one accounting, by adversaries that ask with Gaussian and with Laplace noise."""
+
+    accounting: str
+    rule: str
+    amount: float  # the budget
+    queries: int
+    seconds: float
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return all(check.passed for check in self.checks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The audit of a service: passed if every check of every rule did, and some rule was audited."""
+    """The audit of a service: passed if every check of every rule and accounting did, and some rule was audited."""
 
     victims: int
     seed: int
     offered: Offered
     rules: tuple[RuleReport, ...]
+    accountings: tuple[AccountingReport, ...] = ()
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Those of all rules and accountings."""
+        parts: tuple[RuleReport | AccountingReport, ...] = (*self.rules, *self.accountings)
+        return tuple(check for part in parts for check in part.checks)
 
     @property
     def passed(self) -> bool:
         """Whether no check failed, of at least one rule."""
-        return bool(self.rules) and all(rule.passed for rule in self.rules)
+        return bool(self.rules) and all(check.passed for check in self.checks)
 
     @property
     def failed_checks(self) -> frozenset[str]:
         """The names of the checks that failed."""
-        return frozenset(check.name for rule in self.rules for check in rule.checks if not check.passed)
+        return frozenset(check.name for check in self.checks if not check.passed)
 
 
 def run_audit(
-    service: Service, *, victims: int, seed: int, name: str, rules: Sequence[str] = RULES, heard: Heard = lambda _: None
+    service: Service,
+    *,
+    victims: int,
+    seed: int,
+    name: str,
+    rules: Sequence[str] = RULES,
+    accountings: Sequence[str] = tuple(ACCOUNTINGS),
+    heard: Heard = lambda _: None,
 ) -> AuditReport:
-    """Audit a service under each of the rules that it offers.
+    """Audit a service under each of the rules that it offers, and each of its accountings.
 
     Args:
         service: the service, through whatever transport.
@@ -68,6 +102,7 @@ def run_audit(
         seed: of the audit's own choices; the service's noise is its own.
         name: the beginning of the names of the audit's datasets, which the service must not have yet.
         rules: those that are asked for; what the service does not offer is left out.
+        accountings: the kinds that are asked for, likewise; they are audited where Laplace noise is offered.
         heard: called with a line for each step.
 
     Raises:
@@ -84,7 +119,20 @@ def run_audit(
             _audit_rule(service, rule, victims=victims, name=f"{name}-{rule}", rng=rng, heard=heard)
             for rule in _audited(offered, rules)
         ),
+        accountings=tuple(
+            _audit_accounting(service, kind, rule, victims=victims, name=f"{name}-{kind}", rng=rng, heard=heard)
+            for kind, rule in _accounted(offered, accountings, rules)
+        ),
     )
+
+
+def _accounted(offered: Offered, kinds: Sequence[str], rules: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The accountings to audit, by turns under the rules of datasets that are audited, or that of `clip`."""
+    of_datasets = [rule for rule in rules if rule in offered.datasets] or ["skip"]
+    if "laplace" not in offered.mechanisms:
+        return
+    for number, kind in enumerate(kind for kind in kinds if kind in offered.accountings):
+        yield kind, of_datasets[number % len(of_datasets)]
 
 
 def _audited(offered: Offered, rules: Sequence[str]) -> Iterator[str]:
@@ -109,6 +157,25 @@ def _audit_rule(
     checks += checks_of(game, rng)
     seconds = time.monotonic() - began
     return RuleReport(rule=rule, queries=len(game.recorded) + 2, seconds=seconds, checks=tuple(checks))
+
+
+def _audit_accounting(
+    service: Service, kind: str, rule: str, *, victims: int, name: str, rng: np.random.Generator, heard: Heard
+) -> AccountingReport:
+    """Adversaries that choose between mechanisms, in a dataset of one accounting."""
+    began = time.monotonic()
+    heard(f"{kind}: adversaries with Laplace noise")
+    game = MixedGame(service, dataset=name, kind=kind, rule=rule, people=victims, rng=rng)
+    game.play()
+    checks = tuple(mixed_checks(game))
+    return AccountingReport(
+        accounting=kind,
+        rule=rule,
+        amount=game.amount,
+        queries=len(game.told),
+        seconds=time.monotonic() - began,
+        checks=checks,
+    )
 
 
 def _canaries(

@@ -15,6 +15,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "renyi_budget",
+    "renyi_delta",
 ]
 
 DIGITS = 50
@@ -64,6 +65,11 @@ def concentrated_rho(epsilon: float, delta: float) -> float:
 def renyi_budget(epsilon: float, delta: float, order: float) -> float:
     """The largest Rényi divergence of one order that implies (epsilon, delta), by the same inequality."""
     return epsilon + (math.log(delta) - _log_factor(order)) / (order - 1)
+
+
+def renyi_delta(epsilon: float, divergence: float, order: float) -> float:
+    """The delta that a Rényi divergence of one order implies at epsilon, by the same inequality."""
+    return min(1.0, math.exp((order - 1) * (divergence - epsilon) + _log_factor(order)))
 
 
 def _slope(order: float, rho: float) -> float:

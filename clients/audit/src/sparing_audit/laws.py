@@ -8,7 +8,7 @@ import numpy as np
 
 from sparing_audit.service import Doubles
 
-__all__ = ["chernoff_p", "kolmogorov_p", "normal_p", "proportion_upper", "shortfalls", "standardised_loss"]
+__all__ = ["chernoff_p", "even_p", "kolmogorov_p", "normal_p", "proportion_upper", "shortfalls", "standardised_loss"]
 
 _HALVINGS = 50
 
@@ -18,10 +18,14 @@ def normal_p(draws: Doubles) -> float:
 
     By the limit law with Stephens' (1970) correction for finite n, which is good to a few percent from n = 10 on.
     """
+    return even_p(np.array([NormalDist().cdf(x) for x in draws.tolist()]))
+
+
+def even_p(draws: Doubles) -> float:
+    """The p-value of the same test that draws (n,) are independent and evenly distributed in [0, 1]."""
     ordered = np.sort(draws)
-    below = np.array([NormalDist().cdf(x) for x in ordered.tolist()])
     steps = np.arange(ordered.size + 1) / ordered.size
-    return kolmogorov_p(float(max(np.max(steps[1:] - below), np.max(below - steps[:-1]))), ordered.size)
+    return kolmogorov_p(float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))), ordered.size)
 
 
 def kolmogorov_p(distance: float, count: int) -> float:

@@ -13,16 +13,19 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing import Answer, APIStatusError, Client, Receipt, linear
+from sparing import Answer, APIStatusError, Client, Receipt, histogram, linear
 from sparing_audit.service import (
     ANALYSTS,
     UNITS_PER_RHO,
     Account,
+    Description,
+    HistogramQuery,
     LedgerEntry,
     MatrixQuery,
     Offered,
     OwnAccount,
     OwnReceipt,
+    Query,
     Refused,
     Registration,
     Released,
@@ -60,13 +63,18 @@ class RemoteService:
         self._transport.close()
 
     def offered(self) -> Offered:
-        """The rules of the service's own document. Raises Refused where it cannot be read."""
+        """The lists of the service's own document. Raises Refused where it cannot be read."""
         try:
             with httpx.Client(base_url=self._url, transport=_Kept(self._transport)) as reader:
                 document = reader.get("/openapi.json").raise_for_status().json()
         except (httpx.HTTPError, ValueError) as error:
             raise Refused(f"{self._url} has no document of a service: {error}") from error
-        return Offered(datasets=_rules(document, _REGISTERS), queries=_rules(document, _ASKS))
+        return Offered(
+            datasets=_listed(document, _REGISTERS, "rule"),
+            queries=_listed(document, _ASKS, "rule"),
+            accountings=_listed(document, _REGISTERS, "accounting"),
+            mechanisms=_listed(document, _ASKS, "mechanism"),
+        )
 
     def register(self, registration: Registration) -> int:
         """See Service."""
@@ -78,10 +86,11 @@ class RemoteService:
         with _refusals():
             made = self._curator.datasets.create(
                 name=registration.dataset,
-                rho=registration.rho,
+                **_guarantee(registration),
                 capacity=registration.people,
                 tables=tables,
                 rule=registration.rule,
+                accounting=registration.accounting,
             )
             principals = [
                 self._curator.principals.create(role="analyst", name=f"audit {number}", dataset=registration.dataset)
@@ -89,6 +98,12 @@ class RemoteService:
             ]
         self._analysts[registration.dataset] = [(each.id, self._client(each.key)) for each in principals]
         return made.budget_units
+
+    def described(self, dataset: str) -> Description:
+        """See Service."""
+        with _refusals():
+            found = self._curator.datasets.get(dataset=dataset)
+        return Description(accounting=found.accounting, unit=found.unit, budget_units=found.budget_units)
 
     def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
         """See Service."""
@@ -108,7 +123,7 @@ class RemoteService:
         with _refusals():
             self._curator.datasets.upload(dataset=dataset, table=table, file=text.getvalue().encode())
 
-    def ask(self, dataset: str, query: MatrixQuery, *, analyst: int, key: str, reuse: bool) -> Released:
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
         """See Service."""
         with _refusals():
             answer = self._analyst(dataset, analyst).queries.ask(
@@ -209,6 +224,12 @@ class RemoteService:
         return [self._individuals[dataset, person] for person in people]
 
 
+def _guarantee(registration: Registration) -> dict[str, Any]:
+    """In the amount of the accounting, which of pure differential privacy is called epsilon."""
+    is_pure = isinstance(registration.accounting, Mapping) and registration.accounting["kind"] == "pure"
+    return {"epsilon" if is_pure else "rho": registration.rho}
+
+
 class _Kept(httpx.BaseTransport):
     """A transport that several clients share, none of which may close it."""
 
@@ -253,7 +274,10 @@ def _each(things: Iterable[_T], act: Callable[[_T], object]) -> None:
             pass
 
 
-def _document(dataset: str, query: MatrixQuery, *, reuse: bool) -> Any:  # noqa: ANN401 - the arguments of `ask`
+def _document(dataset: str, query: Query, *, reuse: bool) -> Any:  # noqa: ANN401 - the arguments of `ask`
+    if isinstance(query, HistogramQuery):
+        selected = histogram(COLUMN, values=list(query.values))
+        return {"dataset": dataset, "select": selected, "scale": query.scale, "reuse": reuse}
     document = {
         "dataset": dataset,
         "select": linear(COLUMN, _Matrix(query.coordinates)),
@@ -274,6 +298,7 @@ def _released(answer: Answer | APIStatusError) -> Released:
         values=np.array(answer.values, dtype=np.float64),
         sigma=answer.sigmas[0],
         grid=answer.grids[0],
+        scale=answer.scale,
         is_reused=answer.reused,
     )
 
@@ -298,11 +323,11 @@ def _rho(units: int) -> Decimal:
         return Decimal(units) / UNITS_PER_RHO
 
 
-def _rules(document: Mapping[str, Any], path: str) -> tuple[str, ...]:
-    """The values that the body of a POST may have as `rule`."""
+def _listed(document: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
+    """The values, or kinds of objects, that a field of the body of a POST may have."""
     found = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
     schema = found.get("content", {}).get("application/json", {}).get("schema", {})
-    return tuple(dict.fromkeys(_texts(_resolved(schema, document).get("properties", {}).get("rule", {}), document)))
+    return tuple(dict.fromkeys(_texts(_resolved(schema, document).get("properties", {}).get(name, {}), document)))
 
 
 def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -313,8 +338,10 @@ def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
 
 
 def _texts(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
-    """The texts that a schema lists."""
+    """The texts that a schema lists, and the kinds of its objects."""
     schema = _resolved(schema, document)
     yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
     for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         yield from _texts(part, document)
+    if "kind" in schema.get("properties", {}):
+        yield from _texts(schema["properties"]["kind"], document)

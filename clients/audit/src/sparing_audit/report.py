@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from sparing_audit.audit import AuditReport, RuleReport
-from sparing_audit.checks import MU, Check
+from sparing_audit.audit import AccountingReport, AuditReport, RuleReport
+from sparing_audit.checks import MU, P_MIN, Check
 from sparing_audit.game import RHO
 
 __all__ = ["as_json", "as_text"]
@@ -38,6 +38,18 @@ def as_json(report: AuditReport) -> str:
             }
             for rule in report.rules
         ],
+        "accountings": [
+            {
+                "accounting": each.accounting,
+                "rule": each.rule,
+                "budget": each.amount,
+                "passed": each.passed,
+                "queries": each.queries,
+                "seconds": round(each.seconds, 3),
+                "checks": [_finite(asdict(check)) for check in each.checks],
+            }
+            for each in report.accountings
+        ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -48,15 +60,29 @@ def _lines(report: AuditReport) -> Iterator[str]:
     for rule in report.rules:
         yield ""
         yield f"{rule.rule}: {rule.queries} queries in {rule.seconds:.0f} s"
-        for check in rule.checks:
-            if check.adversary is None or not check.passed:
-                yield _line(check)
-        yield from _summed_up(rule)
-    failed = sum(not check.passed for rule in report.rules for check in rule.checks)
-    checks = sum(len(rule.checks) for rule in report.rules)
+        yield from _checked(rule)
+    for each in report.accountings:
+        yield ""
+        yield (
+            f"{each.accounting}, rule {each.rule}, a budget of {each.amount:g}: {each.queries} queries with Gaussian "
+            f"or Laplace noise in {each.seconds:.0f} s"
+        )
+        yield from _checked(each)
+    failed = sum(not check.passed for check in report.checks)
     audited = ", ".join(rule.rule for rule in report.rules) or "none, so that nothing is shown"
+    accountings = "".join(f", {each.accounting}" for each in report.accountings)
     yield ""
-    yield f"{'passed' if report.passed else 'FAILED'}: {failed} of {checks} checks failed; rules audited: {audited}"
+    yield (
+        f"{'passed' if report.passed else 'FAILED'}: {failed} of {len(report.checks)} checks failed; "
+        f"rules audited: {audited}{accountings.replace(',', '; accountings:', 1)}"
+    )
+
+
+def _checked(part: RuleReport | AccountingReport) -> Iterator[str]:
+    for check in part.checks:
+        if check.adversary is None or not check.passed:
+            yield _line(check)
+    yield from _summed_up(part)
 
 
 def _line(check: Check) -> str:
@@ -64,9 +90,9 @@ def _line(check: Check) -> str:
     return f"  {state:6} {check.name:{NAME_WIDTH}} {_number(check.measured)} {check.words}{where}"
 
 
-def _summed_up(rule: RuleReport) -> Iterator[str]:
-    """Of the checks of single adversaries, the least likely one that passed."""
-    passed = [check for check in rule.checks if check.adversary is not None and check.passed]
+def _summed_up(rule: RuleReport | AccountingReport) -> Iterator[str]:
+    """Of the checks of single adversaries by a p-value, the least likely one that passed."""
+    passed = [check for check in rule.checks if check.adversary is not None and check.passed and check.bound == P_MIN]
     if passed:
         least = min(passed, key=lambda check: check.measured)
         words = f"the least p of {len(passed)} checks of single adversaries: {least.name} of {least.adversary}"

@@ -15,12 +15,15 @@ __all__ = [
     "ANALYSTS",
     "UNITS_PER_RHO",
     "Account",
+    "Description",
     "Doubles",
+    "HistogramQuery",
     "LedgerEntry",
     "MatrixQuery",
     "Offered",
     "OwnAccount",
     "OwnReceipt",
+    "Query",
     "Refused",
     "Registration",
     "Released",
@@ -32,7 +35,7 @@ Doubles = NDArray[np.float64]
 Table = Literal["people", "rows"]
 
 UNITS_PER_RHO = 2**40
-"""The ledger's unit, as the service documents it."""
+"""The ledger's unit, as the service documents it: of rho, or of another accounting's amount."""
 ANALYSTS = 2
 """How many analysts the audit asks as, numbered from 0."""
 
@@ -43,10 +46,15 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """The rules that a service offers, as its own document says: for datasets, and for single queries."""
+    """The rules that a service offers, as its own document says: for datasets, and for single queries.
+
+    With them the kinds of its accountings, and the mechanisms of its queries.
+    """
 
     datasets: tuple[str, ...]
     queries: tuple[str, ...]
+    accountings: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +66,19 @@ class Registration:
 
     dataset: str
     rule: str
-    rho: int
+    rho: float  # the budget, in the amount of the accounting
     people: int
     values: int
+    accounting: str | Mapping[str, object] | None = None  # None: the service's own choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A dataset as its description has it: the accounting as JSON, and the amount in which charges are told."""
+
+    accounting: object
+    unit: str
+    budget_units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +91,17 @@ class MatrixQuery:
     rule: str | None = None  # None: the dataset's
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramQuery:
+    """A count for each of some values of the column `coordinate` of the table of people, with Laplace noise."""
+
+    values: tuple[int, ...]
+    scale: float
+
+
+Query = MatrixQuery | HistogramQuery
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Released:
     """An answer. `values` (d,) are in the unit of the weights, whole multiples of `grid`."""
@@ -82,6 +111,7 @@ class Released:
     values: Doubles
     sigma: float
     grid: float
+    scale: float | None = None  # of Laplace noise
     is_reused: bool = False
 
 
@@ -128,10 +158,13 @@ class Service(Protocol):
     """
 
     def offered(self) -> Offered:
-        """The rules that the service's own document lists."""
+        """The rules, accountings and mechanisms that the service's own document lists."""
 
     def register(self, registration: Registration) -> int:
         """Register a dataset, and give its budget in units."""
+
+    def described(self, dataset: str) -> Description:
+        """A dataset as the service describes it."""
 
     def upload_people(self, dataset: str, values: Mapping[str, int | None]) -> None:
         """Add people with their coordinates; None is NULL, that is a blank record."""
@@ -139,7 +172,7 @@ class Service(Protocol):
     def upload_rows(self, dataset: str, rows: Sequence[tuple[str, int]]) -> None:
         """Add rows of people: pairs of a key and a coordinate."""
 
-    def ask(self, dataset: str, query: MatrixQuery, *, analyst: int, key: str, reuse: bool) -> Released:
+    def ask(self, dataset: str, query: Query, *, analyst: int, key: str, reuse: bool) -> Released:
         """Ask as one of the analysts under an idempotency key."""
 
     def ask_together(
