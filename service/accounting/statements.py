@@ -95,6 +95,20 @@ def statement_of_account(
     )
 
 
+def discretised_units(spent_units: int, step_units: int) -> int:
+    """The discretised odometer: a spent total in whole steps, rounded up; all in units.
+
+    For each m fixed beforehand the answers that leave while this is at most m steps are a filter with m steps as its
+    limit, and have its promise under any accounting. Of the m that is read at a time that depends on the answers that
+    is not said. The counter of the papers begins again from zero with each filter of a step, whose rest is lost, so
+    that it reads the same or more. Raises ValueError for a negative total and a step below 1. Source: Feldman and
+    Zrnic 2020 (v1), section 5; Koskela, Tobaben and Honkela 2023, appendix C.5.
+    """
+    if spent_units < 0 or step_units < 1:
+        raise ValueError(f"a total must not be negative and a step positive, got {spent_units} and {step_units}")
+    return -(-spent_units // step_units) * step_units
+
+
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
     """Whether answers at these worst-case prices, all before and this one, certainly include every individual.
 

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.accounting.accountings import GAUSSIAN
-from service.accounting.statements import AccountStatement, promise_of_limit, statement_of_account
+from service.accounting.statements import (
+    AccountStatement,
+    discretised_units,
+    promise_of_limit,
+    statement_of_account,
+)
 from service.core.charge import UNITS_PER_RHO
 
 
@@ -107,3 +112,47 @@ def test_an_account_by_hand() -> None:
     assert stated(BUDGET, BUDGET, BUDGET).epsilon_so_far_time_uniform is None
     assert stated(BUDGET, BUDGET, 0).epsilon_so_far_time_uniform == 0
     assert stated(0, 0, 0).epsilon_so_far_time_uniform is None
+
+
+def counted_by_filters(charges: list[int], step: int) -> list[int]:
+    """The counter of the papers after each charge: a filter that cannot pay halts, and the next begins from zero."""
+    begun, within, readings = 0, step, list[int]()
+    for charge in charges:
+        if within + charge > step:
+            begun, within = begun + 1, 0
+        within += charge
+        readings.append(begun * step)
+    return readings
+
+
+@given(charges=st.lists(st.integers(1, 12), min_size=1, max_size=40))
+def test_a_counter_that_begins_again_from_zero_reads_the_same_or_more(charges: list[int]) -> None:
+    """With steps of 12 units, and charges that one step pays: no filter carries its rest over to the next one."""
+    spent = [sum(charges[: place + 1]) for place in range(len(charges))]
+    readings = [discretised_units(total, 12) for total in spent]
+    assert all(ours <= theirs for ours, theirs in zip(readings, counted_by_filters(charges, 12), strict=True))
+    assert all(total <= ours < total + 12 for total, ours in zip(spent, readings, strict=True))
+
+
+def test_the_counter_loses_up_to_half() -> None:
+    """Charges just above half a step fill a filter each."""
+    assert counted_by_filters([7] * 12, 12)[-1] == 144
+    assert discretised_units(7 * 12, 12) == 84
+
+
+@given(charges=st.lists(st.integers(1, 30), max_size=30), steps=st.integers(0, 9))
+def test_what_leaves_within_m_steps_is_what_a_filter_of_m_steps_lets_through(charges: list[int], steps: int) -> None:
+    """The theorem's premise: the moment when the reading passes m is the moment when that filter would halt."""
+    spent, within_filter, within_reading = 0, list[int](), list[int]()
+    for number, charge in enumerate(charges):
+        spent += charge
+        within_filter += [number] if spent <= steps * 12 else []
+        within_reading += [number] if discretised_units(spent, 12) <= steps * 12 else []
+    assert within_reading == within_filter
+
+
+@pytest.mark.parametrize(("spent", "step"), [(-1, 12), (1, 0), (1, -3)])
+def test_no_reading_of_no_step(spent: int, step: int) -> None:
+    """Nor of less than nothing."""
+    with pytest.raises(ValueError, match="step positive"):
+        discretised_units(spent, step)

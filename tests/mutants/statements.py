@@ -45,6 +45,24 @@ MUTANTS = [
         killed_by="tests/accounting/test_odometer.py::test_the_levels_share_delta",
     ),
     Mutant(
+        name="whole steps rounded down",
+        incident="The discretised odometer reads a step less than was spent, and the step is promised for more.",
+        file="service/accounting/statements.py",
+        find="return -(-spent_units // step_units) * step_units",
+        put="return spent_units // step_units * step_units",
+        killed_by="tests/accounting/test_statements.py::"
+        "test_a_counter_that_begins_again_from_zero_reads_the_same_or_more",
+    ),
+    Mutant(
+        name="a step more at every whole step",
+        incident="A total of exactly m steps reads as m + 1, and answers within the limit as beyond it.",
+        file="service/accounting/statements.py",
+        find="return -(-spent_units // step_units) * step_units",
+        put="return (spent_units // step_units + 1) * step_units",
+        killed_by="tests/accounting/test_statements.py::"
+        "test_what_leaves_within_m_steps_is_what_a_filter_of_m_steps_lets_through",
+    ),
+    Mutant(
         name="the promise's number for the odometer's",
         incident="The promise stands under the odometer's name, and bounds a tail that it does not bound.",
         file="service/accounting/statements.py",
