@@ -12,11 +12,23 @@ BUDGET_RHO = "2"
 AREAS = 4
 
 
-def registration(name: str, rule: str = "skip") -> dict[str, Any]:
+ACCOUNTINGS: dict[str, Any] = {
+    "gdp": "gdp",
+    "zcdp": {"kind": "zcdp"},
+    "zcdp simple": {"kind": "zcdp", "conversion": "simple"},
+    "rdp 16.0": {"kind": "rdp", "order": 16},
+    "rdp 32.0": {"kind": "rdp", "order": 32},
+    "pure": {"kind": "pure"},
+}
+"""By the name that an entry has of each, a conversion apart."""
+
+
+def registration(name: str, rule: str = "skip", accounting: str = "gdp") -> dict[str, Any]:
     """Ages 0 to 9, four areas, a limit of one's own, a budget of two rho: two queries at sigma 0.7 exhaust it."""
     return {
         "name": name,
-        "guarantee": {"rho": BUDGET_RHO},
+        "guarantee": {"epsilon" if accounting == "pure" else "rho": BUDGET_RHO},
+        "accounting": ACCOUNTINGS[accounting],
         "capacity": 1000,
         "rule": rule,
         "tables": {

@@ -1,9 +1,13 @@
 """The filter as the paper states it, in Fractions and dictionaries: slow, small, and independent of the service."""
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, isqrt
 from typing import Any
+
+from service.accounting.laplace_prices import ChordPrices, laplace_prices_of
 
 UNIT = Fraction(1, 2**40)
 SHARES = (0.55, 0.6, 0.8, 1.0)
@@ -30,6 +34,42 @@ def clipped_count(left: int, sigma: Fraction) -> tuple[int, int]:
     sigma_steps = sigma * whole
     steps = min(whole, isqrt(floor(max(left, 0) * UNIT * 2 * sigma_steps**2)))
     return steps, ceil(steps**2 / (2 * sigma_steps**2) / UNIT)
+
+
+def gaussian_units(norm_squared: int, sigma: Fraction) -> int:
+    """||v||^2 / (2 sigma^2) in units, rounded up."""
+    return ceil(Fraction(norm_squared) / (2 * sigma**2) / UNIT)
+
+
+def laplace_units(name: str) -> "Callable[[int, Fraction], int]":
+    """The charge of one number under an accounting by its name, of its square and the scale.
+
+    Pure differential privacy asks for |v| / b, rounded up. The others ask for a chord between certified knots, rounded
+    up, and beyond the last knot for whole units from step to step. On a chord a service may be above it by less than
+    2^-16 of a unit, for the few steps of these queries, which a charge here must not depend on.
+    """
+    prices = laplace_prices_of(name)
+
+    def units(norm_squared: int, scale: Fraction) -> int:
+        t = isqrt(norm_squared) / scale
+        if not isinstance(prices, ChordPrices):
+            return ceil(t / UNIT)
+        knots = [Fraction(knot, 2**64) for knot in prices.knots]
+        place = bisect_right(knots, t) - 1
+        if place < 0:
+            amount = prices.quadratic * t**2 / UNIT
+        elif place + 1 < len(knots):
+            part = (t - knots[place]) / (knots[place + 1] - knots[place])
+            amount = (prices.at[place] + part * (prices.at[place + 1] - prices.at[place])) / 2**64
+        else:
+            first, step = ceil(knots[-1] * scale), prices.slope / scale / UNIT
+            at_first = Fraction(prices.at[-1], 2**64) + (first - knots[-1] * scale) * step
+            return ceil(at_first) + (isqrt(norm_squared) - first) * ceil(step)
+        if ceil(amount) != ceil(amount + Fraction(1, 2**16)):
+            raise ValueError(f"the definition leaves the charge of {norm_squared} at {scale} open")
+        return ceil(amount)
+
+    return units
 
 
 @dataclass
@@ -65,12 +105,18 @@ class ReferenceDataset:
             known.limit = max(known.spent, min(known.limit, wanted))
 
     def ask(
-        self, vector: "dict[str, dict[int, int]]", sigma: float, *, shortens: bool = False
+        self,
+        vector: "dict[str, dict[int, int]]",
+        sigma: float,
+        *,
+        shortens: bool = False,
+        units: Callable[[int, Fraction], int] = gaussian_units,
     ) -> tuple[dict[str, int], set[str], dict[int, int]]:
         """Algorithm 2, or the set S_t of Corollary 4.7: (charges of the active, keys left out, the sum of the active).
 
-        Paused individuals are left out too; under the drop rule no query touches them. A count of individuals that
-        `shortens` is answered by Algorithm 3, and its sum is in steps.
+        `units` is the charge of a squared norm; with Laplace noise `sigma` is the scale. Paused individuals are left
+        out too; under the drop rule no query touches them. A count of individuals that `shortens` is answered by
+        Algorithm 3, and its sum is in steps.
         """
         charges: dict[str, int] = {}
         left_out: set[str] = set()
@@ -79,7 +125,7 @@ class ReferenceDataset:
             norm_squared = sum(value * value for value in values.values())
             if norm_squared == 0:
                 continue
-            charge = ceil(Fraction(norm_squared) / (2 * Fraction(sigma) ** 2) / UNIT)
+            charge = units(norm_squared, Fraction(sigma))
             person, added = self.people[key], values
             if person.paused and self.rule == "drop":
                 continue

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
+from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
@@ -36,14 +38,16 @@ from service.workflows.model.errors import InvalidRequest, KeyConflict
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.keys import LEDGER_KEY
-from tests.laws.filter_world import AREAS, DATASETS, RULES, registration
-from tests.laws.reference import SHARES, SQUARES, UNIT, ReferenceDataset, frequent
+from tests.laws.filter_world import ACCOUNTINGS, AREAS, DATASETS, RULES, registration
+from tests.laws.reference import SHARES, SQUARES, UNIT, ReferenceDataset, frequent, laplace_units
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.rotation import times
 from tests.sealed_accounts import spent_in
 
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])
+SCALES = (0.9, 2.0, 3.3, 40.0)
+"""Of Laplace noise: a count costs from a fortieth of a rho to half of a pure budget."""
 SIGMAS = st.sampled_from([1.0, 3.0, 0.7, 20.0])
 
 
@@ -117,12 +121,16 @@ class FilterMachine(RuleBasedStateMachine):
         if isinstance(self.store, PostgresStore):
             self.store.close()
 
-    @initialize()
-    def register(self) -> None:
-        """Two datasets, one under each rule, and one analyst."""
+    @initialize(accounting=st.sampled_from(sorted(ACCOUNTINGS)))
+    def register(self, accounting: str) -> None:
+        """Two datasets of an accounting, one under each rule, and one analyst."""
+        self.accounting = accounting
+        self.laplace = laplace_units(accounting.removesuffix(" simple"))
         self.analyst: Principal = self.replica.principals.create(role="analyst", name="ana")[0]
         for name in DATASETS:
-            view = self.replica.curators.register(Registration.model_validate(registration(name, RULES[name])))
+            view = self.replica.curators.register(
+                Registration.model_validate(registration(name, RULES[name], accounting))
+            )
             assert view.budget_units == 2 * 2**40
             self.models[name] = ReferenceDataset(budget=2 * 2**40, rule=RULES[name])
 
@@ -164,15 +172,32 @@ class FilterMachine(RuleBasedStateMachine):
     )
     def ask(self, name: str, kind: str, number: int, sigma: float) -> None:
         """Charges, left out and sum are the reference's; the answer is that sum plus the recorded noise."""
-        body = orjson.dumps(query(kind, number, sigma))
-        key = f"key-{len(self.answers)}"
+        self._ask(name, kind, number, sigma, query(kind, number, sigma), is_laplace=False)
+
+    @rule(
+        name=st.sampled_from(DATASETS),
+        kind=st.sampled_from(["older", "visits", "frequent"]),
+        number=st.integers(0, AREAS - 1),
+        scale=st.sampled_from(SCALES),
+    )
+    def ask_with_laplace_noise(self, name: str, kind: str, number: int, scale: float) -> None:
+        """The same, priced by the accounting; of a number that is no vector."""
+        body = query(kind, number, 1.0) | {"mechanism": "laplace", "noise": {"scale": scale}}
+        self._ask(name, kind, number, scale, body, is_laplace=True)
+
+    def _ask(self, name: str, kind: str, number: int, sigma: float, asked: dict[str, Any], *, is_laplace: bool) -> None:
+        body, key = orjson.dumps(asked), f"key-{len(self.answers)}"
+        if self.accounting == "pure" and not is_laplace:
+            with pytest.raises(InvalidRequest, match="no finite charge"):
+                self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+            return
         self.entropy.words.clear()
         answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
-        model = self.models[name]
-        charges, left_out, total = model.ask(model.vectors(kind, number), sigma, shortens=kind == "clipped")
+        model, priced = self.models[name], {"units": self.laplace} if is_laplace else {}
+        charges, left_out, total = model.ask(model.vectors(kind, number), sigma, shortens=kind == "clipped", **priced)
         shown = orjson.loads(answer.body)
-        words = self.entropy.replayed()
-        noise = rounded_gaussian(shown["dimension"], sigma / shown["grid"], lambda _: next(words))
+        words, drawn = self.entropy.replayed(), rounded_laplace if is_laplace else rounded_gaussian
+        noise = drawn(shown["dimension"], sigma / shown["grid"], lambda _: next(words))
         exact = np.array(shown["values"]) / shown["grid"] - noise
         exact = exact * shown["grid"] if kind == "squares" else exact
         assert exact.tolist() == [total.get(coordinate, 0) for coordinate in range(shown["dimension"])]
@@ -188,6 +213,8 @@ class FilterMachine(RuleBasedStateMachine):
     )
     def ask_under_clip(self, name: str, kind: str, number: int, sigma: float) -> None:
         """Each pays for its whole vector or, where that is more than is left, all that is left but for the bound."""
+        if self.accounting == "pure":
+            return
         model = self.models[name]
         left = {key: person.limit - person.spent for key, person in model.people.items()}
         before = {key: person.spent for key, person in model.people.items()}
@@ -215,7 +242,8 @@ class FilterMachine(RuleBasedStateMachine):
         name, body, stored = self.answers[key]
         again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         assert again.body == stored
-        other = orjson.dumps(orjson.loads(body) | {"noise": {"sigma": 9.0}})
+        document = orjson.loads(body)
+        other = orjson.dumps(document | {"noise": {"scale" if "mechanism" in document else "sigma": 9.0}})
         with pytest.raises(KeyConflict):
             self.replica.analysts.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
 
@@ -289,6 +317,42 @@ class FilterMachine(RuleBasedStateMachine):
             rows = [(each.dataset, each.spent_units, each.limit_units) for each in spent_in(connection, LEDGER_KEY)]
         people = [(name, p.spent, p.limit) for name, model in self.models.items() for p in model.people.values()]
         assert sorted(rows) == sorted(people)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_every_rule_accounting_and_mechanism_gives_the_reference(accounting: str) -> None:
+    """Skip, drop and, of Gaussian queries, clip: queries of each kind until some are charged and some are left out.
+
+    Erased, paused and returned individuals on the way; accounts, replay and restart agree.
+    """
+    random, machine = Random(accounting), FilterMachine(MemoryStore())
+    machine.register(accounting)
+    for name in DATASETS:
+        for place in range(6):
+            machine.join(name, f"p{place}", random.choice([None, 2, 5, 9]), random.choice([None, None, "0.5"]))
+        machine.visit(name, random.choices([f"p{place}" for place in range(6)], k=12), random.randrange(AREAS))
+    for turn in range(12):
+        for name in DATASETS:
+            area = random.randrange(AREAS)
+            kind = random.choice(["older", "visits", "frequent"])
+            machine.ask_with_laplace_noise(name, kind, area, random.choice(SCALES))
+            machine.ask(name, random.choice(["older", "visits", "all", "clipped"]), area, random.choice([3.0, 0.7]))
+            machine.pause(name, random.choice(["p0", "p1"]), paused=turn % 3 == 0)
+            if turn == 6:
+                machine.erase(name, "p2")
+                machine.join(name, "p2", 9, None)
+        machine.accounts_agree()
+    machine.restart()
+    machine.accounts_agree()
+    machine.ledger_replays()
+    with machine.store.transaction(1, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    machine.teardown()
+    laplace = [entry for entry in entries if entry.mechanism != "gaussian"]
+    assert {entry.mechanism for entry in laplace} == {f"laplace {accounting.removesuffix(' simple')}"}
+    assert (len(entries) > len(laplace)) == (accounting != "pure")
+    assert sum(entry.charged_count for entry in laplace) > 0 < sum(entry.left_out_count for entry in laplace)
 
 
 @pytest.mark.slow

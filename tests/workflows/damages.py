@@ -84,6 +84,11 @@ DAMAGES = [
         found="datasets row 1: what it says of the registration does not give its genesis",
     ),
     Damage(
+        name="the accounting is another",
+        statement='UPDATE datasets SET accounting = \'{{"kind": "zcdp", "conversion": "optimal"}}\'',
+        found="datasets row 1: what it says of the registration does not give its genesis",
+    ),
+    Damage(
         name="the capacity is another",
         statement="UPDATE datasets SET capacity = 2 * capacity",
         found="datasets row 1: what it says of the registration does not give its genesis",
