@@ -14,6 +14,7 @@ from service.engine.evaluate import contributions
 from service.engine.ingest import Rows
 from service.engine.ingest.reader import read_rows
 from service.engine.memory import DatasetMemory
+from service.query.mechanism import Pricing
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
@@ -308,11 +309,15 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def planned(query: dict[str, Any]) -> Plan | None:
+def planned(query: dict[str, Any], *, pricing: Pricing | None = None) -> Plan | None:
     """The plan, or None where the query room refuses."""
     try:
         return compile_query(
-            parse_query(json.dumps(query).encode()), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS
+            parse_query(json.dumps(query).encode()),
+            SCHEMA,
+            capacity=CAPACITY,
+            budget_units=BUDGET_UNITS,
+            pricing=pricing,
         )
     except QueryProblem:
         return None

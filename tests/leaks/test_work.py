@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import service
+from service.accounting.accountings import GAUSSIAN, PURE, Accounting
 from service.core.release import Block, Contributions
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
@@ -56,6 +57,8 @@ SELECTS: dict[str, list[Any]] = {
     "events": [{"count": {}}],
     "stacked events": [{"count": {}}, {"sum": {"column": "cost"}}, {"histogram": {"column": "item"}}],
 }
+LAPLACE: dict[str, Accounting] = {"count": GAUSSIAN, "sum": PURE, "events": PURE}
+"""Of these also with Laplace noise, by the accounting that prices it."""
 OF_EVENTS = {"events", "stacked events"}
 REDUCED = {"largest": "max", "norm": "norm", "largest of events": "max", "norm of events": "norm"}
 SELECTS |= {
@@ -117,7 +120,7 @@ def noted() -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
-def compiled(name: str, clip: str, *, by_index: bool) -> Plan:
+def compiled(name: str, clip: str, *, by_index: bool, laplace: Accounting | None = None) -> Plan:
     """The query, by a column that has an index or by one that has none."""
     column, literal = {
         (False, True): ("level", 3),
@@ -127,10 +130,27 @@ def compiled(name: str, clip: str, *, by_index: bool) -> Plan:
     }[name in OF_EVENTS, by_index]
     query = {"version": 1, "from": "visits" if name in OF_EVENTS else "people", "select": SELECTS[name]}
     reduce = {} if clip == "to what is left" else {"reduce": REDUCED.get(name)}  # which is refused with it
-    where = {"eq": [{"col": column}, literal]}
-    plan = planned(query | reduce | {"where": where, "noise": {"sigma": 1000.0}} | CLIPS[clip])
+    asked = query | reduce | {"where": {"eq": [{"col": column}, literal]}, "noise": {"sigma": 1000.0}} | CLIPS[clip]
+    if laplace is not None:
+        asked |= {"mechanism": "laplace", "noise": {"scale": 1000.0}}
+    plan = planned(asked, pricing=laplace)
     assert plan is not None
     return plan
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+@pytest.mark.parametrize("name", LAPLACE)
+def test_it_is_the_same_with_laplace_noise(name: str, *, by_index: bool) -> None:
+    """For none, one and two, and where nobody has anything left: chords and exact prices alike."""
+    plan = compiled(name, "natural", by_index=by_index, laplace=LAPLACE[name])
+    first = steps(plan, world(0))  # which reads the columns of the condition, once for a plan
+    found = [steps(plan, world(selected)) for selected in range(3)]
+    assert set(found[0]) <= set(first)
+    assert found[0] == found[1] == found[2]
+    assert any(step.startswith("/core/charge") or "laplace" in step for step in found[0])
+    exhausted = world(2)
+    exhausted.accounts.set_limits(slice(None), 0)
+    assert steps(plan, exhausted) == found[0]
 
 
 @pytest.mark.parametrize("by_index", [False, True])

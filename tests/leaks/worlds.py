@@ -22,7 +22,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.accounting.laplace_prices import prices_of_mechanism
 from service.api.app import HttpOptions, create_app
+from service.core.laplace import laplace_worst_case_units
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
@@ -126,6 +128,7 @@ SESSION: list[dict[str, Any]] = [
         **CLIPPED,
     },
     {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"sigma": 300.0}},
+    {"mechanism": "laplace", "noise": {"scale": 9.0}},
     {"noise": {"rho": 0.02}},
     {"noise": {"share": 0.1}},
     {"select": [{"count_individuals": {}}], "from": "visits", "per_individual": {"rows": 2}, "noise": {"sigma": 1e3}},
@@ -185,6 +188,14 @@ SESSION: list[dict[str, Any]] = [
         "rule": "clip",
         **CLIPPED,
     },
+    {
+        "select": [{"sum": {"column": "age"}}],
+        "group_by": ["country"],
+        "per_individual": {"l2_clip": 50.0},
+        "mechanism": "laplace",
+        "noise": {"share": 0.05},
+    },
+    {"select": [{"count": {}}], "from": "visits", "mechanism": "laplace", "noise": {"scale": 40.0}, **CLIPPED},
     {"noise": {"half_width": 12.0, "confidence": 0.9}},
     {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 3.0}},
@@ -337,8 +348,11 @@ def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
 
 def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
     """The charge of a vector in grid steps in the query of an entry, in units."""
-    sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
     norm_squared = sum(int(step) ** 2 for step in vector)
+    prices = prices_of_mechanism(entry.mechanism)
+    if prices is not None:
+        return laplace_worst_case_units(norm_squared, entry.noise.sigma_steps, prices)
+    sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
     return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from pydantic import ValidationError
 
+from service.accounting.accountings import GAUSSIAN
 from service.query.canonical import canonical_bytes
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
@@ -50,7 +51,7 @@ def outcome_of(raw: bytes, parse: Parse = parse_query) -> str:
 def planned(query: Query) -> Plan | None:
     """The plan, or None where the query is refused for the schema."""
     try:
-        return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+        return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS, pricing=GAUSSIAN)
     except QueryProblem:
         return None
 
@@ -118,9 +119,18 @@ def is_json(raw: bytes) -> bool:
 
 @cache
 def examples() -> list[bytes]:
-    """Fixed ones of every kind of damage, and one that is whole and compares with true."""
+    """Fixed ones of every kind of damage, one that is whole and compares with true, and one with Laplace noise."""
     whole = body(query(where={"eq": [{"col": "member"}, True]}))
-    return [whole, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3))]
+    laplace = body(query(mechanism="laplace", noise={"scale": 20}, group_by=["country"]))
+    return [whole, laplace, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3))]
+
+
+def test_queries_with_laplace_noise_are_among_the_damaged() -> None:
+    """Those of the page, some of which are planned."""
+    found = [raw for raw in examples() if b'"laplace"' in raw]
+
+    assert len(found) > 5
+    assert "planned" in map(outcome_of, found)
 
 
 def test_every_outcome_occurs() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
 from service.engine.pages import PageTotals
 from service.query.parse import parse_query
@@ -20,11 +21,14 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow
 from service.workflows.ports.shards import ShardLost
 from service.workflows.writer.state import DatasetState
-from tests.laws.reference import ReferenceDataset
+from tests.laws.reference import ReferenceDataset, laplace_units
 from tests.memory.shards import page_seq_max
 from tests.simulation.disk import SimulatedTransaction
 from tests.simulation.requests import ANALYSTS, Ask, Look, Pause
 from tests.simulation.witnesses import FirstWitness
+
+LAPLACE = laplace_units("gdp")
+"""The charge of one number under the accounting of the dataset."""
 
 
 class LawBroken(AssertionError):
@@ -178,7 +182,9 @@ class Laws:
         self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
         ask = self.asked[entry.canonical]
         vectors = self.model.vectors(ask.kind, ask.number)
-        charges, left_out, total = self.model.ask(vectors, ask.sigma, shortens=ask.kind == "clipped")
+        priced = {"units": LAPLACE} if ask.is_laplace else {}
+        self.law(entry.mechanism == ("laplace gdp" if ask.is_laplace else "gaussian"), f"A5: {place} has another noise")
+        charges, left_out, total = self.model.ask(vectors, ask.sigma, shortens=ask.kind == "clipped", **priced)
         charged, units, out = entry.decode()
         self.shortened += ask.kind == "clipped" and len(set(charges.values())) > 1  # whole vectors cost the same
         named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
@@ -192,7 +198,8 @@ class Laws:
         exact = np.array([total.get(coordinate, 0) for coordinate in range(entry.dimension)])
         exact = exact / entry.grid if ask.kind == "squares" else exact
         sigma_steps = ask.sigma / entry.grid
-        noise = rounded_gaussian(entry.dimension, sigma_steps, lambda _: drawn[0]) if drawn[0].size else exact * 0
+        law = rounded_laplace if ask.is_laplace else rounded_gaussian
+        noise = law(entry.dimension, sigma_steps, lambda _: drawn[0]) if drawn[0].size else exact * 0
         self.law(bool((entry.steps() == exact + noise).all()), f"A10: {place} is not the sum and its own noise")
         spent = self.spent[-1].copy()
         spent[charged] += units

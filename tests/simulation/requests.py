@@ -56,11 +56,13 @@ class Ask:
     key: str
     kind: str
     number: int
-    sigma: float
+    sigma: float  # of Laplace noise its scale
     reuse: bool
+    is_laplace: bool = False
 
     def __str__(self) -> str:
-        return f"{self.analyst.name} asks {self.kind}({self.number}) at sigma {self.sigma} under {self.key}"
+        noise = f"{'a Laplace scale' if self.is_laplace else 'sigma'} {self.sigma}"
+        return f"{self.analyst.name} asks {self.kind}({self.number}) at {noise} under {self.key}"
 
     @property
     def body(self) -> bytes:
@@ -71,6 +73,8 @@ class Ask:
             "noise": {"sigma": self.sigma},
             "reuse": self.reuse,
         }
+        if self.is_laplace:
+            document |= {"mechanism": "laplace", "noise": {"scale": self.sigma}}
         if self.kind == "active":
             del document["reuse"]  # left out, it is false
             document["select"] = [{"active": {"share": SHARES[self.number]}}]
@@ -250,10 +254,12 @@ def drawn(random: Random, number: int) -> Request:
     key, kind = random.choice(PEOPLE), random.random()
     if kind < 0.62:
         others = random.choice(["older", "visits", "all"])
+        asked = "active" if kind < 0.08 else others
         return Ask(
             analyst=ANALYSTS[number % len(ANALYSTS)],
             key=f"k{number // len(ANALYSTS)}",
-            kind="active" if kind < 0.08 else others,
+            kind=asked,
+            is_laplace=asked in {"older", "visits"} and number % 4 == 1,
             number=random.randrange(AREAS),
             sigma=random.choice([0.7, 1.0, 1.0, 3.0, 20.0]),
             reuse=random.random() < 0.4,

@@ -59,6 +59,8 @@ def query(random: Random) -> dict[str, Any]:
     elif where is not None:
         asked["where"] = where
     asked |= {"rule": "clip"} if random.random() < 0.2 else {}
+    if random.random() < 0.2:
+        asked |= {"mechanism": "laplace", "noise": random.choice([{"scale": 30.0}, noise])}
     return asked | ({"reuse": True} if random.random() < 0.1 else {})
 
 
@@ -73,8 +75,11 @@ def batch(random: Random) -> dict[str, Any]:
 def registration(random: Random) -> dict[str, Any]:
     """A dataset that may exist by now."""
     guarantee = random.choice([{"rho": "1"}, {"epsilon": "1", "delta": "0.000001"}, {"rho": "0.002"}])
+    accounting = random.choice(["gdp", "gdp", {"kind": "zcdp"}, {"kind": "rdp", "order": 16}, {"kind": "pure"}])
+    guarantee = {"epsilon": "1"} if accounting == {"kind": "pure"} else guarantee
     name = f"d{random.randrange(12)}"
     facts = {"capacity": random.choice([3, 10, 1000]), "rule": random.choice(["skip", "drop"])}
+    facts |= {} if accounting == "gdp" else {"accounting": accounting}
     return {"name": name, "guarantee": guarantee, **facts, "tables": TABLES}
 
 
