@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.accounting.accountings import GAUSSIAN
-from service.accounting.statements import (
-    AccountStatement,
-    discretised_units,
-    promise_of_limit,
-    statement_of_account,
-)
+from service.accounting.statements import AccountStatement, discretised_units, promise_of_limit, statement_of_account
 from service.core.charge import UNITS_PER_RHO
 
 
