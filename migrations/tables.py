@@ -59,6 +59,7 @@ DATASETS: Final = Table(
     Column("version", Integer, nullable=False, server_default=text("1")),
     Column("instance", Integer, nullable=False, server_default=text("1")),
     Column("archived_at", DateTime(timezone=True)),
+    Column("monitor", JSONB),
     UniqueConstraint("name"),
 )
 
@@ -130,6 +131,7 @@ LEDGER: Final = Table(
     Column("sigmas", LargeBinary, nullable=False, server_default=text("''")),
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
+    Index("ledger_ticks", "dataset_id", "seq", postgresql_where=text("mechanism LIKE 'gaussian prepaid %'")),
 )
 
 PIECES: Final = Table(
@@ -210,6 +212,7 @@ PAGES: Final = Table(
     _required("spent", LargeBinary()),
     _required("charged", LargeBinary()),
     _required("left_out", LargeBinary()),
+    Column("ticks", LargeBinary, nullable=False, server_default=text("''")),
 )
 
 PRUNED_TOTALS: Final = PAGES.to_metadata(METADATA, name="pruned_totals")

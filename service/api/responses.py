@@ -88,6 +88,7 @@ class Answer(BaseModel):
     worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
     largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[list[str], doc(WARNINGS)]
+    tick: Annotated[int | None, doc("The number of the monitor's tick that it is, from 1; absent of others.")] = None
     mechanism: Annotated[Literal["laplace"] | None, doc("`laplace` for Laplace noise; absent of a Gaussian.")] = None
     scale: Annotated[float | None, doc("The scale of Laplace noise, in the query's unit; absent of a Gaussian.")] = None
 

@@ -144,6 +144,8 @@ def _facts(found: "WhatIf") -> list[tuple[str, str]]:
         ("first incomplete query", first),
         ("largest loss", f"{share:.4f} of the budget, epsilon {found.largest_epsilon:.4g} at delta {delta}"),
     ]
+    if found.ticks:
+        facts.append(("ticks", f"{found.ticks:,} of the monitor, which are prepaid and in no other number"))
     if found.unknown:
         facts.append(("erased since", f"{found.unknown:,} contributions, whose norms are not kept: counted nowhere"))
     if found.returned:
@@ -197,6 +199,7 @@ def _document(found: "WhatIf") -> Mapping[str, Any]:
         "own_budget_rho": _rho(found.own_budget_units),
         "queries": found.queries,
         "burns": found.burns,
+        "ticks": found.ticks,
         "contributions": found.contributions,
         "kept": found.kept,
         "share_kept": found.share_kept,

@@ -10,7 +10,7 @@ slot was ever left out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "PAGE_SLOTS",
     "Counters",
     "Counts",
+    "FirstTicks",
     "PageTotals",
     "Slots",
     "pages_for",
@@ -35,6 +36,7 @@ __all__ = [
 
 
 Counts = NDArray[np.uint32]
+FirstTicks = NDArray[np.uint16]
 Slots = NDArray[np.int64]
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """A slot within its page is exactly a uint16."""
@@ -48,12 +50,14 @@ _PAGES_APART: Final = 37  # pages overflow at different queries
 class PageTotals:
     """The replay of the ledger for one page: `spent` units, and how many queries `charged` each slot or `left_out` it.
 
-    All are (PAGE_SLOTS,); spent is int64, the counters are uint32.
+    `ticks` are the ticks of the monitor at which each slot was counted first, 0 for none. All are (PAGE_SLOTS,); spent
+    is int64, the counters are uint32, the ticks uint16; of these there may be none at all, which stands for zeros.
     """
 
     spent: NDArray[np.int64]
     charged: NDArray[np.uint32]
     left_out: NDArray[np.uint32]
+    ticks: FirstTicks = field(default_factory=lambda: np.zeros(0, dtype=np.uint16))
 
     @classmethod
     def zero(cls) -> Self:

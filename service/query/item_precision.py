@@ -12,7 +12,18 @@ from typing import Final
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.query.item_steps import STEPS_LOG2
-from service.query.language import HalfWidth, LaplaceScale, Noise, PerIndividual, Query, Rho, Share, Sigma
+from service.query.language import (
+    PREPAID_ALONE,
+    HalfWidth,
+    LaplaceScale,
+    Noise,
+    PerIndividual,
+    Prepaid,
+    Query,
+    Rho,
+    Share,
+    Sigma,
+)
 from service.query.problems import QueryProblem
 from service.query.stated_noise import half_width_steps
 
@@ -103,6 +114,8 @@ def item_precision_of(noise: Noise, *, count: int, budget_units: int) -> ItemPre
             return _worst_cases("noise.share", floor(Fraction(noise.share) * budget_units), noise.weights, count)
         case LaplaceScale():
             raise QueryProblem.of("noise.scale", "is of Laplace noise, which is for one number for each individual")
+        case Prepaid():
+            raise QueryProblem.of("noise.prepaid", PREPAID_ALONE)
 
 
 def refuse_uneven(query: Query, bounds: Sequence[float]) -> None:

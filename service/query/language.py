@@ -220,6 +220,16 @@ class ActiveItem(Closed):
     active: Annotated[Left, doc("How much of the budget is left.")]
 
 
+class ExhaustedItem(Closed):
+    """The next tick of the dataset's monitor: a number from which clients sum how many individuals are exhausted.
+
+    It stands alone in a query that has no noise, condition or group of its own.
+    """
+
+    KIND: ClassVar = "exhausted"
+    exhausted: Annotated[Empty, doc("Nothing: `{}`.")]
+
+
 Item = Annotated[
     Annotated[CountItem, Tag("(count)")]
     | Annotated[CountIndividualsItem, Tag("(count_individuals)")]
@@ -227,6 +237,7 @@ Item = Annotated[
     | Annotated[HistogramItem, Tag("(histogram)")]
     | Annotated[LinearItem, Tag("(linear)")]
     | Annotated[ActiveItem, Tag("(active)")]
+    | Annotated[ExhaustedItem, Tag("(exhausted)")]
     | Annotated[MomentsItem, Tag("(moments)")]
     | Annotated[GradientItem, Tag("(gradient)")],
     Discriminator(
@@ -234,7 +245,7 @@ Item = Annotated[
         custom_error_type="item_kind",
         custom_error_message=(
             "must be an object with exactly one of the keys count, count_individuals, sum, histogram, linear, active,"
-            " moments, gradient"
+            " exhausted, moments, gradient"
         ),
     ),
 ]
@@ -306,9 +317,19 @@ class HalfWidth(Closed):
     confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
 
 
+PREPAID_ALONE: Final = "is the noise of a tick: select exhausted, or give a sigma"
+
+
+class Prepaid(Closed):
+    """The noise of a tick, which follows from the dataset's monitor; a query for a tick may leave it out."""
+
+    KIND: ClassVar = "prepaid"
+    prepaid: Annotated[Empty, doc("Nothing: `{}`.")]
+
+
 def _noise_kind(noise: object) -> str | None:
     if isinstance(noise, dict):
-        for kind in ("sigma", "rho", "share", "half_width", "scale"):
+        for kind in ("sigma", "rho", "share", "half_width", "scale", "prepaid"):
             if kind in noise:
                 return f"({kind})"
         return None
@@ -320,7 +341,8 @@ Noise = Annotated[
     | Annotated[Rho, Tag("(rho)")]
     | Annotated[Share, Tag("(share)")]
     | Annotated[HalfWidth, Tag("(half_width)")]
-    | Annotated[LaplaceScale, Tag("(scale)")],
+    | Annotated[LaplaceScale, Tag("(scale)")]
+    | Annotated[Prepaid, Tag("(prepaid)")],
     Discriminator(
         _noise_kind,
         custom_error_type="noise_kind",
@@ -356,7 +378,9 @@ class Query(Closed):
         PerIndividual | None,
         doc("The bound on the vector of one individual; left out, the natural bound of the query."),
     ] = None
-    noise: Annotated[Noise, doc("The precision, in one of five ways.")]
+    noise: Annotated[
+        Noise, doc("The precision, in one of five ways; `prepaid`, or left out, of a query for `exhausted` alone.")
+    ]
     mechanism: Annotated[
         Literal["gaussian", "laplace"],
         doc(
@@ -378,14 +402,14 @@ class Query(Closed):
         bool,
         doc(
             "Whether a released answer to the same query may be returned, at no charge. Left out, it may, unless"
-            " `active` is selected, whose number changes with every charge."
+            " `active` or `exhausted` is selected, whose number changes with every charge."
         ),
     ] = True
 
     @property
     def may_reuse(self) -> bool:
         """Whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
-        return self.reuse and not isinstance(self.select[0], ActiveItem)
+        return self.reuse and not isinstance(self.select[0], ActiveItem | ExhaustedItem)
 
     @property
     def hashed(self) -> list[HashedParameters]:
@@ -411,6 +435,6 @@ class Query(Closed):
         match self.noise:
             case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
                 has_several = isinstance(numbers, tuple)
-            case LaplaceScale():
+            case LaplaceScale() | Prepaid():
                 has_several = False
         return has_several or (self.per_individual is not None and isinstance(self.per_individual.l2_clip, tuple))

@@ -132,6 +132,14 @@ class Reduced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exhausted:
+    """A tick of the monitor: the coefficient of the ticks since an individual was counted first."""
+
+    size: int = 1
+    title: str = "exhausted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
     """The products of features: of each pair where `classes` is None, or of each with the error of each class.
 
@@ -164,7 +172,7 @@ class Products:
         return {key: list(names) for key, names in named.items() if 0 < len(names) <= CATEGORIES_SHOWN_MAX}
 
 
-PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals | Active | Products | Reduced
+PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals | Active | Exhausted | Products | Reduced
 
 
 def entries_of_row(items: Sequence[PlanItem]) -> int:

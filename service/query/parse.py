@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 from math import isinf
-from typing import Any
+from typing import Any, TypeGuard
 
 import rfc8785
 from pydantic import ValidationError
@@ -95,8 +95,21 @@ def query_of(document: object) -> Query:
     try:
         return Query.model_validate(document)
     except ValidationError as error:
+        if _is_tick_without_noise(document):
+            return query_of({**document, "noise": {"prepaid": {}}})
         problem = QueryProblem(*_errors(error, document))
     raise problem  # outside of the handler: what pydantic said quotes the document and goes no further
+
+
+def _is_tick_without_noise(document: object) -> TypeGuard[dict[str, Any]]:
+    """Whether it asks for a tick alone and leaves the noise out, which is the monitor's."""
+    match document:
+        case {"noise": _}:
+            return False
+        case {"select": [{"exhausted": _}]}:
+            return True
+        case _:
+            return False
 
 
 def _check_depth(body: bytes) -> None:

@@ -16,6 +16,7 @@ from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
 from service.query.columns import Placed, QueryColumn, Weighted
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
+from service.query.exhausted import Ticking, exhausted_of, tick_scale
 from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.gradients import ProductPlan, products_of
 from service.query.group_keys import Group, countable, group_of
@@ -25,6 +26,7 @@ from service.query.language import (
     ActiveItem,
     CountIndividualsItem,
     CountItem,
+    ExhaustedItem,
     HistogramItem,
     Item,
     LinearItem,
@@ -39,6 +41,7 @@ from service.query.layout import (
     Count,
     CountIndividuals,
     Domain,
+    Exhausted,
     Functionals,
     Histogram,
     Label,
@@ -66,6 +69,7 @@ __all__ = [
     "Active",
     "Count",
     "CountIndividuals",
+    "Exhausted",
     "Functionals",
     "Histogram",
     "KeptPlans",
@@ -157,14 +161,13 @@ class Plan:
         return self.layout.axes(has_places=bool(self.item_sigmas))
 
 
-def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: int, pricing: Priced = None) -> Plan:
-    """The plan of a query for a dataset with at most `capacity` individuals, each with a limit of `budget_units`.
-
-    `pricing` has the prices of its accounting. Raises QueryProblem naming the field; nothing else for any Query.
-    """
+def compile_query(
+    query: Query, schema: Schema, *, capacity: int, budget_units: int, pricing: Priced = None, monitor: Ticking = None
+) -> Plan:
+    """The plan for at most `capacity` individuals with limits of `budget_units`. Raises QueryProblem, nothing else."""
     columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
-    layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing))
+    layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing, monitor))
     is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
     plan = Plan(
         table=name,
@@ -183,7 +186,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         worst_case_units=scale.worst_case_units,
         canonical=(canonical := _canonical(query, name)),
         query_hash=hashlib.sha256(canonical).hexdigest(),
-        reuse=query.reuse and not isinstance(items[0], Active),
+        reuse=query.reuse and not isinstance(items[0], Active | Exhausted),
         shortens=query.rule == "clip",
         columns=columns.used,
         rows_kept=rows,
@@ -280,7 +283,7 @@ def _layout(groups: Sequence[Group], items: Sequence[tuple[int, PlanItem, Domain
     return layout
 
 
-def _items(query: Query, columns: RowColumns, budget_units: int) -> Iterator[tuple[int, PlanItem, Domain | None]]:
+def _items(query: Query, columns: RowColumns, terms: "_Terms") -> Iterator[tuple[int, PlanItem, Domain | None]]:
     """Each item once, by its place in `select`: the same numbers with noise of their own tell what less noise would."""
     places: dict[Item, int] = {}
     for place, item in enumerate(query.select):
@@ -299,11 +302,17 @@ def _items(query: Query, columns: RowColumns, budget_units: int) -> Iterator[tup
                 yield place, *_histogram(item, query, columns, place)
             case LinearItem():
                 yield from ((place, each, None) for each in functionals_of(item.linear, columns, place))
-            case ActiveItem():
-                yield place, active_of(item, query, columns.table, budget_units=budget_units), None
+            case ActiveItem() | ExhaustedItem():
+                yield place, _of_accounts(item, query, columns.table, terms), None
             case MomentsItem() | GradientItem():
                 kind = item.KIND
                 raise QueryProblem.of("select", f"{kind} stands alone: ask the other items in a query of their own")
+
+
+def _of_accounts(item: ActiveItem | ExhaustedItem, query: Query, table: DataTable, terms: "_Terms") -> PlanItem:
+    if isinstance(item, ExhaustedItem):
+        return exhausted_of(query, table, terms.monitor)
+    return active_of(item, query, table, budget_units=terms.budget_units)
 
 
 def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
@@ -337,18 +346,19 @@ def _with_weights(where: Predicate, columns: QueryColumns, layout: Layout) -> Pr
 
 
 class _Terms(NamedTuple):
-    """The terms of a dataset."""
+    """The terms of a dataset: `pricing` has the prices of its accounting, `monitor` the scale of its ticks."""
 
     capacity: int
     budget_units: int
     pricing: Priced
+    monitor: Ticking
 
 
 def _counted(
     query: Query, columns: RowColumns, groups: Sequence[Group], rows_kept: int | None, terms: _Terms
 ) -> tuple[Layout, ProductPlan | None, Scale]:
     """The coordinates of the items, what an item of products sums, and the scale of all items together, or of each."""
-    asked, (capacity, budget_units, pricing) = query.select[0], terms
+    asked, (capacity, budget_units, pricing, monitor) = query.select[0], terms
     if query.reduce is not None:
         refuse_unreducible(query)
     is_plain = query.mechanism == GAUSSIAN and (pricing is None or pricing.has_gaussian)
@@ -356,7 +366,9 @@ def _counted(
     if isinstance(asked, MomentsItem | GradientItem):
         item, product, scale = products_of(asked, query, columns, capacity=capacity, budget_units=budget_units)
         return _layout(groups, [(0, item, None)]), product, scale
-    layout = _layout(groups, tuple(_items(query, columns, budget_units)))
+    layout = _layout(groups, tuple(_items(query, columns, terms)))
+    if isinstance(asked, ExhaustedItem) and monitor is not None:
+        return layout, None, tick_scale(monitor)
     rows = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
     rows = rows if rows_kept is None else rows_kept
     extents, count = tuple(_extent(item, columns) for item, _ in layout.items), layout.dimension // layout.block

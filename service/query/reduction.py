@@ -9,7 +9,7 @@ are summed as ever; the arithmetic on them is in `service.engine.reduction`.
 from math import isqrt
 from typing import Final, Literal
 
-from service.query.language import ActiveItem, Query
+from service.query.language import ActiveItem, ExhaustedItem, Query
 from service.query.learning_ast import GradientItem, MomentsItem
 from service.query.problems import QueryProblem
 
@@ -29,7 +29,7 @@ def refuse_unreducible(query: Query) -> None:
         raise QueryProblem.of("rule", "clip shortens vectors to what their norms cost; with reduce, use skip")
     if len(query.select) > 1:
         raise QueryProblem.of("reduce", "is for one select item: ask each item in a query of its own")
-    if isinstance(query.select[0], ActiveItem | MomentsItem | GradientItem):
+    if isinstance(query.select[0], ActiveItem | ExhaustedItem | MomentsItem | GradientItem):
         raise QueryProblem.of("reduce", f"is for counts and sums, and not for {query.select[0].KIND}")
     if query.is_by_item:
         raise QueryProblem.of("reduce", "has one number: give one number for its precision and its clip")

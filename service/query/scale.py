@@ -18,7 +18,7 @@ from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
 from service.core.laplace import LaplacePrices, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
-from service.query.language import HalfWidth, LaplaceScale, Noise, Rho, Share, Sigma
+from service.query.language import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise, Prepaid, Rho, Share, Sigma
 from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices, PricesAtScale
 from service.query.problems import QueryProblem
 from service.query.reduction import Reduce, charged_squared
@@ -30,6 +30,7 @@ TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and 
 NORM_SQUARED_MAX = 2**61
 STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
 ENTRY_BITS_MAX = 54
+_OF_OTHERS = {"scale": "is of Laplace noise: ask with mechanism laplace, or give a sigma", "prepaid": PREPAID_ALONE}
 _ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
 
 
@@ -238,8 +239,8 @@ def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None
             if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")
             return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
-        case LaplaceScale():
-            raise QueryProblem.of("noise.scale", "is of Laplace noise: ask with mechanism laplace, or give a sigma")
+        case LaplaceScale() | Prepaid():
+            raise QueryProblem.of(f"noise.{noise.KIND}", _OF_OTHERS[noise.KIND])
     raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
 
 

@@ -25,6 +25,8 @@ from service.query.laplace_scale import laplace_half_width_steps
 GAUSSIAN: Final = "gaussian"
 LAPLACE: Final = "laplace"
 """The first word of a mechanism; the others name the accounting by which Laplace noise is priced."""
+PREPAID: Final = "gaussian prepaid"
+"""The first words of the mechanism of a monitor's tick, which charges nobody; its number follows."""
 Numbers = float | tuple[float, ...]
 """One number, or one for each select item."""
 # NormalDist evaluates Wichura's algorithm AS 241 (Applied Statistics 37, 1988), good to about one part in 10^16. The
@@ -80,6 +82,12 @@ def stated_noise(*, sigma: float, grid_log2: int, sigmas: Sequence[float], mecha
         return StatedNoise(sigma=sigma, grid=2.0**grid_log2, sigma_steps=ldexp(sigma, -grid_log2))
     # A number of steps that is a power of two: the quotients are exact.
     return StatedNoise(sigma=tuple(sigmas), grid=tuple(each / sigma for each in sigmas), sigma_steps=sigma)
+
+
+def tick_of(mechanism: str) -> int:
+    """The number of the tick that a mechanism is of, from 1; 0 of any other query's, and of damaged words."""
+    number = mechanism.removeprefix(PREPAID).removeprefix(" ")
+    return int(number) if mechanism == f"{PREPAID} {number}" and number.isdecimal() else 0
 
 
 def packed(sigmas: Sequence[float]) -> bytes:

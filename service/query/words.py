@@ -31,7 +31,7 @@ def in_words(canonical: _Node) -> str:
         *([_REDUCED[canonical["reduce"]]] if "reduce" in canonical else []),
         *_clip(canonical["per_individual"]),
         *(["shortened to what is left"] if canonical.get("rule") == "clip" else []),
-        _noise(canonical["noise"]),
+        *([] if "prepaid" in canonical["noise"] else [_noise(canonical["noise"])]),
         *(["Laplace noise"] if canonical.get("mechanism") == "laplace" else []),
     ]
     return ", ".join(parts)
@@ -40,6 +40,8 @@ def in_words(canonical: _Node) -> str:
 def _selected(items: Sequence[_Node], table: str) -> str:
     if all("count" in item for item in items):
         return f"count of {table}"
+    if "exhausted" in items[0]:
+        return f"tick of the count of exhausted {table}"
     if "active" in items[0]:
         return f"count of {table} with at least {_number(100 * items[0]['active']['share'])} % of the budget left"
     return f"{_listed(_item(item) for item in items)} in {table}"

@@ -14,6 +14,7 @@ from service.accounting.accountings import Accounting
 from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import rho_of_units
 from service.query.language import Query
+from service.query.plan import Exhausted
 from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
@@ -21,10 +22,12 @@ from service.workflows.datasets import public_dataset
 from service.workflows.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
 from service.workflows.model.errors import NotFound, UnknownDataset
 from service.workflows.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
+from service.workflows.model.stated_monitor import MonitorTicks
 from service.workflows.model.views import Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
+from service.workflows.reads.monitor import asked_ticks, monitor_ticks
 from service.workflows.writer.batch import laplace_norm, share_of_budget, stored_answer, warnings_of
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
@@ -85,7 +88,10 @@ class Analysts:
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         canonical = orjson.loads(plan.canonical)
         noise = plan.noise
-        norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        floor_units = record.limit_floor_units - record.reserve_units
+        norm = largest_countable_norm(plan.sigma, floor_units)
+        if isinstance(plan.items[0], Exhausted):
+            norm = plan.l2_clip
         if plan.laplace is not None:
             norm = laplace_norm(plan.sigma, plan.grid_log2, record)
         warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
@@ -102,7 +108,7 @@ class Analysts:
             largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
             warnings=tuple(warnings),
             allowance_left_rho=self._allowance(principal, record.name).left_rho,
-            coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
+            coverage_certified=coverage_certified(worst_cases, limit_floor_units=floor_units),
             canonical=canonical,
             words=in_words(canonical),
             query_hash=plan.query_hash,
@@ -145,6 +151,19 @@ class Analysts:
     def dataset(self, principal: Principal, name: str) -> PublicDataset:
         """The public part of one dataset. Raises NotFound."""
         return public_dataset(self._visible(principal, name), self._store)
+
+    def monitor(self, principal: Principal, name: str) -> MonitorTicks:
+        """The dataset's monitor with every tick that was answered. Raises NotFound without one, Fenced, Unavailable."""
+        record = self._visible(principal, name)
+        if record.monitor is None:
+            raise NotFound("This dataset has no monitor.")
+        guard = self._registry.guard(record)
+        with guard.transaction(lock=False) as transaction:
+            head, ticks = transaction.head, asked_ticks(transaction)
+            shown = monitor_ticks(record.monitor, transaction, ticks)
+        if ticks:
+            guard.confirm_recorded_up_to(ticks[-1].seq, head)  # it may have been withheld when it was committed
+        return shown
 
     def _visible(self, principal: Principal, name: str) -> DatasetRecord:
         if principal.dataset is not None and principal.dataset != name:

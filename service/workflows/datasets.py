@@ -12,8 +12,9 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.accounting.accountings import Accounting, OrderTooLow, accounting_of
+from service.accounting.monitor import Monitor, NoiseTooLarge, monitor_of
 from service.core.charge import rho_of_units, units_down
-from service.query.schema import Schema, VectorColumn, doc
+from service.query.schema import Schema, VectorColumn, doc, optional
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
@@ -25,10 +26,12 @@ from service.workflows.model.stated_guarantee import (
     StatedGuarantee,
     stated_accounting,
 )
+from service.workflows.model.stated_monitor import MonitorFacts, StatedMonitor
 from service.workflows.model.views import CuratorDataset, DatasetRule, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable
+from service.workflows.reads.monitor import monitor_facts
 from service.workflows.rollback.losses import refuse_missing
 
 CAPACITY_DEFAULT = 2**20
@@ -54,6 +57,7 @@ class Registration(BaseModel):
         Schema, doc("The public schema: tables, columns and domains. Nothing in it is read off the data.")
     ]
     rule: DatasetRule = "skip"
+    monitor: StatedMonitor | None = optional("A continual count of the exhausted, paid from a reserve of each limit.")
     accounting: StatedAccounting = "gdp"
     """Bound by the genesis, so that an entry can be priced in one way only."""
     limit_floor_rho: Annotated[
@@ -67,7 +71,8 @@ def register(
 ) -> DatasetRecord:
     """Store a new dataset.
 
-    Raises InvalidRequest on a budget below one unit and on vectors that could take too much, NameTaken on a known name,
+    Raises InvalidRequest on a budget below one unit, on a monitor that it cannot pay and on vectors that could take too
+    much, NameTaken on a known name,
     DatasetMissing on one that the witness knows and the store lacks, Unavailable when the witness cannot be read.
     """
     if store.dataset(registration.name) is not None:
@@ -77,6 +82,8 @@ def register(
     budget = _budget_units(registration.guarantee, accounting)
     if budget < 1:
         raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
+    floor = _limit_floor(registration, budget)
+    monitor = _monitor(registration.monitor, accounting, budget_units=budget, floor_units=floor)
     refuse_vectors(registration.tables, registration.capacity, vector_bytes_max)
     instance = store.deletions(registration.name) + 1
     canonical = rfc8785.dumps(stated if instance == 1 else stated | {"instance": instance})
@@ -85,10 +92,11 @@ def register(
         name=registration.name,
         guarantee=Guarantee(epsilon=_text(registration.guarantee.epsilon), delta=_text(registration.guarantee.delta)),
         budget_units=budget,
-        limit_floor_units=_limit_floor(registration, budget),
+        limit_floor_units=floor,
         capacity=registration.capacity,
         rule=registration.rule,
         accounting=accounting,
+        monitor=monitor,
         schema=registration.tables,
         genesis=genesis(registration.name, canonical),
         instance=instance,
@@ -107,6 +115,27 @@ def _budget_units(guarantee: StatedGuarantee, accounting: Accounting) -> int:
         raise InvalidRequest.of("accounting.order", str(refusal)) from None
     except GuaranteeMismatch as refusal:
         raise InvalidRequest.of("guarantee", str(refusal)) from None
+
+
+def _monitor(
+    stated: StatedMonitor | None, accounting: Accounting, *, budget_units: int, floor_units: int
+) -> Monitor | None:
+    """The monitor that is stated. Raises InvalidRequest where it has no price, or leaves nothing for queries."""
+    if stated is None:
+        return None
+    if not accounting.has_gaussian:
+        raise InvalidRequest.of("monitor", "has no finite charge in this dataset: its noise is a Gaussian")
+    if units_down(Fraction(stated.rho)) < 1:
+        raise InvalidRequest.of("monitor.rho", "is smaller than one unit of 2^-40 rho")
+    try:
+        monitor = monitor_of(stated.model_dump(mode="json"), budget_units=budget_units)
+    except NoiseTooLarge as refusal:
+        raise InvalidRequest.of("monitor.rho", f"is too small: {refusal}") from None
+    if monitor.reserve_units >= floor_units:
+        raise InvalidRequest.of("monitor.rho", "must be below the smallest limit, of which it is kept back")
+    if monitor.threshold_units > floor_units - monitor.reserve_units:
+        raise InvalidRequest.of("monitor.share", "must be smaller: individuals could have less left from the beginning")
+    return monitor
 
 
 def refuse_vectors(schema: Schema, capacity: int, bytes_max: int) -> None:
@@ -201,6 +230,7 @@ def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
         "budget_rho": str(rho_of_units(record.budget_units)),
         "budget_units": record.budget_units,
         "accounting": stated_accounting(record.accounting),
+        "monitor": None if record.monitor is None else _monitor_now(record.id, record.monitor, store),
         "unit": record.accounting.unit,
         "mu": record.accounting.mu_of_units(record.budget_units),
         "limit_floor_rho": str(rho_of_units(record.limit_floor_units)),
@@ -211,3 +241,8 @@ def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
         "version": record.version,
         "archived": record.is_archived,
     }
+
+
+def _monitor_now(dataset_id: int, monitor: Monitor, store: Store) -> MonitorFacts:
+    with store.transaction(dataset_id, lock=False) as transaction:
+        return monitor_facts(monitor, transaction)

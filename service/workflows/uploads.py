@@ -285,8 +285,9 @@ class _UploadOperation:
         self.slots_used += int(new.sum())
         if self.slots_used > self.record.capacity:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
-        budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
+        budget, reserve_units = np.full(len(keys), self.record.budget_units, dtype=np.int64), self.record.reserve_units
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
+        limits = np.maximum(limits - reserve_units, 0)
         # A restored database may have lost up to this much of a new individual's charges.
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
         # For individuals that left and came back: a limit never rises, and never falls below what is spent. While they

@@ -15,6 +15,7 @@ from scipy import optimize
 from scipy.special import ndtr
 
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.accounting.monitor import GRID_LOG2, monitor_of, squared_steps
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
 
@@ -207,3 +208,14 @@ def test_the_naive_reading_is_exceeded_as_often_as_the_page_says() -> None:
         error = math.sqrt(figure * (1 - figure) / paths)
         assert abs(share - figure) < 4 * error + 0.03 * figure
         assert share > 3 * delta
+
+
+@pytest.mark.parametrize("ticks", [16, 1024])
+def test_the_errors_of_the_monitors_curve(ticks: int) -> None:
+    """Sigma, the error of the last running count, and that of independent counts of everybody at the same price."""
+    monitor = monitor_of({"rho": "0.001", "ticks": ticks, "share": 0.1}, budget_units=UNITS_PER_RHO)
+    total = squared_steps(ticks) * 4.0**GRID_LOG2
+    curve, independent = monitor.sigma * math.sqrt(total), math.sqrt(ticks / 0.002)
+
+    assert row(f"{ticks:,} ticks") == [f"{monitor.sigma:.2f}", f"{curve:.1f}", f"{independent:.0f}"]
+    assert ticks == 16 or f"add up to {total:.2f} over 1,024 ticks, so that sigma is {monitor.sigma:.2f}" in PAGE

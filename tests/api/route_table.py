@@ -63,6 +63,7 @@ ROUTES = [
     route({CURATOR}, "POST", "/files/preview", headers={"Content-Type": ARROW}, options=FILE),
     route({CURATOR, ANALYST}, "GET", "/datasets"),
     route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}"),
+    route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}/monitor", status=404),  # it has none
     route({CURATOR}, "PATCH", "/datasets/{dataset}", options={"json": {"capacity": 1001}}),
     route({CURATOR}, "POST", "/datasets/{dataset}/tables/{table}/rows", headers=CSV, options=ROWS),
     route({CURATOR}, "GET", "/datasets/{dataset}/individuals/{key}"),

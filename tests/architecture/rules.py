@@ -367,6 +367,7 @@ COVERS = {
     "tests/contracts": "store/postgres/* workflows/ports/* workflows/registration_changes",
     "tests/api/routes": "workflows/auditor workflows/curator workflows/overview workflows/replica",
     "tests/workflows/maintenance/verify/test_report.py": "workflows/maintenance/verify/*",  # one report for all
+    "tests/workflows/test_continual_counts.py": "workflows/reads/monitor",
     "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
     "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
     "tests/workflows/writer/test_committer.py": "incidents",

@@ -8,6 +8,7 @@ Everybody else's account, charge and part in every query must not move.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 import pytest
@@ -48,11 +49,34 @@ def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str,
     slot = slot_of_one(is_last=is_last)
     for mine, other in zip(ours.entries, theirs.entries, strict=True):
         (paid, left_out), (paid_there, left_out_there) = parts_in(mine), parts_in(other)
-        own, moved = paid.pop(slot, 0), price_of(mine, mine.steps() - other.steps())
-        assert moved <= own if b'"reduce"' in mine.canonical else moved == own
+        own, there = added_by(mine, slot), added_by(other, slot)
+        if mine.tick:
+            assert (paid.pop(slot, 0), own - there) == (0, int((mine.steps() - other.steps())[0]))
+            paid_there.pop(slot, None)
+        else:
+            charged, moved = paid.pop(slot, 0), price_of(mine, mine.steps() - other.steps())
+            assert moved <= charged if b'"reduce"' in mine.canonical else moved == charged
         assert (paid, left_out - {slot}) == (paid_there, left_out_there)
     others = {key: units for key, units in ours.accounts.items() if key != one}
     assert others == {key: units for key, units in theirs.accounts.items() if key != one}
+
+
+def added_by(entry: LedgerEntry, slot: int) -> int:
+    """The steps that a slot has added to a tick."""
+    told = entry.quantities()
+    return sum(isqrt(each) for each in told.amounts[told.touched == slot].tolist()) if entry.tick else 0
+
+
+def test_the_exhausted_are_counted_by_accounts_that_differ() -> None:
+    """Some fall below the share and some do not, and the one person only where it has a limit and has not paused."""
+    added = {}
+    for kind in ("present", "left out", "paused"):
+        ticks = [entry for entry in lived("p39", kind).entries if entry.tick]
+        assert [tick.tick for tick in ticks] == [1, 2, 3, 4, 5]
+        assert any(0 < tick.charged_count < N - 1 for tick in ticks)
+        added[kind] = [added_by(tick, slot_of_one(is_last=True)) for tick in ticks]
+    assert any(added["present"])
+    assert not any(added["left out"] + added["paused"])
 
 
 def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:

@@ -18,10 +18,12 @@ import pytest
 
 import service
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting
+from service.accounting.monitor import coefficients
 from service.core.release import Block, Contributions
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
+from service.engine.ticks import TickCounts
 from service.query.plan import Plan
 from service.workflows.model.pieces import pieces_of
 from service.workflows.model.rows import SlotsInUse
@@ -101,6 +103,30 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
         for block in release.blocks:
             memory.counters.count(block.touched, block.active)
     return called
+
+
+def steps_of_tick(memory: DatasetMemory, number: int) -> list[str]:
+    """The same of a tick of a monitor, for which those count who have less than 2^59 left."""
+    ticks = TickCounts(coefficients(9), 2**59)
+    ticks.grow(memory.accounts.size)
+    with noted() as called:
+        release = ticks.release(memory, number, np.zeros(1, dtype=np.int64))
+        measure, slots = measure_of(release), memory.slots_used
+        pieces_of(release.blocks, measure, amount_max=2**40, slots=slots, salt=bytes(32))
+        for block in release.blocks:
+            memory.counters.count(block.touched, block.active)
+    return called
+
+
+def test_a_tick_is_the_same_for_none_for_one_and_for_two() -> None:
+    """Every step, however many are exhausted, or rest."""
+    memories = [world(9) for _ in range(4)]
+    for memory, exhausted in zip(memories, ([], [0], [0, 35], range(40)), strict=True):
+        memory.accounts.set_limits(np.array(exhausted, dtype=np.int64), 2**30)
+    memories[-1].accounts.paused[:] = True
+    nobody, one, two, resting = (steps_of_tick(memory, 1) for memory in memories)
+    assert len(nobody) > 8
+    assert nobody == one == two == resting
 
 
 @contextmanager

@@ -40,7 +40,9 @@ SETTINGS = SimpleNamespace(upload_bytes_max=10_000_000)
 JSON = {"Content-Type": "application/json"}
 HASHES = ("hash", "previous_hash", "private_digest", "values_sha256")
 RANDOM = ("analyst_id",)  # a principal of each world has an id of its own
-_VALUES = re.compile(rb'"values":\[[^]]*\](?=,"labels":)')  # of an answer; a query may have values too
+_VALUES = re.compile(
+    rb'"values":\[[^]]*\](?=,"labels":|}$)'
+)  # of an answer, or of all ticks; a query may have values too
 
 Row = list[Any]
 ReplicaExchange = tuple[int, list[tuple[str, str]], bytes]
@@ -56,6 +58,9 @@ ACTIVE: list[dict[str, Any]] = [
         "noise": {"share": 0.01},
     },
 ]
+TICK: dict[str, Any] = {"select": [{"exhausted": {}}], "rule": "skip"}
+MONITOR: dict[str, Any] = {"rho": "1e-6", "ticks": 5, "share": 0.02}
+"""Of so small a reserve that it decides about nobody; a tick more is asked for than there are."""
 IMAGE: dict[str, Any] = {"type": "vector", "length": 3, "lower": 0, "upper": 255, "step_log2": 0}
 TABLES: dict[str, Any] = {
     "people": PEOPLE | {"columns": PEOPLE["columns"] | {"image": IMAGE}},  # type: ignore[operator]
@@ -119,6 +124,7 @@ SESSION: list[dict[str, Any]] = [
         "noise": {"sigma": [9.0, 900.0]},
     },
     ACTIVE[0],
+    TICK,
     {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}, **CLIPPED},
     {
         "select": [{"count": {}}],
@@ -176,6 +182,7 @@ SESSION: list[dict[str, Any]] = [
     },
     {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}, **CLIPPED},
     ACTIVE[1],
+    TICK,
     *LEARNING,
     *VECTORS,
     *REDUCED,
@@ -200,6 +207,7 @@ SESSION: list[dict[str, Any]] = [
     {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 3.0}},
     {"where": {"in": [{"col": "country"}, ["NO"]]}, "noise": {"sigma": 2.0}},
+    TICK,
     {"noise": {"sigma": -1}},
     {"where": {"eq": [{"col": "nothing"}, 1]}, "noise": {"sigma": 3.0}},
     {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 0.5}},
@@ -363,7 +371,7 @@ def slot_of_one(*, is_last: bool) -> int:
 
 def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True, rule: str = "skip") -> None:
     """The dataset with the one person as the kind says."""
-    register(replica, rho=RHO, rule=rule, tables=TABLES)
+    register(replica, rho=RHO, rule=rule, tables=TABLES, monitor=MONITOR)
     present = [row for row in people() if row[0] != one]
     own = kind.row(next(row for row in people() if row[0] == one))
     if own is not None:
@@ -397,12 +405,13 @@ def analyst_calls(rule: str = "skip") -> Iterator[tuple[str, str, bytes, dict[st
     yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
     yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
     # Those that are not answered by an earlier answer come by themselves: refusals are looked up beside their commit.
-    anew = [body for body, query in zip(bodies, SESSION, strict=True) if query in ACTIVE]
+    anew = [body for body, query in zip(bodies, SESSION, strict=True) if query in [*ACTIVE, TICK]]
     for name, asked in (("batch", [body for body in bodies if body not in anew]), ("anew", anew)):
         entries = [{"idempotency_key": f"{name}-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(asked)]
         yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
     for path in ("", "/survey", "/survey/budgets", "/survey/acts", "/survey/ledger", "/survey/budgets/summary"):
         yield "GET", f"/v1/datasets{path}", b"", {}
+    yield "GET", "/v1/datasets/survey/monitor", b"", {}
     for path in ("/v1/queries", "/v1/queries?limit=3", "/v1/allowances", "/v1/me/budgets", "/livez", "/readyz", "/no"):
         yield "GET", path, b"", {}
     for path in ("/sign-in", "/analyst", "/analyst/history", "/analyst/allowance", "/assets/style.css", "/v1/session"):

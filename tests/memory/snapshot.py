@@ -12,7 +12,7 @@ from service.query.vector_columns import vectors_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import WHOLE, number_for
 from service.workflows.model.rows import (
@@ -105,6 +105,9 @@ class MemorySnapshot:
 
     def burns(self) -> list[LedgerEntry]:
         return [entry for entry in self._draft.entries if entry.kind == "burn"]
+
+    def ticks(self, *, up_to: int) -> list[PublicEntry]:
+        return [entry.public() for entry in self._draft.entries[:up_to] if entry.tick]
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         entries = self._draft.entries

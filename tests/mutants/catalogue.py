@@ -14,6 +14,7 @@ from tests.mutants import (
     laplace,
     local,
     mechanisms,
+    monitor,
     owners,
     pages,
     parameters,
@@ -62,6 +63,7 @@ MUTANTS = [
     *pages.MUTANTS,
     *parameters.MUTANTS,
     *active.MUTANTS,
+    *monitor.MUTANTS,
     *products.MUTANTS,
     *shards.MUTANTS,
 ]

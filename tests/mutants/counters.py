@@ -65,8 +65,8 @@ MUTANTS = [
         name="a damaged counter passes",
         incident="Somebody who owns the database hides that an individual was left out, and `verify` finds all well.",
         file="service/workflows/maintenance/verify/totals.py",
-        find="return [totals.spent, totals.charged, totals.left_out]",
-        put="return [totals.spent, totals.charged, totals.charged]",
+        find="return [totals.spent, totals.charged, totals.left_out, ticks]",
+        put="return [totals.spent, totals.charged, totals.charged, ticks]",
         killed_by="tests/workflows/maintenance/verify/test_report.py::test_every_damage_is_named",
     ),
     Mutant(

@@ -190,8 +190,8 @@ MUTANTS = [
         name="page of another history",
         incident="What a replica copied before a restore is written into the restored database.",
         file="service/store/postgres/store.py",
-        find="WHERE dataset_id = $5 AND seq = $6 AND hash = $7",
-        put="WHERE dataset_id = $5 AND seq = $6 AND hash <> $7",
+        find="WHERE dataset_id = $6 AND seq = $7 AND hash = $8",
+        put="WHERE dataset_id = $6 AND seq = $7 AND hash <> $8",
         killed_by=f"{PAGES}::test_pages_of_another_history_are_not_stored[postgres-2]",
     ),
     Mutant(

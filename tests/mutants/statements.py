@@ -15,8 +15,8 @@ MUTANTS = [
         name="one absurd query speaks for all",
         incident="A query that nobody could ever pay rings the alarm, and the overview says that all are exhausted.",
         file="service/workflows/reads/budget_summary.py",
-        find="if each.worst_case_units <= limit_max",
-        put="if each.worst_case_units <= limit_max * 2**20",
+        find="if 0 < each.worst_case_units <= limit_max",
+        put="if 0 < each.worst_case_units <= limit_max * 2**20",
         killed_by="tests/workflows/maintenance/test_summary_points.py::test_one_absurd_query_does_not_ring_the_alarm",
     ),
     Mutant(

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from service.accounting.accountings import GAUSSIAN
+from service.accounting.monitor import monitor_of
 from service.core.charge import rho_of_units
 from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
@@ -39,13 +40,15 @@ def answered(wanted: str) -> list[Any]:
     ]
 
 
+MONITOR = monitor_of({"rho": "0.001", "ticks": 1024, "share": 0.1}, budget_units=BUDGET_UNITS)
 PEOPLE = SCHEMA.tables["people"].columns
 
 
 def compiled(text: str) -> Plan:
     """The plan of an example, as a request is compiled."""
     query = by_item(parse_query(text.encode()))
-    plan = compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS, pricing=GAUSSIAN)
+    terms = {"capacity": CAPACITY, "budget_units": BUDGET_UNITS}
+    plan = compile_query(query, SCHEMA, **terms, pricing=GAUSSIAN, monitor=MONITOR)
     refuse_uneven(query, plan.bounds or (1.0,))
     return plan
 

@@ -3,6 +3,7 @@
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.query_requests import QUERY_BODY, SentQuery
 from service.workflows.model.analyst_views import Preview
+from service.workflows.model.stated_monitor import MonitorTicks
 from service.workflows.model.views import CuratorDataset, PublicDataset
 
 router = guarded_router("curator", "analyst")
@@ -22,6 +23,12 @@ def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> Curat
     if caller.role != "curator":
         return replica.analysts.dataset(caller, dataset)
     return replica.curators.dataset(dataset)
+
+
+@router.get("/datasets/{dataset}/monitor", summary="Read the ticks of a dataset's monitor")
+def read_monitor(replica: CurrentReplica, caller: Caller, dataset: str) -> MonitorTicks:
+    """The terms of the continual count of the exhausted, and every tick that was answered, to any analyst."""
+    return replica.analysts.monitor(caller, dataset)
 
 
 @router.post("/datasets/{dataset}/queries/preview", summary="Preview a query", openapi_extra=QUERY_BODY)

@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
 from service.accounting.accountings import accounting_of
+from service.accounting.monitor import monitor_of
 from service.embedded.binaries import POSTGRES_MAJOR_MIN
 from service.files import folder_of
 from service.query.schema import Schema
@@ -53,7 +54,7 @@ def head_in(rows: Sequence[Sequence[Any]]) -> Head:
 
 REGISTERED_COLUMNS: Final = (
     "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, accounting, schema, genesis, version,"
-    " instance"
+    " instance, monitor"
 )
 DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
 REGISTRATION: Final = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = %s"
@@ -73,11 +74,13 @@ def dataset_of(row: Sequence[Any]) -> DatasetRecord:
     number, *registered, is_archived = row
     values = by_name(REGISTERED_COLUMNS, registered)
     guarantee = Guarantee(epsilon=values.pop("epsilon"), delta=values.pop("delta"))
+    monitor = values.pop("monitor")
     return DatasetRecord(
         id=number,
         guarantee=guarantee,
         schema=Schema.model_validate(values.pop("schema")),
         accounting=accounting_of(values.pop("accounting")),
+        monitor=monitor and monitor_of(monitor, budget_units=values["budget_units"]),
         is_archived=is_archived,
         **values,
     )
@@ -90,6 +93,7 @@ def registered_row(record: DatasetRecord) -> list[object]:
         "delta": record.guarantee.delta,
         "schema": json_of(record.schema),
         "accounting": Jsonb(record.accounting.document),
+        "monitor": record.monitor and Jsonb(record.monitor.document),
     }
     return [values[name] if name in values else getattr(record, name) for name in REGISTERED_COLUMNS.split(", ")]
 

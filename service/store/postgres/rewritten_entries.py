@@ -37,7 +37,7 @@ _DROP_WHOLE: Final = (
 )
 _TOTALS: Final = f"SELECT {PAGE_COLUMNS} FROM pruned_totals WHERE dataset_id = %s ORDER BY page"
 _FORGET_TOTALS: Final = "DELETE FROM pruned_totals WHERE dataset_id = %s"
-_KEEP_TOTALS: Final = f"INSERT INTO pruned_totals (dataset_id, {PAGE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
+_KEEP_TOTALS: Final = f"INSERT INTO pruned_totals (dataset_id, {PAGE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
 _DROP_PIECES: Final = "DELETE FROM pieces WHERE dataset_id = %s AND seq > %s AND seq <= %s"
 
 

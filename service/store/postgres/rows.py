@@ -83,6 +83,7 @@ class LedgerSeal:
 _RESERVED: Final = {"values"}
 _UNITS: Final = np.dtype(">i8")
 _COUNT: Final = np.dtype(">u4")
+_TICK: Final = np.dtype(">u2")
 
 SealedPiece = tuple[int, bytes, bytes]
 """The number of a piece, what is stored of it, and the digest that it was written with."""
@@ -103,7 +104,7 @@ PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
 PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
-PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
+PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out, ticks"
 PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
 """`classes` counts the rows of numbers, 0 where they are one list."""
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
@@ -226,15 +227,20 @@ def parameters_of(row: Sequence[Any]) -> KeptParameters:
     return KeptParameters(principal_id=principal_id, sha256=bytes(digest).hex(), shape=shape, numbers=bytes(numbers))
 
 
-def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes]:
-    """The values of the last three of PAGE_COLUMNS."""
+def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes, bytes]:
+    """The values of the last four of PAGE_COLUMNS; those of ticks are empty where there is no monitor."""
     counters = totals.charged.astype(_COUNT).tobytes(), totals.left_out.astype(_COUNT).tobytes()
-    return totals.spent.astype(_UNITS).tobytes(), *counters
+    return totals.spent.astype(_UNITS).tobytes(), *counters, totals.ticks.astype(_TICK).tobytes()
 
 
 def page_of(row: Sequence[Any]) -> StoredPage:
     """A page from the values of PAGE_COLUMNS."""
-    number, seq, spent, *counters = row
+    number, seq, spent, *counters, ticks = row
     charged, left_out = (np.frombuffer(each, dtype=_COUNT).astype(np.uint32) for each in counters)
-    totals = PageTotals(spent=np.frombuffer(spent, dtype=_UNITS).astype(np.int64), charged=charged, left_out=left_out)
+    totals = PageTotals(
+        spent=np.frombuffer(spent, dtype=_UNITS).astype(np.int64),
+        charged=charged,
+        left_out=left_out,
+        ticks=np.frombuffer(ticks, dtype=_TICK).astype(np.uint16),
+    )
     return StoredPage(number=number, seq=seq, totals=totals)

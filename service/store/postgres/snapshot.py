@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.engine.pages import PAGE_SLOTS
+from service.query.stated_noise import PREPAID
 from service.store.postgres.accounts import (
     EXCEPTIONS,
     EXTENT,
@@ -46,6 +47,7 @@ from service.store.postgres.rows import (
     ENTRY_COLUMNS,
     PAGE_COLUMNS,
     PARAMETERS_COLUMNS,
+    PUBLIC_COLUMNS,
     SHOWN_COLUMNS,
     LedgerSeal,
     SealedPiece,
@@ -55,11 +57,12 @@ from service.store.postgres.rows import (
     entry_record_of,
     page_of,
     parameters_of,
+    public_entry_of,
     shown_by,
 )
 from service.store.postgres.sessions import Session, translated
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.pieces import number_for
 from service.workflows.model.rows import (
@@ -98,6 +101,10 @@ UPLOAD_AT: Final = (
 )
 PARAMETERS_AT: Final = (
     f"SELECT {PARAMETERS_COLUMNS} FROM parameters WHERE dataset_id = %s AND principal_id = %s AND sha256 = %s"
+)
+TICKS: Final = (
+    f"SELECT {PUBLIC_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%'"
+    " ORDER BY seq"
 )
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 _ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
@@ -179,6 +186,9 @@ class PostgresSnapshot:
             [self._dataset_id],
         )
         return [self._entry_of(row) for row in rows]
+
+    def ticks(self, *, up_to: int) -> list[PublicEntry]:
+        return list(map(public_entry_of, self._rows(TICKS, [self._dataset_id, up_to])))
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         rows = self._rows(

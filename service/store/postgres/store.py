@@ -107,11 +107,11 @@ class PostgresConditionalAppend:
 
 
 WRITE_PAGE: Final = (
-    "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out)"
-    " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea FROM ledger"
-    " WHERE dataset_id = $5 AND seq = $6 AND hash = $7"
+    "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out, ticks)"
+    " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea, $5::bytea FROM ledger"
+    " WHERE dataset_id = $6 AND seq = $7 AND hash = $8"
     " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent,"
-    " charged = excluded.charged, left_out = excluded.left_out"
+    " charged = excluded.charged, left_out = excluded.left_out, ticks = excluded.ticks"
     " WHERE pages.seq < excluded.seq"
 )
 # The head's row is locked for as long as its commit takes. What else is read here only grows.

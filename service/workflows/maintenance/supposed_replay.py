@@ -27,7 +27,7 @@ from service.accounting.accountings import Accounting
 from service.arrays import Integers, Mask
 from service.core.release import Participants
 from service.core.renyi_filter import Accounts, Touched
-from service.query.stated_noise import GAUSSIAN, LAPLACE
+from service.query.stated_noise import LAPLACE
 from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -90,7 +90,7 @@ class _Limits:
                 continue
             made.changes[act.number] = slot, int(limits[slot])
             if record.schema.has_budget_column and are_back[slot]:  # perhaps with a smaller one
-                limits[slot] = record.budget_units
+                limits[slot] = record.budget_units - record.reserve_units
             are_back[slot] = True
         return made
 
@@ -147,8 +147,10 @@ class SupposedReplay:
         """
         for act in self._then.follow(self._acts, before=entry.seq):
             self._apply(act)
+        if entry.tick:  # it is paid from the reserve, and decides about nobody
+            return
         noise = entry.noise
-        if entry.mechanism != GAUSSIAN:
+        if entry.mechanism.startswith(LAPLACE):
             noise = noise._replace(mechanism=f"{LAPLACE} {self._accounting.name}")
         for block, charges in entry.blocks(noise):
             whole = charges if block.asked is None else prices_of(Measure.NORMS, block.asked.astype(np.int64), noise)

@@ -80,6 +80,7 @@ class WhatIf:
     delta: Decimal
     queries: int = 0
     burns: int = 0
+    ticks: int = 0
     contributions: int = 0
     kept: float = 0.0
     kept_here: int = 0
@@ -208,7 +209,7 @@ def _replay_one(
 
     Raises NormsMissing where it cannot be read, or is not whole, NoBudget where it has no price.
     """
-    if entry.kind == "query" and entry.mechanism == GAUSSIAN and not found.accounting.has_gaussian:
+    if entry.kind == "query" and entry.mechanism.startswith(GAUSSIAN) and not found.accounting.has_gaussian:
         raise NoBudget(
             f"ledger row {entry.seq} is of a Gaussian, which has no finite charge under {found.accounting.name}"
         )
@@ -216,6 +217,9 @@ def _replay_one(
         decisions = list(replay.decisions(entry))
     except (ValueError, IndexError) as fault:
         raise NormsMissing(_unreadable(entry)) from fault
+    if entry.tick:
+        found.ticks += 1
+        return
     touched = sum(each.block.count for each in decisions)
     unknown = entry.charged_count + entry.left_out_count - touched
     if not entry.pieces or unknown < 0 or (unknown > 0 and not entry.is_rewritten):

@@ -2,20 +2,28 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from service.accounting.laplace_prices import prices_of_mechanism
 from service.arrays import Integers
 from service.core.charge import charge_units, worst_case_units
 from service.core.laplace import laplace_charge_units, laplace_worst_case_units
+from service.query.stated_noise import tick_of
 
 
 class EntryNoise(NamedTuple):
-    """The noise of an entry, in grid steps: its law and what that charges a squared norm, in squared steps."""
+    """The noise of an entry, in grid steps: its law and what that charges a squared norm, in squared steps.
+
+    A tick of a monitor charges nothing: it is paid from the reserve.
+    """
 
     mechanism: str
     sigma_steps: float  # of Laplace noise its scale
 
     def charge_units(self, norms_squared: Integers) -> Integers:
         """The charges of norms (k,), (k,) units. Raises ValueError for norms and a mechanism that have no price."""
+        if tick_of(self.mechanism):
+            return np.zeros(norms_squared.size, dtype=np.int64)
         prices = prices_of_mechanism(self.mechanism)
         if prices is None:
             return charge_units(norms_squared, self.sigma_steps)
@@ -24,6 +32,8 @@ class EntryNoise(NamedTuple):
 
     def worst_case_units(self, norm_squared: int) -> int:
         """The charge of one norm. Raises as `charge_units`."""
+        if tick_of(self.mechanism):
+            return 0
         prices = prices_of_mechanism(self.mechanism)
         if prices is None:
             return worst_case_units(norm_squared, self.sigma_steps)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from service.arrays import kept
 from service.core.release import Participants
 from service.query.canonical import canonical_json
-from service.query.stated_noise import unpacked
+from service.query.stated_noise import tick_of, unpacked
 from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
 
@@ -91,6 +91,11 @@ class PublicEntry:
     def grid(self) -> float:
         """The grid in query units, a power of two; 1 where each item has steps of its own."""
         return 2.0**self.grid_log2
+
+    @property
+    def tick(self) -> int:
+        """The number of the monitor's tick that it is, from 1; 0 of all others."""
+        return tick_of(self.mechanism)
 
     @property
     def noise(self) -> EntryNoise:

@@ -15,6 +15,7 @@ import rfc8785
 from numpy.typing import NDArray
 
 from service.accounting.accountings import GAUSSIAN, Accounting
+from service.accounting.monitor import Monitor
 from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import Kind, PublicEntry
@@ -29,6 +30,7 @@ Address = tuple[UUID, str]
 ERASED_NAME: Final = "erased"
 """The name that is left of a principal whose individual was erased."""
 
+_FENCE_FIRST: Final = 1
 NO_KEY: Final = bytes(32)
 """The key hash of a principal without a key, which an identity provider vouches for: no key is known to have it."""
 
@@ -59,6 +61,8 @@ class DatasetRecord:
 
     An extension changes `capacity` and `schema`, and counts up `version`; nothing else ever changes. `instance` counts
     the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
+
+    With a `monitor` each limit is lower than it was stated, by its reserve of `reserve_units`.
     """
 
     id: int
@@ -74,6 +78,12 @@ class DatasetRecord:
     instance: int = 1
     is_archived: bool = False
     accounting: Accounting = GAUSSIAN
+    monitor: Monitor | None = None
+    reserve_units: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have the reserve at hand for every answer."""
+        object.__setattr__(self, "reserve_units", 0 if self.monitor is None else self.monitor.reserve_units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +119,11 @@ class Head:
     joining_units: int = 0
     journal_hash: bytes = b""
     pruned_seq: int = 0
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether the dataset was ever reconciled after a restore: what is told of it may lack what was lost."""
+        return self.fence > _FENCE_FIRST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.pieces import Outcome
 from service.workflows.model.stated_guarantee import Guarantee, StatedAccounting
+from service.workflows.model.stated_monitor import DatasetMonitor, MonitorReserve
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Rule = Literal["skip", "drop"]
@@ -161,6 +162,7 @@ class PublicDataset:
     budget_rho: Annotated[str, doc("The most that is ever spent on one individual in rho, a decimal.")]
     budget_units: Annotated[int, doc("The budget in units of 2^-40 rho.")]
     accounting: StatedAccounting
+    monitor: DatasetMonitor
     unit: AmountUnit
     mu: Annotated[
         float | None,
@@ -335,9 +337,7 @@ class _EntryEnd:
     epoch: EpochNumber
     kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
     format: Annotated[int, doc("The version of the entry's form; from 2 on, auditors can check `hash`.")]
-    mechanism: Annotated[
-        str, doc("The noise: `gaussian`, or `laplace` and the accounting that prices it; `sigma` is its scale then.")
-    ]
+    mechanism: Annotated[str, doc("`gaussian`; `gaussian prepaid` of ticks; `laplace` of scale `sigma`, and prices.")]
     analyst_id: Annotated[UUID, doc("The id of the analyst that asked; of a burn all zeros.")]
     query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
     query_hash: Annotated[str, doc("Equal to `query_sha256`; empty for a burn, which repeats no query.")]
@@ -388,6 +388,7 @@ class MyBudget:
     dataset: DatasetName
     unit: AmountUnit
     budget_rho: Annotated[str, doc("Your limit in rho, a decimal.")]
+    reserve_rho: MonitorReserve
     spent_rho: Annotated[str, doc("The sum of your charges in rho, a decimal.")]
     remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
     share_spent: Annotated[float, doc("The share of your limit that is spent, from 0 to 1.")]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry
+from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
     EVERY_ENTRY,
@@ -72,6 +72,9 @@ class Transaction(Protocol):
 
     def burns(self) -> list[LedgerEntry]:
         """Every entry of the kind `burn`, in order."""
+
+    def ticks(self, *, up_to: int) -> list[PublicEntry]:
+        """Every tick of the monitor with seq <= `up_to`, in order."""
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         """The hashes of the entries among `seqs`, by sequence."""

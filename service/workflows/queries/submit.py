@@ -147,7 +147,12 @@ def compiled(query: Query, record: DatasetRecord) -> Plan:
         if len(query.select) > 1 or query.is_by_item:
             query = by_item(query)
         plan = compile_query(
-            query, record.schema, capacity=record.capacity, budget_units=record.budget_units, pricing=record.accounting
+            query,
+            record.schema,
+            capacity=record.capacity,
+            budget_units=record.budget_units,
+            pricing=record.accounting,
+            monitor=record.monitor,
         )
         if plan.bounds:
             refuse_uneven(query, plan.bounds)
@@ -174,6 +179,6 @@ def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
     suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
     if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
-        norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        norm = largest_countable_norm(plan.sigma, record.limit_floor_units - record.reserve_units)
         suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")

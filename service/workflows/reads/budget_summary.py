@@ -79,11 +79,11 @@ class AllAccounts:
         """The query with the lower median of the worst cases that some limit covers; None if there is none.
 
         A median, because one query of a strange cost must not speak for all. A worst case above every limit leaves
-        everybody out whatever is left, so that it says nothing about what is left.
+        everybody out whatever is left, so that it says nothing about what is left; nor does a tick, which is prepaid.
         """
         limit_max = int(self.limit[self.present].max(initial=0))
         payable = sorted(
-            (each for each in recent if each.worst_case_units <= limit_max), key=lambda each: each.worst_case_units
+            (each for each in recent if 0 < each.worst_case_units <= limit_max), key=lambda each: each.worst_case_units
         )
         if not payable:
             return None
@@ -166,12 +166,12 @@ def quantiles_of(share: NDArray[np.float64]) -> list[float]:
 
 def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:
     """The number of entries whose worst cases together keep to the dataset's budget; None if all do."""
-    if _total(transaction, seq) <= record.budget_units:
+    if _total(transaction, seq) <= record.budget_units - record.reserve_units:
         return None
     kept, beyond = 0, seq
     while beyond - kept > 1:
         middle = (kept + beyond) // 2
-        if _total(transaction, middle) <= record.budget_units:
+        if _total(transaction, middle) <= record.budget_units - record.reserve_units:
             kept = middle
         else:
             beyond = middle

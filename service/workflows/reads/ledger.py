@@ -33,8 +33,6 @@ READ_BYTES_MAX: Final = 2**24
 NEWEST: Final = 2**62
 """Greater than every sequence."""
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
-_FENCE_FIRST: Final = 1
-"""The fence of a dataset that was never reconciled after a restore."""
 
 Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]
 """Describes analysts by their ids, those that are known."""
@@ -110,20 +108,22 @@ class Promised:
     """The numbers behind a promise, in units.
 
     `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is unknown.
-    A restored database may have lost charges: up to `joining_units` of individuals that joined afterwards, and
-    the part of a burn that exceeded an individual's limit (`is_restored`).
+    It includes the `reserve_units` of the monitor, which ticks may have cost. A restored database may have lost
+    charges: up to `joining_units` of individuals that joined afterwards, and the part of a burn that exceeded an
+    individual's limit (`is_restored`).
     """
 
     limit_units: int
     of: PromiseOf
+    reserve_units: int = 0
     joining_units: int = 0
     is_restored: bool = False
 
     def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
-        """A bound on the true spent total: the largest limit after a capped burn, else spent + `joining_units`."""
+        """A bound on the true spent total: the largest limit after a capped burn, else spent and what may be beside."""
         if self.is_restored and spent_units >= limit_units:
             return self.limit_units
-        return min(spent_units + self.joining_units, self.limit_units)
+        return min(spent_units + self.joining_units + self.reserve_units, self.limit_units)
 
 
 def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Promised:
@@ -131,15 +131,16 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
     head = transaction.head
     largest = _largest(record, transaction, slot)
     return Promised(
-        limit_units=record.budget_units if largest is None else largest,
+        limit_units=record.budget_units if largest is None else largest + record.reserve_units,
+        reserve_units=record.reserve_units,
         of="dataset_budget" if largest is None else "largest_limit",
         joining_units=head.joining_units,
-        is_restored=head.fence > _FENCE_FIRST,
+        is_restored=head.is_reconciled,
     )
 
 
 def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int | None:
-    """The largest limit ever in force, in units; None where it is not known.
+    """The largest limit ever in force, in units, without the reserve of the monitor; None where it is not known.
 
     The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
     budget, or, with a column of limits, the present one or the one before the first act that lowered it. It is not
@@ -149,7 +150,7 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
     if transaction.head.joining_units > 0:
         return None
     if record.schema.budget_column is None:
-        return record.budget_units
+        return record.budget_units - record.reserve_units
     limits: list[int] = transaction.individuals(of=np.array([slot])).limits.tolist()
     for act in transaction.acts_on(slot, "limit", "erase"):
         if act.act == "erase":
@@ -175,6 +176,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         dataset=record.name,
         unit=record.accounting.unit,
         budget_rho=str(rho_of_units(limit)),
+        reserve_rho=str(rho_of_units(record.reserve_units)),
         spent_rho=str(rho_of_units(spent)),
         remaining_rho=str(rho_of_units(limit - spent)),
         share_spent=statement.share_spent,

@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.accounting.monitor import coefficients
 from service.arrays import Codes, Integers, compress, kept
 from service.core.release import Block, Participants, Release, answer
 from service.core.renyi_filter import Touched
@@ -20,6 +21,7 @@ from service.engine.evaluate import contributions
 from service.engine.memory import NO_SLOTS, Change, DatasetMemory, Placed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
 from service.engine.reduction import reduced
+from service.engine.ticks import NO_TICKS, TickCounts
 from service.failpoints import reach
 from service.query.division import UNDIVIDED, ShardPlace
 from service.query.plan import Plan
@@ -41,7 +43,8 @@ _NO_CHANGE: Final = -1
 class Turn:
     """A query as shards answer it: its plan, sequence, id and salt of its entry, and the slots handed out by then.
 
-    `noise` (dimension,) int64 is drawn once for all shards, and the sum is added to it, or one number of the sum.
+    `noise` (dimension,) int64 is drawn once for all shards, and the sum is added to it, or one number of it. `tick` is
+    the number of the monitor's tick that it is, 0 for any other query.
     """
 
     plan: Plan
@@ -50,6 +53,7 @@ class Turn:
     salt: bytes
     slots: int
     noise: NDArray[np.int64]
+    tick: int = 0
 
     def reduced(self, total: NDArray[np.int64]) -> NDArray[np.int64]:
         """The answer (1,) of a reduced query, from the exact sum of its vectors, (k,); of another query, the sum."""
@@ -95,6 +99,9 @@ class Shard:
         self.memory = DatasetMemory(record.schema, slots_max=min(own, SLOTS_RESERVED_MAX), place=self.place)
         self._touches_paused, self._drops = record.rule == "skip", record.rule == "drop"
         self._load_number, self._has_prepared = number, False
+        self._ticks: TickCounts | None = None
+        if (monitor := record.monitor) is not None:
+            self._ticks = TickCounts(coefficients(monitor.ticks), monitor.threshold_units)
         self.page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
         self._seqs_before = self.page_seqs
         self.grow(slots)
@@ -121,6 +128,8 @@ class Shard:
         accounts, counters = self.memory.accounts, self.memory.counters
         accounts.set_spent(slice(None), 0)
         counters.set(slice(0, counters.size), 0, 0)
+        if self._ticks is not None:
+            self._ticks.reset()
         self.page_seqs[:] = 0
 
     def set_page(self, page: StoredPage) -> None:
@@ -129,6 +138,8 @@ class Shard:
         slots, totals = slots_on(number), page.totals
         self.memory.accounts.set_spent(slots, totals.spent)
         self.memory.counters.set(slots, totals.charged, totals.left_out)
+        if self._ticks is not None:
+            self._ticks.set(slots, totals.ticks)
         self.page_seqs[number] = page.seq
 
     def replay(self, entry: LedgerEntry) -> None:
@@ -140,6 +151,8 @@ class Shard:
             self.memory.accounts.debit(touched, active, charges)
             if entry.kind == "query":
                 self.memory.counters.count(touched, active)
+            if self._ticks is not None and entry.tick:
+                self._ticks.mark(touched, active, entry.tick)
             pages.append(_pages(touched))
         for each in pages:
             self.page_seqs[each] = entry.seq
@@ -157,13 +170,16 @@ class Shard:
         memory, released = self.memory, []
         for turn in turns:
             vectors = turn.plan.vectors
-            release = answer(
-                self.contributions(turn.plan),
-                memory.accounts,
-                turn.plan.terms,
-                noise=turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64),
-                dropped=memory.counters.have_been_left_out if self._drops else None,
-            )
+            if turn.tick and self._ticks is not None:
+                release = self._ticks.release(memory, turn.tick, turn.noise)
+            else:
+                release = answer(
+                    self.contributions(turn.plan),
+                    memory.accounts,
+                    turn.plan.terms,
+                    noise=turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64),
+                    dropped=memory.counters.have_been_left_out if self._drops else None,
+                )
             for block in release.blocks:
                 memory.counters.count(block.touched, block.active)
                 self.page_seqs[_pages(block.touched)] = turn.seq
@@ -212,6 +228,8 @@ class Shard:
             for block, charges in self._blocks(entry):
                 self.memory.accounts.take_back(block.touched, block.active, charges)
                 self.memory.counters.take_back(block.touched, block.active)
+                if self._ticks is not None and entry.tick:
+                    self._ticks.take_back(block.touched, entry.tick)
         self.page_seqs[:] = self._seqs_before
 
     def take_prepared(self) -> bool:
@@ -241,6 +259,8 @@ class Shard:
         self.memory.grow(self.place.slots(slots))
         added = self.memory.accounts.size // PAGE_SLOTS - self.page_seqs.size
         self.page_seqs = np.concatenate([self.page_seqs, np.zeros(added, dtype=np.int64)])
+        if self._ticks is not None:
+            self._ticks.grow(self.memory.accounts.size)
 
     def set_accounts(self, stored: SlotsInUse) -> None:
         """Set limits and pauses as they are stored."""
@@ -334,7 +354,8 @@ class Shard:
     def _copied(self, slots: slice) -> PageTotals:
         accounts, counters = self.memory.accounts, self.memory.counters
         charged, left_out = counters.charged_of(slots), counters.left_out_of(slots)
-        return PageTotals(spent=accounts.spent_of(slots), charged=charged, left_out=left_out)
+        ticks = NO_TICKS if self._ticks is None else self._ticks.of(slots)
+        return PageTotals(spent=accounts.spent_of(slots), charged=charged, left_out=left_out, ticks=ticks)
 
     def _told(
         self, turn: Turn, release: Release, measure: Measure

@@ -24,10 +24,17 @@ from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
 from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters
-from service.query.plan import Plan
-from service.query.stated_noise import GAUSSIAN, LAPLACE, in_query_units, packed, stated_noise, with_noise
+from service.query.plan import Exhausted, Plan
+from service.query.stated_noise import GAUSSIAN, LAPLACE, PREPAID, in_query_units, packed, stated_noise, with_noise
 from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
+from service.workflows.model.errors import (
+    AllowanceExceeded,
+    DatasetArchived,
+    InvalidRequest,
+    KeyConflict,
+    Unavailable,
+    WorkflowError,
+)
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord
@@ -65,9 +72,13 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
     sigmas, axes = entry.item_sigmas if entry.sigmas else (), plan.axes
-    noise = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas, mechanism=entry.mechanism)
-    norm = largest_countable_norm(entry.sigma, record.limit_floor_units)
-    if entry.mechanism != GAUSSIAN:
+    prepaid, floor_units = entry.mechanism.startswith(PREPAID), record.limit_floor_units - record.reserve_units
+    law = GAUSSIAN if prepaid else entry.mechanism
+    noise = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas, mechanism=law)
+    norm = largest_countable_norm(entry.sigma, floor_units)
+    if prepaid:
+        norm = plan.l2_clip
+    elif law != GAUSSIAN:
         norm = laplace_norm(entry.sigma, entry.grid_log2, record)
     answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
@@ -80,9 +91,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "dimension": entry.dimension,
         "half_width_95": noise.half_width_95,
         "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
-        "coverage_certified": coverage_certified(
-            [entry.worst_case_total_units], limit_floor_units=record.limit_floor_units
-        ),
+        "coverage_certified": coverage_certified([entry.worst_case_total_units], limit_floor_units=floor_units),
         "reused": reused,
         "epoch": entry.epoch,
         "released_at": entry.asked_at.isoformat(),
@@ -90,15 +99,17 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
         "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
     }
-    if entry.mechanism != GAUSSIAN:
+    if law != GAUSSIAN:
         answer_fields |= {"mechanism": LAPLACE, "scale": noise.scale}
+    if prepaid:
+        answer_fields["tick"] = entry.tick
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def laplace_norm(scale: float, grid_log2: int, record: DatasetRecord) -> float:
     """The largest number that an untouched limit of the floor pays for with Laplace noise, in the unit of `scale`."""
-    prices = record.accounting.laplace_prices
-    return ldexp(longest_steps(prices, record.limit_floor_units, ldexp(scale, -grid_log2)), grid_log2)
+    prices, floor_units = record.accounting.laplace_prices, record.limit_floor_units - record.reserve_units
+    return ldexp(longest_steps(prices, floor_units, ldexp(scale, -grid_log2)), grid_log2)
 
 
 def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | None:
@@ -186,6 +197,7 @@ class Batch:
         if begun is None:
             try:
                 self._refuse(request)
+                tick = self._next_tick() if isinstance(plan.items[0], Exhausted) else 0
             except WorkflowError as refusal:
                 return refusal
             draw = rounded_gaussian if plan.laplace is None else rounded_laplace
@@ -198,6 +210,7 @@ class Batch:
                 salt=drawn[_ID_BYTES:],
                 slots=self.state.slots_used,
                 noise=noise,
+                tick=tick,
             )
             self.turns.append(begun)
         addresses.add(address)
@@ -220,6 +233,21 @@ class Batch:
                 asked, rest = rho_of_units(cost), rho_of_units(left)
                 raise AllowanceExceeded(f"The query may cost rho {asked:f}; rho {rest:f} of your allowance is left.")
         self.worst_cases[analyst.id] = min(spent + cost, CHARGE_UNITS_MAX)
+
+    def _next_tick(self) -> int:
+        """The number of the tick that is asked now. Raises InvalidRequest where there is none any more.
+
+        A reconciliation ends a monitor for good: a restored database does not know who was counted first in the ticks
+        that it has lost, and would count them a second time.
+        """
+        head, monitor = self.transaction.head, self.state.record.monitor
+        tick = self.state.ticks + sum(turn.tick > 0 for turn in self.turns) + 1
+        if head.is_reconciled:
+            ended = "the monitor has ended: ticks may have been lost when a backup of the database was put back"
+            raise InvalidRequest.of("select[0].exhausted", ended)
+        if monitor is None or tick > monitor.ticks:
+            raise InvalidRequest.of("select[0].exhausted", f"the monitor's {self.state.ticks} ticks are used up")
+        return tick
 
     def _outcome(self, request: QueryRequest, begun: Begun, released: Iterator[ShardRelease]) -> Outcome:
         """The answer under a request's key, made from what the shards released or from a release before."""
@@ -270,6 +298,9 @@ class Batch:
 
     def _entry(self, request: QueryRequest, turn: Turn, released: ShardRelease) -> LedgerEntry:
         plan, head = request.plan, self.transaction.head
+        mechanism = GAUSSIAN if plan.laplace is None else plan.laplace.mechanism
+        if turn.tick:
+            mechanism = f"{PREPAID} {turn.tick}"
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
         return LedgerEntry(
@@ -281,7 +312,7 @@ class Batch:
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
-            mechanism=GAUSSIAN if plan.laplace is None else plan.laplace.mechanism,
+            mechanism=mechanism,
             sigma=plan.sigma,
             grid_log2=plan.grid_log2,
             sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",

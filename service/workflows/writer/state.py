@@ -16,6 +16,7 @@ from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.columns import codings_of
 from service.query.plan import Plan
 from service.query.schema import Schema
+from service.query.stated_noise import PREPAID
 from service.query.vector_columns import vectors_of
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
@@ -48,6 +49,7 @@ class DatasetState:
         self._journal_hash = b""  # of the act that `data_version` counts to
         self._fence = _NEVER
         self._tail = tail or Tail()
+        self.ticks = 0  # of the monitor, asked so far
         self._checkpoint_seq = 0  # the database's, when it was last looked at
         self._copied_seq = 0  # the last checkpoint's that was copied from here
         self._tail_bytes = 0  # since then
@@ -134,23 +136,26 @@ class DatasetState:
             raise
         self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
+        self.ticks = entry.tick or self.ticks
 
     def released(self, entry: LedgerEntry) -> None:
         """Follow the entry of a query that the shards have answered."""
         self._tentative.append(entry)
         self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
+        if entry.mechanism.startswith(PREPAID):
+            self.ticks = entry.tick
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
         """Releases of a block that ends in HeadMoved or CommitRejected are taken back: nothing of it is durable."""
-        stood = self.seq, self._hash, self._tail_bytes
+        stood = self.seq, self._hash, self._tail_bytes, self.ticks
         self._tentative = []
         try:
             yield
         except (CommitRejected, HeadMoved):
             self.shards.take_back(self._tentative)
-            self.seq, self._hash, self._tail_bytes = stood
+            self.seq, self._hash, self._tail_bytes, self.ticks = stood
             raise
         finally:
             self._tentative = []
@@ -293,6 +298,7 @@ class DatasetState:
         self._copied_seq = self._tail_bytes = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
+        self.ticks = 0 if self.record.monitor is None else len(transaction.ticks(up_to=self.seq))
 
 
 class RecordsView:

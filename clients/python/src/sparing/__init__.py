@@ -34,6 +34,7 @@ from sparing._errors import (
     Wrong,
 )
 from sparing._estimates import Estimate, Ratio, ratios, variances
+from sparing._exhausted import ExhaustedCount
 from sparing._expressions import (
     Column,
     Condition,
@@ -44,6 +45,7 @@ from sparing._expressions import (
     col,
     count,
     count_individuals,
+    exhausted,
     histogram,
     linear,
     sum_,
@@ -122,6 +124,7 @@ __all__ = [
     "DatasetQueries",
     "DroppedAfter",
     "Estimate",
+    "ExhaustedCount",
     "Feature",
     "Forecast",
     "Group",
@@ -169,6 +172,7 @@ __all__ = [
     "count",
     "count_individuals",
     "dummy_data",
+    "exhausted",
     "feature",
     "fold",
     "gradient",

@@ -91,6 +91,7 @@ class Answer:
     idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
     mechanism: str = "gaussian"  # "laplace" for Laplace noise
     scale: float | None = None  # of Laplace noise
+    tick: int | None = None  # its number, of a tick of the dataset's monitor
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
 
     def __post_init__(self) -> None:

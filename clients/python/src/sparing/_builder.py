@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, Unpack
 from sparing._answers import Answer
 from sparing._async_sender import AsyncSender
 from sparing._averages import AverageItem, LinearQuery, linear_query, mean, quantile, stddev, variance
+from sparing._exhausted import ExhaustedCount, exhausted_counts
 from sparing._expressions import (
     Column,
     Condition,
@@ -20,6 +21,7 @@ from sparing._expressions import (
     active,
     count,
     count_individuals,
+    exhausted,
     histogram,
     linear,
     sum_,
@@ -68,6 +70,10 @@ class QuerySteps:
         Each of them pays for the query: the share is no smaller than that of its worst case.
         """
         return self._selecting(active(share), noise)
+
+    def exhausted(self) -> Self:
+        """Select the next tick of the dataset's monitor; it stands alone, without a noise, and charges nobody."""
+        return self._selecting(exhausted(), {})
 
     def moments(self, features: Sequence[AnyFeature], *, intercept: bool = False, **noise: Unpack[ItemNoise]) -> Self:
         """Select the products of each pair of features, summed; it stands alone, and `answer.matrix` has the square."""
@@ -261,6 +267,16 @@ class DatasetQueries:
         """The public facts of the dataset: guarantee, tables and domains."""
         return self._sender.run(datasets.one(self.name))
 
+    def exhausted_curve(self) -> tuple[ExhaustedCount, ...]:
+        """The running counts of exhausted individuals by the ticks that were asked, with their standard errors.
+
+        Nothing is asked, and nothing is charged; `query().exhausted().run()` asks for the next tick.
+
+        Raises:
+            NotFoundError: the dataset has no monitor.
+        """
+        return exhausted_counts(self._sender.run(datasets.monitor(self.name)))
+
 
 @dataclass(frozen=True, slots=True)
 class AsyncDatasetQueries:
@@ -282,6 +298,10 @@ class AsyncDatasetQueries:
     async def describe(self) -> Dataset:
         """The public facts of the dataset: guarantee, tables and domains."""
         return await self._sender.run(datasets.one(self.name))
+
+    async def exhausted_curve(self) -> tuple[ExhaustedCount, ...]:
+        """The running counts of exhausted individuals; raises as `DatasetQueries.exhausted_curve`."""
+        return exhausted_counts(await self._sender.run(datasets.monitor(self.name)))
 
 
 def bounded(query: Steps, *, l2_clip: ByItem | None, rows: int | None, reuse: bool) -> Steps:

@@ -211,8 +211,8 @@ def _check_coordinates(answer: Answer, other: Answer, name: str, other_name: str
 
 
 def is_of_accounts(answer: Answer) -> bool:
-    """Whether an answer counts active individuals, as they were when it was asked."""
-    return any(title.startswith("active(") for title, _ in items_of(answer.axes))
+    """Whether an answer counts active individuals, or is a tick: of accounts as they were when it was asked."""
+    return any(title.startswith("active(") or title == "exhausted" for title, _ in items_of(answer.axes))
 
 
 def _item_places(answer: Answer) -> list[int]:

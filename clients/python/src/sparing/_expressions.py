@@ -208,6 +208,14 @@ def active(share: Exact) -> Item:
     return Item({"active": {"share": _operand(share)}})
 
 
+def exhausted() -> Item:
+    """The next tick of the dataset's monitor, which costs nobody anything; it is asked alone, without a noise.
+
+    `client.dataset(name).exhausted_curve()` makes the running counts of all ticks so far.
+    """
+    return Item({"exhausted": {}})
+
+
 def sum_(column: str | Value) -> Item:
     """The sum of a numeric column, or of a calculated value."""
     if isinstance(column, Column):

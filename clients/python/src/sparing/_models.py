@@ -20,6 +20,25 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Monitor:
+    """A dataset's continual count of exhausted individuals: its public terms, and how far it has come."""
+
+    rho: Decimal  # the reserve, by which each limit is lower for queries
+    ticks: int  # there are so many
+    share: float  # of the budget: who has less left is counted as exhausted
+    sigma: float  # standard deviation of the noise of each tick, in individuals
+    asked: int  # ticks so far
+    ended: bool  # all are asked, or a backup of the database was put back since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorTicks(Monitor):
+    """A monitor with every tick that was answered."""
+
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """A dataset. `sequence`, `individuals` and `rows` are for curators; analysts get None."""
 
@@ -35,6 +54,7 @@ class Dataset:
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
     accounting: str | Mapping[str, object] = "gdp"  # by which charges add up, as registered
     unit: str = "rho"  # of every `_rho` here
+    monitor: Monitor | None = None  # the continual count of exhausted individuals
     version: int = 1  # of the registration; each extension counts it up
     archived: bool = False  # an archived dataset answers no new query
     sequence: int | None = None  # queries in the ledger

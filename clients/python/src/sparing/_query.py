@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Required, TypedDict
 
-from sparing._expressions import Column, Condition, Group, Item, count, plain
+from sparing._expressions import Column, Condition, Group, Item, count, exhausted, plain
 
 GroupKey = str | Column | Group
 _NOISE = ("sigma", "rho", "share", "half_width", "scale")
@@ -29,7 +29,7 @@ class NoiseRequest(TypedDict, total=False):
 class QueryRequest(NoiseRequest, total=False):
     """The keyword arguments that make a query.
 
-    Exactly one of `sigma`, `rho`, `share`, `half_width` and `scale` is required.
+    Exactly one of `sigma`, `rho`, `share`, `half_width` and `scale` is required, and none for `exhausted()`.
     """
 
     dataset: Required[str]  # the dataset; part of the address, not of the document
@@ -69,7 +69,8 @@ def question_json(question: QueryRequest) -> dict[str, object]:
     bounds = {"l2_clip": _numbers(clip), "rows": plain(question.get("rows"))}
     if any(bound is not None for bound in bounds.values()):
         body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
-    body["noise"] = _noise(question)
+    if body["select"] != [exhausted().json] or any(name in question for name in _NOISE):
+        body["noise"] = _noise(question)
     if "scale" in question:
         body["mechanism"] = "laplace"
     body.update({name: value for name, value in question.items() if name in ("rule", "reuse", "mechanism", "reduce")})

@@ -22,18 +22,23 @@ from sparing._rooms import (
     DatasetMemory,
     Entropy,
     EventsTable,
+    Exhausted,
+    Monitor,
     Plan,
     Query,
     QueryProblem,
     Schema,
     Sigma,
     StatedNoise,
+    TickCounts,
     accounting_of,
     answer,
     by_item,
+    coefficients,
     compile_query,
     contributions,
     longest_steps,
+    monitor_of,
     reduced,
     refuse_uneven,
     rho_of_units,
@@ -60,6 +65,7 @@ class Release:
     worst_case_total_units: int
     epoch: int
     at: datetime
+    tick: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,17 +79,40 @@ class FakeDataset:
     limit_floor_units: int
     capacity: int
     accounting: Accounting = GAUSSIAN
+    monitor: Monitor | None = None
     version: int = 1
     epoch: int = 1
     sequence: int = 0
     worst_case_units: int = 0
     released: dict[str, Release] = field(default_factory=dict)
+    ticks: list[float] = field(default_factory=list)  # of the monitor
     _memory: DatasetMemory = field(init=False)
+    _ticks: TickCounts | None = field(init=False)
     _slots: dict[str, int] = field(default_factory=dict)  # of each individual
     _held: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # rows by table and key
 
     def __post_init__(self) -> None:
         self._memory = DatasetMemory(self.schema)
+        self._ticks = None
+        if self.monitor is not None:
+            self._ticks = TickCounts(coefficients(self.monitor.ticks), self.monitor.threshold_units)
+
+    @property
+    def floor_units(self) -> int:
+        """The smallest limit for queries: less the monitor's reserve."""
+        return self.limit_floor_units - (0 if self.monitor is None else self.monitor.reserve_units)
+
+    def is_tick(self, plan: Plan) -> bool:
+        """Whether a query is for a tick."""
+        return isinstance(plan.items[0], Exhausted)
+
+    def monitor_facts(self) -> dict[str, Any] | None:
+        """The monitor, as the service shows it."""
+        if self.monitor is None:
+            return None
+        asked = len(self.ticks)
+        facts = {"sigma": self.monitor.sigma, "asked": asked, "ended": asked >= self.monitor.ticks}
+        return self.monitor.document | facts
 
     @property
     def has_rows(self) -> bool:
@@ -98,6 +127,7 @@ class FakeDataset:
             "budget_rho": str(rho_of_units(self.budget_units)),
             "budget_units": self.budget_units,
             "accounting": self.accounting.document,
+            "monitor": self.monitor_facts(),
             "unit": self.accounting.unit,
             "mu": self.accounting.mu_of_units(self.budget_units),
             "limit_floor_rho": str(rho_of_units(self.limit_floor_units)),
@@ -127,7 +157,12 @@ class FakeDataset:
         """A query compiled for this dataset. Raises QueryProblem."""
         query = by_item(query)
         plan = compile_query(
-            query, self.schema, capacity=self.capacity, budget_units=self.budget_units, pricing=self.accounting
+            query,
+            self.schema,
+            capacity=self.capacity,
+            budget_units=self.budget_units,
+            pricing=self.accounting,
+            monitor=self.monitor,
         )
         if plan.bounds:
             refuse_uneven(query, plan.bounds)
@@ -143,6 +178,10 @@ class FakeDataset:
         if entropy is not None:
             draw = rounded_gaussian if plan.laplace is None else rounded_laplace
             noise = draw(plan.dimension, plan.sigma_steps, entropy)
+        if self._ticks is not None and self.is_tick(plan):
+            self._ticks.grow(self._memory.accounts.size)
+            tick: list[int] = self._ticks.release(self._memory, len(self.ticks) + 1, noise).values.tolist()
+            return tick
         blocks, added_to = contributions(plan, self._memory), noise
         if plan.reduce is not None:
             added_to = np.zeros(plan.terms.dimension, dtype=np.int64)
@@ -158,12 +197,12 @@ class FakeDataset:
 
     def largest_countable_norm(self, sigma: float) -> float:
         """The longest vector that the smallest limit can pay for, in units of `sigma`."""
-        return sigma * math.sqrt(2 * self.limit_floor_units / UNITS_PER_RHO)
+        return sigma * math.sqrt(2 * self.floor_units / UNITS_PER_RHO)
 
     def countable_norms(self, noise: StatedNoise) -> float | list[float]:
         """That norm, or where each select item has a sigma of its own, that of each."""
         if noise.scale is not None:
-            steps = longest_steps(self.accounting.laplace_prices, self.limit_floor_units, noise.sigma_steps)
+            steps = longest_steps(self.accounting.laplace_prices, self.floor_units, noise.sigma_steps)
             return noise.of_steps(steps)  # type: ignore[return-value] # one number: Laplace noise is of one item
         if isinstance(noise.sigma, tuple):
             return [self.largest_countable_norm(sigma) for sigma in noise.sigma]
@@ -172,7 +211,7 @@ class FakeDataset:
     def warnings(self, plan: Plan) -> list[str]:
         """As the service warns of a clip beyond that norm, both in steps where sigmas are by item."""
         norm = self.largest_countable_norm(plan.sigma)
-        if plan.l2_clip <= norm:
+        if plan.l2_clip <= norm or self.is_tick(plan):
             return []
         if plan.item_sigmas:
             times = f"{(plan.l2_clip / norm) ** 2:.3g} times" if norm else "more than"
@@ -228,6 +267,7 @@ class FakeDataset:
         if end > self.capacity:
             raise ValueError(f"the dataset's capacity is {self.capacity} individuals")
         limits = np.where(rows.limits < 0, self.budget_units, rows.limits)
+        limits = np.maximum(limits - (self.limit_floor_units - self.floor_units), 0)
         self._memory.add_individuals(np.arange(first, end, dtype=np.int64), rows.codes, limits)
         self._slots.update(zip(rows.keys, range(first, end), strict=True))
 
@@ -258,6 +298,7 @@ def dataset_of(dataset: Dataset) -> FakeDataset:
         limit_floor_units=_floor(schema, dataset.limit_floor_rho, dataset.budget_units),
         capacity=dataset.capacity,
         accounting=accounting_of(dataset.accounting),
+        monitor=_monitor_of(dataset),
         version=dataset.version,
         epoch=dataset.epoch or 1,
     )
@@ -269,6 +310,7 @@ def registered_dataset(
     capacity: int,
     limit_floor_rho: Number | None,
     accounting: Accounting,
+    monitor: Mapping[str, object] | None,
     guarantee: Mapping[str, Number],
 ) -> FakeDataset:
     """A dataset as a curator registers it. Raises ValueError for a wrong schema or guarantee."""
@@ -292,6 +334,7 @@ def registered_dataset(
         limit_floor_units=_floor(schema, limit_floor_rho, units),
         capacity=capacity,
         accounting=accounting,
+        monitor=_registered_monitor(monitor, units),
     )
 
 
@@ -300,6 +343,22 @@ def stated_accounting(stated: str | Mapping[str, object]) -> Accounting:
     if isinstance(stated, str) or stated.get("kind") == "pure":
         return accounting_of(stated)
     return accounting_of({"conversion": "optimal", **stated})
+
+
+def _monitor_of(dataset: Dataset) -> Monitor | None:
+    if dataset.monitor is None:
+        return None
+    stated = {name: getattr(dataset.monitor, name) for name in ("rho", "ticks", "share")}
+    return _registered_monitor(stated, dataset.budget_units)
+
+
+def _registered_monitor(stated: Mapping[str, object] | None, budget_units: int) -> Monitor | None:
+    """The monitor that is stated. Raises ValueError."""
+    if stated is None:
+        return None
+    if stated.keys() != {"rho", "ticks", "share"}:
+        raise ValueError("a monitor has rho, ticks and share")
+    return monitor_of({**stated, "rho": str(stated["rho"])}, budget_units=budget_units)
 
 
 def units_of(rho: Number) -> int:

@@ -99,6 +99,7 @@ def document_of(refusal: Refused, request_id: str) -> dict[str, Any]:
 ANALYSTS = (
     "GET /datasets",
     "GET /datasets/{dataset}",
+    "GET /datasets/{dataset}/monitor",
     "POST /datasets/{dataset}/queries",
     "DELETE /datasets/{dataset}/queries",
     "POST /datasets/{dataset}/queries/preview",

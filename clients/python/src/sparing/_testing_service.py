@@ -32,6 +32,7 @@ from sparing._testing_http import (
     cursor_of,
     document_of,
     entries_in,
+    invalid,
     invalid_query,
     limit_of,
     not_found,
@@ -109,6 +110,14 @@ class Service:
         """`POST /datasets/{dataset}/queries`."""
         checked = checked_key(key)
         return self._answer(analyst, name, checked, content)
+
+    def monitor(self, analyst: Analyst, name: str) -> dict[str, Any]:
+        """`GET /datasets/{dataset}/monitor`."""
+        dataset = self.dataset(analyst, name)
+        facts = dataset.monitor_facts()
+        if facts is None:
+            raise Refused("not-found", "This dataset has no monitor.")
+        return facts | {"values": list(dataset.ticks)}
 
     def cancel(self, analyst: Analyst, name: str, key: str | None) -> object:
         """`DELETE /datasets/{dataset}/queries`. Raises Refused: every query is answered at once, and none waits."""
@@ -191,7 +200,10 @@ class Service:
         return known.body
 
     def _release(self, analyst: Analyst, dataset: FakeDataset, plan: Plan, at: datetime) -> Release:
+        refuse_no_tick(dataset, plan)
         plan, steps = self._steps(analyst, dataset, plan)
+        if dataset.is_tick(plan):
+            dataset.ticks.append(math.ldexp(steps[0], plan.grid_log2))
         units = plan.worst_case_units
         analyst.spent_units[dataset.name] = analyst.spent_units.get(dataset.name, 0) + units
         dataset.sequence += 1
@@ -204,6 +216,7 @@ class Service:
             worst_case_total_units=dataset.worst_case_units,
             epoch=dataset.epoch,
             at=at,
+            tick=len(dataset.ticks) if dataset.is_tick(plan) else None,
         )
         dataset.released[plan.query_hash] = release
         return release
@@ -237,6 +250,12 @@ def _with_sigma(plan: Plan, sigma: float) -> Plan:
     return replace(
         plan, sigma=sigma, sigma_steps=steps, worst_case_units=worst_case_units(plan.clip_squared_steps, steps)
     )
+
+
+def refuse_no_tick(dataset: FakeDataset, plan: Plan) -> None:
+    """Raise Refused for a tick beyond the last one."""
+    if dataset.monitor is not None and dataset.is_tick(plan) and len(dataset.ticks) >= dataset.monitor.ticks:
+        raise invalid("select[0].exhausted", f"the monitor's {dataset.monitor.ticks} ticks are used up")
 
 
 def _refuse_above_allowance(analyst: Analyst, dataset: FakeDataset, plan: Plan) -> None:
@@ -275,7 +294,7 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
         "dimension": plan.dimension,
         "half_width_95": noise.half_width_95,
         "worst_case_rho": _rho_text(plan.worst_case_units),
-        "coverage_certified": release.worst_case_total_units <= dataset.limit_floor_units,
+        "coverage_certified": release.worst_case_total_units <= dataset.floor_units,
         "reused": reused,
         "epoch": release.epoch,
         "released_at": release.at.isoformat(),
@@ -283,6 +302,7 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
         "largest_countable_norm": dataset.countable_norms(noise),
         "warnings": dataset.warnings(plan),
         **laplace,
+        **({} if release.tick is None else {"tick": release.tick}),
     }
 
 
@@ -310,7 +330,7 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
         "largest_countable_norm": dataset.countable_norms(noise),
         "warnings": dataset.warnings(plan),
         "allowance_left_rho": allowance_left_rho,
-        "coverage_certified": dataset.worst_case_units + units <= dataset.limit_floor_units,
+        "coverage_certified": dataset.worst_case_units + units <= dataset.floor_units,
         "canonical": canonical,
         "words": in_words(canonical),
         "query_hash": plan.query_hash,

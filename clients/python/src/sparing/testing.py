@@ -89,6 +89,7 @@ class FakeService:
         capacity: int = CAPACITY,
         limit_floor_rho: Number | None = None,
         accounting: str | Mapping[str, object] = "gdp",
+        monitor: Mapping[str, object] | None = None,
         **guarantee: Number,
     ) -> None:
         """Add a dataset by its name and tables, or as a real service describes it (`client.datasets.get`).
@@ -100,6 +101,7 @@ class FakeService:
             capacity: the public bound on the number of individuals, which rows keep to.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
             accounting: as a curator states it: `{"kind": "rdp", "order": 16}`; default: Gaussian DP.
+            monitor: the continual count of exhausted individuals, with `rho`, `ticks` and `share`.
             guarantee: `epsilon` and `delta`, or `rho`, or `epsilon` alone under pure; default: a rho of 1.
 
         Raises:
@@ -111,7 +113,7 @@ class FakeService:
             raise ValueError("give the tables of the dataset")
         else:
             found = registered_dataset(
-                dataset, tables, capacity, limit_floor_rho, stated_accounting(accounting), guarantee
+                dataset, tables, capacity, limit_floor_rho, stated_accounting(accounting), monitor, guarantee
             )
         if found.name in self._service.datasets:
             raise ValueError(f"there is a dataset {found.name!r} already")
@@ -243,6 +245,8 @@ class FakeService:
                 return service.list_datasets(analyst)
             case "GET /datasets/{dataset}":
                 return service.dataset(analyst, name).document()
+            case "GET /datasets/{dataset}/monitor":
+                return service.monitor(analyst, name)
             case "POST /datasets/{dataset}/queries":
                 return service.ask(analyst, name, request.headers.get("Idempotency-Key"), content)
             case "DELETE /datasets/{dataset}/queries":

@@ -144,6 +144,12 @@ class Participation:
         self._acts = deque(acts)
         self._drops = record.rule == "drop"
 
+    def until(self, entry: LedgerEntry) -> JournalState:
+        """The state at an entry, after the acts before it."""
+        for _ in self._then.follow(self._acts, before=entry.seq):
+            pass
+        return self._then
+
     def wrong_with(
         self,
         entry: LedgerEntry,
@@ -158,9 +164,7 @@ class Participation:
         Unknown totals are lower bounds. Under the drop rule those left out before are to be left out again, and those
         that have paused are not to be touched.
         """
-        then = self._then
-        for _ in then.follow(self._acts, before=entry.seq):
-            pass
+        then = self.until(entry)
         is_told = priced.touched < then.slots
         slots, active, shortened = priced.touched[is_told], priced.active[is_told], priced.is_shortened[is_told]
         can_pay = spent[slots] + priced.asked[is_told] <= then.limits[slots]

@@ -153,7 +153,12 @@ def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimens
     """
     query = with_numbers(parse_query(canonical), partial(kept, analyst_id))
     plan = compile_query(
-        query, record.schema, capacity=record.capacity, budget_units=record.budget_units, pricing=record.accounting
+        query,
+        record.schema,
+        capacity=record.capacity,
+        budget_units=record.budget_units,
+        pricing=record.accounting,
+        monitor=record.monitor,
     )
     if plan.dimension != dimension:
         raise QueryProblem.of("group_by", f"makes {plan.dimension} coordinates, and made {dimension} when it was asked")

@@ -19,7 +19,7 @@ from service.workflows.model.rows import DatasetRecord, Head
 
 @dataclass(slots=True)
 class JournalState:
-    """The state that follows from the acts so far.
+    """The state that follows from the acts so far; `budget_units` is the largest limit, less the monitor's reserve.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
     force; which slots `are_present`, which `have_paused`, and which `are_plain`: with limits and erasures only.
@@ -43,7 +43,8 @@ class JournalState:
     @classmethod
     def of(cls, record: DatasetRecord) -> Self:
         """The state before any act."""
-        return cls(budget_units=record.budget_units, has_own_limits=record.schema.has_budget_column)
+        units = max(record.budget_units - record.reserve_units, 0)
+        return cls(budget_units=units, has_own_limits=record.schema.has_budget_column)
 
     def apply(self, act: JournalAct) -> None:
         """Apply an act. Raises KeyError, ValueError, TypeError or IndexError when its detail is invalid."""

@@ -20,6 +20,7 @@ from service.core.charge import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
 from service.workflows.maintenance.verify.journal import JournalState
+from service.workflows.maintenance.verify.ticks import BeforeTick, wrong_with_tick
 from service.workflows.maintenance.verify.totals import ReplayedTotals, totals_digest
 from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
@@ -54,7 +55,7 @@ class LedgerReplay:
         self._amended = Amended(transaction.amendments(), acts)
         self._pruned = PrunedLedger.of(self._head, acts, transaction.pruned_totals())
         self.findings: list[str] = [*self._amended.findings, *self._pruned.findings]
-        self.entries = self.last_seq = self.worst_case_units = 0
+        self.entries = self.last_seq = self.worst_case_units = self._ticks = 0
         self.totals = ReplayedTotals(journal_state.slots, erased=self._amended.slots)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
         self._last_hash = record.genesis
@@ -78,7 +79,7 @@ class LedgerReplay:
             wrong += self._begin_with_totals(entry)
         self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
         self.entries, self.last_seq, self._last_hash = self.entries + 1, entry.seq, entry.hash
-        self.worst_case_units = entry.worst_case_total_units
+        self.worst_case_units, self._ticks = entry.worst_case_total_units, entry.tick or self._ticks
         if entry.kind == "query":
             self.worst_cases[entry.analyst_id] += entry.worst_case_units
         if entry.seq >= self._pruned.seq:
@@ -136,7 +137,7 @@ class LedgerReplay:
         except (ValueError, IndexError):  # lengths that do not match
             yield "its charges cannot be read"
             return
-        if entry.kind == "query" and entry.mechanism not in self._record.accounting.mechanisms:
+        if entry.kind == "query" and not entry.tick and entry.mechanism not in self._record.accounting.mechanisms:
             yield f"says mechanism {entry.mechanism}, which the accounting of its dataset does not price"
         missing_units = entry.charged_units - exact_sum(priced.charges)
         yield from self._wrong_with_numbers(entry, priced, missing_units)
@@ -145,14 +146,18 @@ class LedgerReplay:
             yield f"touches slot {touched_last}, which no individual has"
             return
         spent, is_known, before = self.totals.spent, self.totals.is_known, self.totals.left_out
-        yield from self._participation.wrong_with(entry, priced, spent, before, is_known=is_known)
+        if entry.tick:
+            then = BeforeTick(ticks=self._ticks, spent=spent, first=self.totals.ticks, known=is_known)
+            yield from wrong_with_tick(entry, self._record.monitor, then, self._participation.until(entry))
+        else:
+            yield from self._participation.wrong_with(entry, priced, spent, before, is_known=is_known)
         left_out = priced.left_out
         can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
         if self._record.rule == "drop":
             can_pay &= before[left_out] == 0
         for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
-        self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)
+        self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units, tick=entry.tick)
 
     def _compare_pages(self, *, seq: int) -> None:
         """Compare the pages at `seq` with the replay: those of that sequence, and at the checkpoint all."""

@@ -14,13 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Integers, exact_sum
-from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
+from service.engine.pages import PAGE_SLOTS, FirstTicks, PageTotals, pages_for, slots_on
 from service.workflows.maintenance.verify.accounts import NAMED_MAX, Priced
 from service.workflows.model.rows import StoredPage
 
 _TAG: Final = b"sparing totals 1\0"
 _PAGE: Final = Struct("!qq")  # number, sequence
-_SAYS: Final = ("holds {} units", "counts {} queries that charged it", "counts {} queries that left it out")
+_SAYS: Final = (
+    "holds {} units",
+    "counts {} queries that charged it",
+    "counts {} queries that left it out",
+    "was counted first at tick {}",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,7 @@ class Totals:
 
 
 class ReplayedTotals:
-    """`spent` units, and queries that `charged` and `left_out` each of the slots, (slots,) each.
+    """`spent` units, queries that `charged` and `left_out` each slot, and its first of the `ticks`, (slots,) each.
 
     `is_known` (slots,) is False for the `erased` until a page gives their totals. `missing_units` were charged by
     amended entries, and are not found in an account yet.
@@ -46,16 +51,17 @@ class ReplayedTotals:
     def __init__(self, slots: int, *, erased: Integers) -> None:
         self.spent: Integers = np.zeros(slots, dtype=np.int64)
         self.charged, self.left_out = np.zeros((2, slots), dtype=np.uint32)
+        self.ticks: FirstTicks = np.zeros(slots, dtype=np.uint16)
         self.is_known = np.ones(slots, dtype=np.bool_)
         self.is_known[erased[erased < slots]] = False
         self.missing_units = 0
         self._all_missing_units = 0
         self._copied: tuple[int, bytes, int, list[NDArray[Any]]] | None = None
-        self._beyond: dict[int, list[int]] = {}  # by slot, the totals of a page beyond the copy's time
+        self._beyond: dict[int, list[int]] = {}  # by slot, the totals of a page beyond the copy's time, and the tick
 
     @property
     def _columns(self) -> list[NDArray[Any]]:
-        return [self.spent, self.charged, self.left_out]
+        return [self.spent, self.charged, self.left_out, self.ticks]
 
     def begin_with(self, pages: Iterable[StoredPage], *, ahead_units: int) -> None:
         """Begin with the stored totals of a pruning."""
@@ -65,29 +71,34 @@ class ReplayedTotals:
                 here[:] = part[: here.size]
         self.missing_units -= ahead_units
 
-    def add(self, priced: Priced, *, is_query: bool, missing_units: int) -> None:
-        """Add an entry, whose amendments have taken out `missing_units`."""
+    def add(self, priced: Priced, *, is_query: bool, missing_units: int, tick: int = 0) -> None:
+        """Add an entry, whose amendments have taken out `missing_units`; it may be a tick of the monitor."""
         self.missing_units += missing_units
         self._all_missing_units += missing_units
         self.spent[priced.charged] += priced.charges
         if is_query:
             self.charged[priced.charged] += 1
             self.left_out[priced.left_out] += 1
+        if tick:
+            first = self.ticks[priced.charged]
+            self.ticks[priced.charged] = np.where(first == 0, tick, first)
 
     def settle(self, page: StoredPage) -> None:
         """Take the totals of erased individuals from a page that includes every amended entry."""
         slots = slots_on(page.number)
-        known = self.is_known[slots]
+        known, ticks = self.is_known[slots], _parts(page.totals)[-1]
         places = np.flatnonzero(~known)
         if places.size == 0:
             return
         beyond = [
             np.maximum(part[places].astype(np.int64) - column[slots][places], 0)
-            for part, column in zip(_parts(page.totals), self._columns, strict=True)
+            for part, column in zip(_parts(page.totals)[:-1], self._columns[:-1], strict=True)
         ]
+        self.ticks[slots][places] = ticks[places]  # no sum: the first of all, wherever entries tell of later ones
         self.missing_units -= exact_sum(beyond[0])
-        for column, more in zip(self._columns, beyond, strict=True):
+        for column, more in zip(self._columns[:-1], beyond, strict=True):
             column[slots][places] += more.astype(column.dtype)
+        beyond.append(ticks[places].astype(np.int64))
         for slot, *each in zip((slots.start + places).tolist(), *(more.tolist() for more in beyond), strict=True):
             self._beyond[slot] = each
         known[places] = True
@@ -112,8 +123,9 @@ class ReplayedTotals:
             raise LookupError("nothing was copied")
         seq, digest, missing_units, columns = self._copied
         for slot, beyond in self._beyond.items():
-            for column, more in zip(columns, beyond, strict=True):
+            for column, more in zip(columns[:-1], beyond[:-1], strict=True):
                 column[slot] += more
+            columns[-1][slot] = beyond[-1]
         pages = tuple(_page(number, seq, columns) for number in range(pages_for(self.spent.size)))
         return Totals(seq=seq, hash=digest, pages=pages, ahead_units=self._all_missing_units - missing_units)
 
@@ -125,11 +137,14 @@ def totals_digest(salt: bytes, pages: Iterable[StoredPage]) -> bytes:
         totals = page.totals
         sha.update(_PAGE.pack(page.number, page.seq) + totals.spent.astype(">i8").tobytes())
         sha.update(totals.charged.astype(">u4").tobytes() + totals.left_out.astype(">u4").tobytes())
+        if totals.ticks.any():
+            sha.update(totals.ticks.astype(">u2").tobytes())
     return sha.digest()
 
 
 def _parts(totals: PageTotals) -> list[NDArray[Any]]:
-    return [totals.spent, totals.charged, totals.left_out]
+    ticks = totals.ticks if totals.ticks.size > 0 else np.zeros(PAGE_SLOTS, dtype=np.uint16)
+    return [totals.spent, totals.charged, totals.left_out, ticks]
 
 
 def _page(number: int, seq: int, columns: list[NDArray[Any]]) -> StoredPage:
@@ -139,5 +154,6 @@ def _page(number: int, seq: int, columns: list[NDArray[Any]]) -> StoredPage:
         held = column[slots_on(number)]
         part[: held.size] = held
         parts.append(part)
-    spent, charged, left_out = parts
-    return StoredPage(number=number, seq=seq, totals=PageTotals(spent=spent, charged=charged, left_out=left_out))
+    spent, charged, left_out, ticks = parts
+    totals = PageTotals(spent=spent, charged=charged, left_out=left_out, ticks=ticks if ticks.any() else ticks[:0])
+    return StoredPage(number=number, seq=seq, totals=totals)

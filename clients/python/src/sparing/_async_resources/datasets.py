@@ -49,11 +49,12 @@ class AsyncDatasets:
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
         accounting: str | Mapping[str, object] | None = None,
+        monitor: Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual."""
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
-        return await self._sender.run(datasets.create(name, tables, guarantee, **stated))
+        return await self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
     def list(self) -> AsyncIterator[Dataset]:
         """Every dataset this key may see."""

@@ -49,6 +49,7 @@ class Datasets:
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
         accounting: str | Mapping[str, object] | None = None,
+        monitor: Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual.
 
@@ -64,6 +65,8 @@ class Datasets:
             accounting: the rule by which charges add up; default: "gdp". Others are objects with a `kind`: "zcdp", and
                 "rdp" with an `order`, both of which may have the `conversion` "simple"; and "pure", whose guarantee is
                 `epsilon` alone.
+            monitor: a continual count of exhausted individuals: the reserve `rho` by which each limit is lower for
+                queries, how many `ticks` there are, and the `share` of the budget below which an individual counts.
 
         Raises:
             ConflictError: the name is taken.
@@ -71,7 +74,7 @@ class Datasets:
         """
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
-        return self._sender.run(datasets.create(name, tables, guarantee, **stated))
+        return self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
     def list(self) -> Iterator[Dataset]:
         """Every dataset this key may see."""

@@ -5,6 +5,7 @@ renamed to `sparing._rooms` (hatch_build.py). Only `sparing.testing` imports the
 """
 
 from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
+from service.accounting.monitor import Monitor, coefficients, monitor_of
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
 from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
@@ -12,6 +13,7 @@ from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
+from service.engine.ticks import TickCounts
 from service.query.calendar import days_of, seconds_of
 from service.query.columns import Coding, coding_of, codings_of
 from service.query.item_precision import by_item, refuse_uneven
@@ -19,7 +21,7 @@ from service.query.language import Query, Sigma
 from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import document_of, parse_query, query_of
-from service.query.plan import CountIndividuals, Plan, compile_query
+from service.query.plan import CountIndividuals, Exhausted, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import (
     BooleanColumn,
@@ -54,8 +56,10 @@ __all__ = [
     "DatetimeColumn",
     "Entropy",
     "EventsTable",
+    "Exhausted",
     "HashedParameters",
     "IntegerColumn",
+    "Monitor",
     "Plan",
     "Query",
     "QueryProblem",
@@ -63,6 +67,7 @@ __all__ = [
     "Sigma",
     "StatedNoise",
     "Table",
+    "TickCounts",
     "VectorCoding",
     "VectorColumn",
     "accounting_of",
@@ -70,6 +75,7 @@ __all__ = [
     "by_item",
     "coding_of",
     "codings_of",
+    "coefficients",
     "compile_query",
     "contributions",
     "days_of",
@@ -77,6 +83,7 @@ __all__ = [
     "in_query_units",
     "in_words",
     "longest_steps",
+    "monitor_of",
     "no_dataset",
     "parse_query",
     "query_of",

@@ -20,6 +20,7 @@ from sparing._models import (
     Dataset,
     Forecast,
     LedgerRow,
+    MonitorTicks,
     Receipt,
     SummaryHistory,
     UploadReport,
@@ -36,13 +37,19 @@ Number = int | float | Decimal | str
 
 
 def create(
-    name: str, tables: Mapping[str, object], guarantee: Mapping[str, Number | None], **stated: object
+    name: str,
+    tables: Mapping[str, object],
+    guarantee: Mapping[str, Number | None],
+    monitor: Mapping[str, object] | None = None,
+    **stated: object,
 ) -> Call[Dataset]:
     """Register a dataset; `guarantee` may have `epsilon`, `delta` and `rho`. What is None is left to the service."""
     body: dict[str, object] = {"name": name, "guarantee": _guarantee(guarantee), "tables": tables}
     body |= {each: value for each, value in stated.items() if value is not None}
     if stated.get("limit_floor_rho") is not None:
         body["limit_floor_rho"] = str(stated["limit_floor_rho"])
+    if monitor is not None:
+        body["monitor"] = {each: str(value) if each == "rho" else value for each, value in monitor.items()}
     return reply_of(Dataset, post(path("datasets"), body))
 
 
@@ -54,6 +61,11 @@ def every() -> Stream[Dataset]:
 def one(dataset: str) -> Call[Dataset]:
     """One dataset."""
     return reply_of(Dataset, get(path("datasets", dataset)))
+
+
+def monitor(dataset: str) -> Call[MonitorTicks]:
+    """A dataset's monitor with every tick that was answered."""
+    return reply_of(MonitorTicks, get(path("datasets", dataset, "monitor")))
 
 
 def budgets(dataset: str, page_size: int) -> Stream[BudgetRow]:

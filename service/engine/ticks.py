@@ -1,0 +1,92 @@
+"""A continual count of the exhausted: the tick at which each slot was counted first, and the release of one tick.
+
+The first tick of a slot is replayed from the ledger as counters are, and stays for ever: a slot that is emptied and
+filled again, or has more left again, begins no second run. All that one slot adds to ticks is a part of one column of
+the coefficients (`service.accounting.monitor`), whatever decides when it begins and where it pauses.
+
+Each tick looks at all slots in the same steps, however many are counted. Nobody is charged.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.arrays import Integers, Mask, narrowest
+from service.core.release import Participants, Release
+from service.core.renyi_filter import Touched
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS, FirstTicks
+
+NO_TICKS: Final[FirstTicks] = np.zeros(0, dtype=np.uint16)
+
+
+class TickCounts:
+    """The first tick of each slot, 0 for none yet: two bytes for each. Owned by one writer thread."""
+
+    def __init__(self, coefficients: Integers, threshold_units: int) -> None:
+        """For no slot; what is added n ticks after the first is `coefficients[n]` (ticks,), in steps.
+
+        An individual that has less than `threshold_units` left is counted from the next tick on.
+        """
+        self._first = NO_TICKS
+        self._threshold_units = threshold_units
+        self._steps = np.concatenate([[0], coefficients])  # by the ticks since the first, that one included
+
+    def grow(self, size: int) -> None:
+        """Have room for `size` slots."""
+        self._first = np.concatenate([self._first, np.zeros(size - self._first.size, dtype=np.uint16)])
+
+    def reset(self) -> None:
+        """Nobody is counted yet."""
+        self._first[:] = 0
+
+    def set(self, slots: slice, first: FirstTicks) -> None:
+        """Set the first ticks of some slots, of a load; those of a page that has none are 0."""
+        self._first[slots] = first if first.size > 0 else 0
+
+    def of(self, slots: slice) -> FirstTicks:
+        """The first ticks of some slots: a copy."""
+        return self._first[slots].copy()
+
+    def mark(self, touched: Touched, active: Mask, number: int) -> None:
+        """The places `active` (p,) of `touched` were in tick `number`: the first of those that were in none before."""
+        first = self._first[touched.index]
+        self._first[touched.index] = np.where(active & (first == 0), number, first)
+
+    def take_back(self, touched: Touched, number: int) -> None:
+        """Tick `number`, the last one of those at the places `touched` (p,), has never been."""
+        first = self._first[touched.index]
+        self._first[touched.index] = np.where(first == number, 0, first)
+
+    def release(self, memory: DatasetMemory, number: int, noise: NDArray[np.int64]) -> Release:
+        """Tick `number`: what all who are counted by now add to the `noise` (1,), in steps; it marks the new ones.
+
+        An individual that has paused, or whose limit is no more than the monitor's reserve and so is 0 here, adds
+        nothing.
+        """
+        blocks = tuple(self._blocks(memory, number, noise))
+        count = sum(block.count for block in blocks)
+        return Release(
+            values=noise, blocks=blocks, one_norm=False, charged_count=count, left_out_count=0, charged_units=0
+        )
+
+    def _blocks(self, memory: DatasetMemory, number: int, total: NDArray[np.int64]) -> Iterator[Participants]:
+        """Those who add something, page by page, which is added to `total`."""
+        narrow = narrowest(int(self._steps.max()) ** 2)
+        for start in range(0, max(memory.slots_used, 1), PAGE_SLOTS):
+            slots = slice(start, min(start + PAGE_SLOTS, memory.slots_used))
+            accounts, first = memory.accounts, self._first[slots]
+            takes_part = memory.people.present[slots] & ~accounts.paused[slots] & (accounts.limits[slots] > 0)
+            is_below = np.less(accounts.room[slots], self._threshold_units)
+            first[...] = np.where(takes_part & is_below & (first == 0), number, first)
+            marks = takes_part & (first > 0)
+            steps = self._steps[np.where(marks, number + 1 - first.astype(np.int64), 0)]
+            total[0] += steps.sum()
+            yield Participants(
+                touched=Touched(slots, marks),
+                active=marks,
+                norms_squared=(steps * steps).astype(narrow),
+                count=int(np.count_nonzero(marks)),
+            )

@@ -1,0 +1,173 @@
+"""Seeded bugs of the continual count of the exhausted: who is counted, from when on, and what pays for it."""
+
+from tests.mutants.mutant import Mutant
+
+ACCOUNTING = "tests/accounting/test_monitor.py"
+ENGINE = "tests/engine/test_ticks.py"
+QUERY = "tests/query/test_exhausted.py"
+SERVICE = "tests/workflows/test_continual_counts.py"
+LAW = "tests/laws/test_prepaid.py"
+TICKS = "service/engine/ticks.py"
+
+MUTANTS = [
+    Mutant(
+        name="noise for half of the reserve",
+        incident="All ticks together cost an individual twice the reserve.",
+        file="service/accounting/monitor.py",
+        find="UNITS_PER_RHO, 2 * reserve_units)",
+        put="UNITS_PER_RHO, 4 * reserve_units)",
+        killed_by=f"{ACCOUNTING}::test_the_noise_is_the_least_that_keeps_to_the_reserve",
+    ),
+    Mutant(
+        name="noise a double too small",
+        incident="The longest run costs a little more than the reserve.",
+        file="service/accounting/monitor.py",
+        find="    while Fraction(sigma) ** 2 < least:\n        sigma = nextafter(sigma, inf)\n",
+        put="",
+        killed_by=f"{ACCOUNTING}::test_the_noise_is_the_least_that_keeps_to_the_reserve",
+    ),
+    Mutant(
+        name="noise for the last coefficient",
+        incident="The noise is that of one tick, and an individual is in a thousand.",
+        file="service/accounting/monitor.py",
+        find="    return sum(step * step for step in coefficients(ticks).tolist())",
+        put="    return max(step * step for step in coefficients(ticks).tolist())",
+        killed_by=f"{ACCOUNTING}::test_no_run_is_longer_than_the_first_column",
+    ),
+    Mutant(
+        name="a reserve rounded up",
+        incident="The noise is for a unit more than is kept back.",
+        file="service/accounting/monitor.py",
+        find="reserve_units=units_down(Fraction(rho))",
+        put="reserve_units=units_down(Fraction(rho)) + 1",
+        killed_by=f"{ACCOUNTING}::test_a_monitor_from_its_document",
+    ),
+    Mutant(
+        name="a second first tick",
+        incident="An individual that is counted begins its run anew at each tick, and adds one each time.",
+        file=TICKS,
+        find="first[...] = np.where(takes_part & is_below & (first == 0), number, first)",
+        put="first[...] = np.where(takes_part & is_below, number, first)",
+        killed_by=f"{ENGINE}::test_ticks_as_the_rule_says_it",
+    ),
+    Mutant(
+        name="a first tick that is not replayed",
+        incident="After a restart all who were counted are counted first once more.",
+        file="service/workflows/shards/shard.py",
+        find="self._ticks.mark(touched, active, entry.tick)",
+        put="pass",
+        killed_by=f"{SERVICE}::test_a_restart_goes_on[memory]",
+    ),
+    Mutant(
+        name="a first tick that is not checkpointed",
+        incident="After a restart from pages all who were counted are counted first once more.",
+        file="service/workflows/shards/shard.py",
+        find="ticks = NO_TICKS if self._ticks is None else self._ticks.of(slots)",
+        put="ticks = NO_TICKS",
+        killed_by=f"{SERVICE}::test_a_restart_goes_on[memory]",
+    ),
+    Mutant(
+        name="pages whose first ticks are not read",
+        incident="After a restart from pages all who were counted are counted first once more.",
+        file="service/workflows/shards/shard.py",
+        find="self._ticks.set(slots, totals.ticks)",
+        put="pass",
+        killed_by=f"{SERVICE}::test_a_restart_goes_on[memory]",
+    ),
+    Mutant(
+        name="a replay that forgets who was first",
+        incident="After a restart the runs of all who are counted begin at the last tick.",
+        file=TICKS,
+        find="np.where(active & (first == 0), number, first)",
+        put="np.where(active, number, first)",
+        killed_by=f"{ENGINE}::test_a_replayed_tick_marks_the_first_alone",
+    ),
+    Mutant(
+        name="the resting are counted",
+        incident="An individual that has paused adds to ticks.",
+        file=TICKS,
+        find=" & ~accounts.paused[slots]",
+        put="",
+        killed_by=f"{ENGINE}::test_ticks_as_the_rule_says_it",
+    ),
+    Mutant(
+        name="the gone are counted",
+        incident="An erased individual adds to ticks.",
+        file=TICKS,
+        find="memory.people.present[slots] & ~accounts",
+        put="~accounts",
+        killed_by=f"{ENGINE}::test_ticks_as_the_rule_says_it",
+    ),
+    Mutant(
+        name="those without a limit are counted",
+        incident="An individual that cannot pay the reserve adds to ticks.",
+        file=TICKS,
+        find=" & (accounts.limits[slots] > 0)",
+        put="",
+        killed_by=f"{ENGINE}::test_ticks_as_the_rule_says_it",
+    ),
+    Mutant(
+        name="ticks after a reconciliation",
+        incident="A restored database counts individuals first that lost ticks have counted.",
+        file="service/workflows/writer/batch.py",
+        find="        if head.is_reconciled:",
+        put="        if False:",
+        killed_by=f"{LAW}::test_a_restore_that_forgets_a_tick_ends_the_monitor[True]",
+    ),
+    Mutant(
+        name="one tick too many",
+        incident="The noise was for fewer ticks, and one more adds to the longest runs.",
+        file="service/workflows/writer/batch.py",
+        find="monitor is None or tick > monitor.ticks",
+        put="monitor is None or tick > monitor.ticks + 1",
+        killed_by=f"{SERVICE}::test_ticks_are_used_up[memory]",
+    ),
+    Mutant(
+        name="two ticks of one number",
+        incident="The second tick of a batch adds what the first has added.",
+        file="service/workflows/writer/batch.py",
+        find="sum(turn.tick > 0 for turn in self.turns) + 1",
+        put="1",
+        killed_by=f"{SERVICE}::test_ticks_of_one_batch_are_numbered_in_order[memory]",
+    ),
+    Mutant(
+        name="limits without the reserve",
+        incident="Queries and ticks together cost an individual more than its limit.",
+        file="service/workflows/uploads.py",
+        find="limits = np.maximum(limits - reserve_units, 0)",
+        put="limits = np.maximum(limits, 0)",
+        killed_by=f"{SERVICE}::test_limits_are_lower_by_the_reserve[memory]",
+    ),
+    Mutant(
+        name="a promise without the reserve",
+        incident="An individual is told that ticks cost it nothing.",
+        file="service/workflows/reads/ledger.py",
+        find="record.budget_units if largest is None else largest + record.reserve_units",
+        put="record.budget_units if largest is None else largest",
+        killed_by=f"{SERVICE}::test_limits_are_lower_by_the_reserve[memory]",
+    ),
+    Mutant(
+        name="coverage by the whole floor",
+        incident="An answer says that nobody was left out, and somebody without the reserve was.",
+        file="service/workflows/writer/batch.py",
+        find="startswith(PREPAID), record.limit_floor_units - record.reserve_units",
+        put="startswith(PREPAID), record.limit_floor_units",
+        killed_by=f"{SERVICE}::test_limits_are_lower_by_the_reserve[memory]",
+    ),
+    Mutant(
+        name="a monitor under pure",
+        incident="Ticks have no finite charge, and the guarantee is of none.",
+        file="service/workflows/datasets.py",
+        find='    if not accounting.has_gaussian:\n        raise InvalidRequest.of("monitor"',
+        put='    if False:\n        raise InvalidRequest.of("monitor"',
+        killed_by=f"{SERVICE}::test_a_monitor_that_cannot_be_is_refused",
+    ),
+    Mutant(
+        name="a condition on a tick",
+        incident="An analyst counts the exhausted of one person's town, at the noise of everybody.",
+        file="service/query/exhausted.py",
+        find='"where": query.where is not None,',
+        put='"where": False,',
+        killed_by=f"{QUERY}::test_nothing_else_may_be_stated",
+    ),
+]
