@@ -72,6 +72,7 @@ class Laws:
             self.record.schema,
             capacity=self.record.capacity,
             budget_units=self.record.budget_units,
+            pricing=self.record.accounting,
         )
         self.asked[plan.canonical] = ask
         self.canonical[ask] = plan.canonical

@@ -154,7 +154,9 @@ class World:
     def _want(self, request: Request) -> None:
         if self._shortens and isinstance(request, Ask):
             kinds = OTHER_KINDS.get(request.kind, (request.kind,))
-            request = replace(request, kind=kinds[crc32(str(request).encode()) % len(kinds)])
+            kind = kinds[crc32(str(request).encode()) % len(kinds)]
+            is_laplace = request.is_laplace and kind not in {"clipped", "squares"}  # it is for one number, and no clip
+            request = replace(request, kind=kind, is_laplace=is_laplace)
         self.clients.append(Client(request))
         if isinstance(request, Ask):
             self.laws.expect(request)
