@@ -165,7 +165,7 @@ class TestAnswers:
         response = await world.ask("k", body)
         assert response.status_code == 200, response.text
         answer, schema = response.json(), document["components"]["schemas"]["Answer"]
-        assert set(schema["properties"]) - {"mechanism", "scale"} == set(schema["required"]) == set(answer)
+        assert set(schema["properties"]) - {"mechanism", "scale", "tick"} == set(schema["required"]) == set(answer)
         assert faults(document, schema, answer) == []
 
     async def test_axes_of_dates_are_valid(self, world: World, document: Document) -> None:

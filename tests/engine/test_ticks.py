@@ -1,4 +1,4 @@
-"""One tick over the accounts in memory: who is counted first, what is added, and how it is taken back."""
+"""One tick over the accounts in memory: the individuals counted first, their steps, and how these are taken back."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def memory_of(people: list[Person]) -> DatasetMemory:
 
 
 def counts(memory: DatasetMemory) -> TickCounts:
-    """Nobody counted yet."""
+    """No individual is counted yet."""
     made = TickCounts(STEPS, THRESHOLD)
     made.grow(memory.accounts.size)
     return made
@@ -76,7 +76,7 @@ def test_ticks_as_the_rule_says_it(people: list[Person], changes: list[tuple[int
 
 
 def test_a_block_for_each_page() -> None:
-    """Whoever is counted: pages with nobody are there too."""
+    """Pages without any of the counted are there too."""
     memory = memory_of([(20, 0, False, True)] * 3)
     memory.grow(PAGE_SLOTS + 5)
     codes = memory.null_codes("people", 1)

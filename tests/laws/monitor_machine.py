@@ -20,7 +20,7 @@ TICK = parse_query(b'{"version":1,"select":[{"exhausted":{}}]}')
 
 
 class MonitorMachine(RestoreMachine):
-    """The truth of ticks: every answer that ever left, in any history, by the key of who was counted."""
+    """The truth of ticks: every answer that ever left, in any history, by the key of the individual counted."""
 
     def __init__(self) -> None:
         super().__init__()

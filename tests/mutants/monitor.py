@@ -1,4 +1,4 @@
-"""Seeded bugs of the continual count of the exhausted: who is counted, from when on, and what pays for it."""
+"""Seeded bugs of the continual count of the exhausted: the individuals in it, their first ticks, and the reserve."""
 
 from tests.mutants.mutant import Mutant
 

@@ -68,6 +68,7 @@ def test_the_canonical_form_writes_the_noise_out_and_is_a_query() -> None:
         ({"noise": {"sigma": 3.0}}, "noise"),
         ({"noise": {"rho": 0.1}}, "noise"),
         ({"rule": "clip"}, "rule"),
+        ({"reduce": "max"}, "reduce"),
         ({"reuse": True}, "reuse"),
         ({"from": "visits"}, "from"),
         ({"select": [{"exhausted": {}}, {"count": {}}], "noise": {"sigma": 3.0}}, "select"),

@@ -115,7 +115,7 @@ def findings(store: Store) -> list[str]:
 def test_who_falls_below_the_share_is_counted_from_the_next_tick_on(
     store: Store, replica: Replica, ana: Principal
 ) -> None:
-    """Ann and Eve pay for a count of Norway, and later Bob for one of everybody; nobody pays for a tick."""
+    """Ann and Eve pay for a count of Norway, and later Bob for one of everybody; ticks charge none of them."""
     tick(replica, ana, "t1")
     ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
     tick(replica, ana, "t2")
@@ -275,7 +275,7 @@ def test_limits_are_lower_by_the_reserve(store: Store, replica: Replica, ana: Pr
 
 
 def test_a_reconciliation_ends_the_monitor(store: Store) -> None:
-    """A restored database does not know who was counted in lost ticks: they must not be counted once more."""
+    """A restored database has lost the first ticks of individuals, which must not be counted once more."""
     with open_replica(store) as replica:
         ana = analyst(replica)
         tick(replica, ana, "t1")
@@ -346,7 +346,7 @@ def test_a_commit_that_fails_counts_nobody_twice(fault: str) -> None:
 
 
 def test_two_replicas_go_on_from_each_other(store: Store, replica: Replica, ana: Principal) -> None:
-    """By the entries of the other: the tick's number, and who was first."""
+    """By the entries of the other: the tick's number, and all first ticks."""
     ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
     with open_replica(store, SeededEntropy(8)) as other:
         for number in range(4):
@@ -406,7 +406,7 @@ def verified_with(changed: Callable[[LedgerEntry], LedgerEntry]) -> list[str]:
 
 
 def test_what_if_passes_ticks_over(store: Store, replica: Replica, ana: Principal) -> None:
-    """They decide about nobody, and are counted apart."""
+    """They decide about no individual, and are counted apart."""
     ask(replica, ana, "q1", **DEAR)
     tick(replica, ana, "t1")
     found = what_if(store, "survey")
