@@ -19,7 +19,7 @@ PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) 
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run docs test unit mutants check format bench bench-peers attack soak lock clean
+.PHONY: help demo run figures docs test unit mutants check format bench bench-peers attack soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ demo: .venv/.ok ## Start everything, register demo data, answer a query, show wh
 
 run: .venv/.ok ## The same, then stay up until Ctrl-C
 	@.venv/bin/sparing demo --home .sparing --stay
+
+# With one thread of BLAS sums of products are equal bit by bit, however many cores there are.
+figures: .venv/.ok ## Draw the papers' figures into build/figures; ARGS="--only koskela-5", "--quick", "--digits mnist.npz"
+	@OPENBLAS_NUM_THREADS=1 .venv/bin/python -m sparing_papers $(ARGS)
 
 docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link that leads nowhere is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file $(GUIDE)/mkdocs.yml || { rm -rf $(GUIDE)/build; exit 1; }
@@ -47,7 +51,7 @@ mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a t
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/guide migrations loadtests tests .ci/install_lock.py)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py)
 	@$(call PAGES_RUN,check)
 
 format: .venv/.dev-ok ## Format the code

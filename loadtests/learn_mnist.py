@@ -37,16 +37,13 @@ from loadtests.rig import Rig, serving, throw_away_home
 from service.cli.options import opened_service
 from service.workflows.ports.store import Store
 from sparing import Client, gradient, vector
+from sparing_papers.digits import oriented
 
 Doubles = NDArray[np.float64]
 Images = NDArray[np.uint8]
 Vectors = NDArray[np.integer[Any]]
 
 CLASSES: Final = 10
-CELLS: Final = 7
-DIRECTIONS: Final = 8
-STEP: Final = 2.0**-8
-"""Of both kinds of features: 0 to 255 stand for 0 to 255/256."""
 MOMENTUM: Final = 0.9
 
 
@@ -209,30 +206,6 @@ def features_of(held: Mapping[str, Images], part: str, features: str) -> Vectors
 def pixels(images: Images) -> Images:
     """The grey values (n, 784)."""
     return images.reshape(len(images), -1)
-
-
-def oriented(images: Images) -> Images:
-    """The strength of edges (n, 392) by cell and direction, beside that of the cells around, in 256 steps."""
-    return np.vstack([_oriented(images[start : start + 5000]) for start in range(0, len(images), 5000)])
-
-
-def _oriented(images: Images) -> Images:
-    grey = images.astype(np.float64) / 255
-    across, down = np.zeros_like(grey), np.zeros_like(grey)
-    across[:, :, 1:-1] = grey[:, :, 2:] - grey[:, :, :-2]
-    down[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
-    strength, turned = np.hypot(across, down), np.arctan2(down, across) / (2 * np.pi) * DIRECTIONS % DIRECTIONS
-    first, share = np.floor(turned).astype(int) % DIRECTIONS, turned % 1
-    cells = []
-    for direction in range(DIRECTIONS):
-        own = np.where(first == direction, strength * (1 - share), 0)
-        own += np.where((first + 1) % DIRECTIONS == direction, strength * share, 0)
-        cells.append(own.reshape(len(images), CELLS, 4, CELLS, 4).sum((2, 4)))
-    found = np.stack(cells, axis=1)
-    squares = np.pad((found**2).sum(1), ((0, 0), (1, 1), (1, 1)))
-    around = sum(squares[:, i : i + CELLS, j : j + CELLS] for i in range(3) for j in range(3))
-    scaled = np.sqrt(found / np.sqrt(around + 0.1)[:, None])
-    return np.minimum(np.rint(scaled.reshape(len(images), -1) / STEP), 255).astype(np.uint8)
 
 
 def client_of(rig: Rig, of: Any) -> Client:  # noqa: ANN401 - a client of httpx

@@ -104,7 +104,7 @@ def test_nothing_comes_from_the_clone(installed: Installed, client_python: Path,
         (
             installed.sparing.with_name("python"),
             "service",
-            ["sparing", "sparing_audit", "sparing_demo", "matplotlib", "pytest"],
+            ["sparing", "sparing_audit", "sparing_demo", "sparing_papers", "matplotlib", "pytest"],
         ),
         (client_python, "sparing", ["service", "numpy", "pydantic", "pytest"]),
     ]:

@@ -1,0 +1,106 @@
+"""Draw the papers' figures: `make figures ARGS="--only koskela-5"`.
+
+Into the folder go, for each figure, its numbers as CSV and its drawing as PNG and SVG, and the seeds of all. Figures of
+MNIST need the file of the images (--digits, or SPARING_DIGITS), and are left out without it; with --quick, everything
+is coarser and generated digits stand in for the file. --docs also puts small pictures into docs/figures.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sparing_papers import feldman_zrnic, feldman_zrnic_digits, koskela, koskela_digits
+from sparing_papers.digits import Digits, read_digits
+from sparing_papers.figure import PaperFigure, Request
+from sparing_papers.made_up import made_up_digits
+from sparing_papers.style import names, save, save_small
+
+FIGURES: Final = [*koskela.FIGURES, *koskela_digits.FIGURES, *feldman_zrnic.FIGURES, *feldman_zrnic_digits.FIGURES]
+ROOT: Final = Path(__file__).parents[4]
+SEED: Final = 20260218
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw what is wished."""
+    wished = _options().parse_args(arguments)
+    console = Console(stderr=True)
+    figures = [each for each in FIGURES if not wished.only or each.name in wished.only]
+    unread = wished.digits is None and not wished.quick
+    for each in (each for each in figures if unread and each.needs_digits):
+        console.print(f"{each.name} is left out: it needs --digits FILE.npz")
+    figures = [each for each in figures if not (unread and each.needs_digits)]
+    digits = _digits(wished, needed=any(each.needs_digits for each in figures))
+    wished.out.mkdir(parents=True, exist_ok=True)
+    _save_seeds(wished, figures)
+    began = time.monotonic()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("figures", total=sum(each.share for each in figures))
+        for each in figures:
+            _one(each, wished, digits, progress, task)
+    console.print(f"{len(figures)} figures in {wished.out} after {time.monotonic() - began:.0f} s")
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(
+        prog="make figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--only", nargs="+", metavar="NAME", choices=[each.name for each in FIGURES], default=[])
+    options.add_argument("--quick", action="store_true", help="coarser, and generated digits: for a test")
+    options.add_argument("--seed", type=int, default=SEED)
+    options.add_argument("--out", type=Path, default=Path("build/figures"))
+    options.add_argument("--docs", action="store_true", help="also small pictures into docs/figures")
+    held = os.environ.get("SPARING_DIGITS")
+    options.add_argument("--digits", type=Path, default=Path(held) if held else None, metavar="FILE.npz")
+    return options
+
+
+def _digits(wished: argparse.Namespace, *, needed: bool) -> Digits:
+    if wished.quick or not needed:
+        return made_up_digits(wished.seed)
+    return read_digits(wished.digits)
+
+
+def _one(figure: PaperFigure, wished: argparse.Namespace, digits: Digits, progress: Progress, task: TaskID) -> None:
+    done = progress.tasks[0].completed
+    progress.update(task, description=figure.name)
+    request = Request(
+        seed=wished.seed,
+        quick=wished.quick,
+        digits=digits,
+        is_made_up=wished.quick,
+        tell=lambda share: progress.update(task, completed=done + share * figure.share),
+    )
+    table = figure.compute(request)
+    progress.console.print(f"{figure.title}: {names(save(figure, table, wished.out))}")
+    if wished.docs:
+        folder = ROOT / "docs" / "figures"
+        folder.mkdir(exist_ok=True)
+        save_small(figure, table, folder)
+    progress.update(task, completed=done + figure.share)
+
+
+def _save_seeds(wished: argparse.Namespace, figures: Sequence[PaperFigure]) -> None:
+    stated = {
+        "seed": wished.seed,
+        "quick": wished.quick,
+        "digits": None if wished.digits is None or wished.quick else wished.digits.name,
+        "figures": [each.name for each in figures],
+        "numpy": version("numpy"),
+        "matplotlib": version("matplotlib"),
+        "python": sys.version.split()[0],
+    }
+    (wished.out / "seeds.json").write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

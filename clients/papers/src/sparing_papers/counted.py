@@ -1,0 +1,84 @@
+"""Answers counted through a running service: counts of one individual, until the service leaves that individual out."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+from service.run.serve import serving
+from service.settings import Settings
+from sparing import Client
+from sparing._query import QueryRequest
+
+__all__ = ["Promised", "answers_until_left_out", "served"]
+
+BATCH: Final = 256
+ENVIRONMENT: Final = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_LOG": "json"}
+"""Nobody attacks this service by time, and no balancer has to be told that it ends."""
+TABLES: Final = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """The guarantee of a dataset and its accounting, as a registration states them."""
+
+    epsilon: str
+    delta: str
+    accounting: object
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, str]]:
+    """A service with servers and a home of its own, removed at the end: its address and a curator's key."""
+    folder = Path(tempfile.mkdtemp(prefix="sparing-papers-"))
+    folder.chmod(0o711)  # as root, another account runs the database and passes through here
+    try:
+        settings = Settings.of(ENVIRONMENT, home=folder / "home")
+        with serving(settings, host="127.0.0.1", port=0) as (url, replica):
+            _, key = replica.principals.create(role="curator", name="figures")
+            yield url, key
+    finally:
+        rmtree(folder, ignore_errors=True)
+
+
+def answers_until_left_out(
+    promised: Sequence[Promised], *, sigma: float, tell: Callable[[float], None] = lambda _: None
+) -> list[int]:
+    """The number of counts that one individual pays for in a dataset of each guarantee. Raises SparingError."""
+    with served() as (url, key), Client(base_url=url, api_key=key) as curator:
+        made = curator.principals.create(role="analyst", name="figures")
+        with Client(base_url=url, api_key=made.key) as analyst:
+            counted = []
+            for number, each in enumerate(promised):
+                name = f"figures-{number}"
+                _register(curator, name, each)
+                counted.append(_answers(curator, analyst, name, sigma))
+                tell((number + 1) / len(promised))
+    return counted
+
+
+def _register(curator: Client, name: str, promised: Promised) -> None:
+    curator.datasets.create(
+        name=name,
+        tables=TABLES,
+        capacity=1,
+        epsilon=promised.epsilon,
+        delta=promised.delta,
+        accounting=promised.accounting,  # type: ignore[arg-type]  # as the service documents it
+    )
+    curator.datasets.upload(dataset=name, table="people", data={"person_id": ["p0"]})
+
+
+def _answers(curator: Client, analyst: Client, name: str, sigma: float) -> int:
+    """Ask until a query leaves the individual out; equal queries charge it up to there, and none after."""
+    question: QueryRequest = {"dataset": name, "sigma": sigma, "reuse": False}
+    while True:
+        for answer in analyst.queries.batch([question] * BATCH):
+            if isinstance(answer, Exception):
+                raise answer
+        account = curator.datasets.account(dataset=name, individual="p0")
+        if account.queries_left_out:
+            return account.queries_charged or 0

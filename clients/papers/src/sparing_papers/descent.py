@@ -1,0 +1,131 @@
+"""Feldman and Zrnic 2021, Algorithm 3: full-batch gradient descent in which each individual pays for its own gradient.
+
+A gradient is shortened to the clip C and to the root of what its individual has left of the squared norm budget. Noise
+of standard deviation sigma C is drawn once for a step; the algorithm as printed would draw it once for each
+individual. The parameters after B_norm / C^2 steps are those of private descent without a filter: until then no
+individual can be short of its budget.
+
+The model is a softmax regression: the gradient of an individual is (prediction - digit) times its features, and its
+norm the product of both norms.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing_papers.digits import CLASSES, Digits
+
+__all__ = ["Descent", "Fit", "accuracy", "fit", "losses"]
+
+BLOCK: Final = 1000
+"""Individuals whose features are worked on at a time."""
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """The settings of a descent. Lengths are in the unit of the features."""
+
+    clip: float  # C: the longest that a gradient may be
+    noise: float  # standard deviation of each coordinate of a sum, the paper's sigma C
+    rate: float  # of a step, per mean gradient
+    budget: float  # B_norm, the largest sum of squared lengths of an individual
+    steps: int  # all of them; those beyond the certified ones rest on the filter
+
+    @property
+    def certified(self) -> int:
+        """The steps in which every gradient may have the length of the clip."""
+        return math.floor(self.budget / self.clip**2 * (1 + 1e-12))
+
+    @property
+    def rho(self) -> float:
+        """The zCDP of all steps: Proposition 5.1."""
+        return self.budget / (2 * self.noise**2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A descent that was made."""
+
+    parameters: dict[int, Doubles]  # (classes, d) by the number of steps before
+    spent: dict[int, Doubles]  # (n,) squared lengths in all, by the same
+    active: list[int]  # individuals with something left of their budget, before each step
+
+
+def fit(
+    digits: Digits,
+    settings: Descent,
+    seed: Sequence[int],
+    *,
+    kept: Iterable[int] = (),
+    tell: Callable[[float], None] = lambda _: None,
+) -> Fit:
+    """Descend from zero. `kept` are numbers of steps after which the state is kept, beside the last one.
+
+    `tell` is called with the share of the steps that is done. Equal seeds give equal fits on one machine, bit by bit.
+    """
+    source = np.random.default_rng(seed)
+    lengths = np.sqrt(np.einsum("ij,ij->i", digits.train, digits.train, dtype=np.float64))
+    room = np.full(len(digits.train), settings.budget)
+    parameters = np.zeros((CLASSES, digits.train.shape[1]))
+    wanted = {*kept, settings.steps}
+    found = Fit(parameters={}, spent={}, active=[])
+    for step in range(settings.steps + 1):
+        if step in wanted:
+            found.parameters[step], found.spent[step] = parameters, settings.budget - room
+        if step == settings.steps:
+            break
+        found.active.append(int(np.count_nonzero(room > 0)))
+        total, room = _summed(digits, lengths, parameters, room, settings.clip)
+        total += source.normal(0, settings.noise, total.shape)
+        parameters = parameters - settings.rate / len(digits.train) * total
+        tell((step + 1) / settings.steps)
+    return found
+
+
+def _summed(
+    digits: Digits, lengths: Doubles, parameters: Doubles, room: Doubles, clip: float
+) -> tuple[Doubles, Doubles]:
+    """The sum of all gradients, each as long as its clip and its room allow, and the room that is left.
+
+    Block by block: the features of one stay in the cache between both products.
+    """
+    total, left = np.zeros_like(parameters), np.empty_like(room)
+    for start in range(0, len(room), BLOCK):
+        block = slice(start, start + BLOCK)
+        features, most = digits.train[block], np.sqrt(room[block])
+        errors = _softmax(features, parameters)
+        errors[np.arange(len(errors)), digits.train_labels[block]] -= 1
+        norms = lengths[block] * np.sqrt(np.einsum("ij,ij->i", errors, errors, dtype=np.float64))
+        counted = np.minimum(np.minimum(norms, clip), most)
+        errors *= (counted / np.maximum(norms, np.finfo(float).tiny))[:, None].astype(np.float32)
+        # The last of a budget leaves nothing behind, whatever its square was rounded to.
+        left[block] = np.where(counted < most, np.maximum(room[block] - counted**2, 0), 0)
+        total += errors.T @ features
+    return total, left
+
+
+def accuracy(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -> float:
+    """The share of images of which the digit is predicted."""
+    return float(np.mean((features @ parameters.T.astype(np.float32)).argmax(axis=1) == labels))
+
+
+def losses(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -> Doubles:
+    """The cross-entropy (n,) of each image."""
+    right = _softmax(features, parameters)[np.arange(len(labels)), labels]
+    return -np.log(np.maximum(right.astype(np.float64), 1e-12))
+
+
+def _softmax(features: Floats, parameters: Doubles) -> Floats:
+    """The probabilities (n, classes) that a model gives to each digit."""
+    scores = features @ parameters.T.astype(np.float32)
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores

@@ -1,0 +1,55 @@
+"""A figure of a paper: a table of numbers, made from a request, and a drawing of the table."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from matplotlib.figure import Figure
+
+from sparing_papers.digits import Digits
+
+__all__ = ["Cell", "PaperFigure", "Request", "Table"]
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under a header; the drawing reads nothing else."""
+
+    header: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+
+    def series(self, *key: Cell) -> list[tuple[float, ...]]:
+        """The numbers behind a key, row by row. Raises KeyError where no row begins with it."""
+        found = [row[len(key) :] for row in self.rows if row[: len(key)] == key]
+        if not found:
+            raise KeyError(key)
+        return [tuple(float(cell) for cell in row) for row in found]
+
+    def columns(self, *key: Cell) -> list[tuple[float, ...]]:
+        """The same, column by column."""
+        return list(zip(*self.series(*key), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The wishes of a reader, and where progress is told."""
+
+    seed: int
+    quick: bool  # coarser, for a test: seconds instead of minutes
+    digits: Digits
+    is_made_up: bool  # whether the digits are generated ones, in the place of a file
+    tell: Callable[[float], None] = field(default=lambda _: None)  # the share that is done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperFigure:
+    """One figure or table."""
+
+    name: str  # of its files
+    title: str  # with the place in the paper
+    compute: Callable[[Request], Table]
+    draw: Callable[[Figure, Table], None]
+    size: tuple[float, float] = (7.2, 4.2)  # inches
+    needs_digits: bool = False
+    share: float = 1.0  # of the time that a plain curve takes, for the bar of progress

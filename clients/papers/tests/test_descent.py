@@ -1,0 +1,93 @@
+"""Gradient descent with the filter: each step against Algorithm 3 in plain Python, and its promise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparing_papers.descent import Descent, accuracy, fit, losses
+from sparing_papers.digits import CLASSES, Digits
+from sparing_papers.made_up import made_up_digits
+
+DIGITS = made_up_digits(3, individuals=60, tests=200)
+SETTINGS = Descent(clip=0.7, noise=2.0, rate=3.0, budget=5 * 0.7**2, steps=12)
+
+
+def one_by_one(digits: Digits, settings: Descent, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Algorithm 3, an individual at a time, in doubles."""
+    source = np.random.default_rng(seed)
+    spent = np.zeros(len(digits.train))
+    at = np.zeros((CLASSES, digits.train.shape[1]))
+    for _ in range(settings.steps):
+        total = np.zeros_like(at)
+        for person, (vector, label) in enumerate(zip(digits.train, digits.train_labels, strict=True)):
+            scores = at @ vector
+            error = np.exp(scores - scores.max())
+            error /= error.sum()
+            error[label] -= 1
+            gradient = np.outer(error, vector)
+            norm = np.linalg.norm(gradient)
+            length = min(norm, settings.clip, np.sqrt(max(0.0, settings.budget - spent[person])))
+            total += gradient * (length / norm)
+            spent[person] += length**2
+        at = at - settings.rate / len(digits.train) * (total + source.normal(0, settings.noise, at.shape))
+    return at, spent
+
+
+def test_a_step_is_algorithm_3_one_individual_at_a_time() -> None:
+    """Parameters and spent totals, to the precision of single floats; some individuals run out."""
+    parameters, spent = one_by_one(DIGITS, SETTINGS, [1])
+    found = fit(DIGITS, SETTINGS, [1])
+
+    assert found.parameters[12] == pytest.approx(parameters, abs=2e-4)
+    assert found.spent[12] == pytest.approx(spent, abs=2e-4)
+    assert 0 < found.active[-1] < 60
+
+
+def test_without_the_filter_the_certified_steps_are_the_same() -> None:
+    """A budget that nobody can reach changes no step before the certified ones are over, and later ones do differ."""
+    free = fit(DIGITS, replace(SETTINGS, budget=1e9), [1], kept=[5])
+    held = fit(DIGITS, SETTINGS, [1], kept=[5])
+
+    assert SETTINGS.certified == 5
+    assert np.array_equal(free.parameters[5], held.parameters[5])
+    assert not np.array_equal(free.parameters[12], held.parameters[12])
+
+
+def test_no_individual_spends_more_than_the_budget() -> None:
+    """So that all steps are B / (2 sigma^2 C^2)-zCDP, and the exhausted have spent it whole."""
+    found = fit(DIGITS, replace(SETTINGS, steps=60), [2])
+
+    assert found.spent[60].max() == SETTINGS.budget
+    assert np.count_nonzero(found.spent[60] == SETTINGS.budget) == 60 - np.count_nonzero(
+        found.spent[60] < SETTINGS.budget
+    )
+    assert SETTINGS.rho == pytest.approx(5 * 0.7**2 / (2 * 2.0**2))
+
+
+def test_equal_seeds_give_equal_fits() -> None:
+    """Bit by bit; another seed has other noise."""
+    first, again, other = (fit(DIGITS, SETTINGS, [seed]) for seed in (1, 1, 2))
+
+    assert np.array_equal(first.parameters[12], again.parameters[12])
+    assert np.array_equal(first.spent[12], again.spent[12])
+    assert not np.array_equal(first.parameters[12], other.parameters[12])
+
+
+def test_an_individual_is_charged_by_its_own_record_and_the_answers() -> None:
+    """With the same noise and parameters, nobody else's spent total moves when an individual is blanked."""
+    blanked = DIGITS.train.copy()
+    blanked[7] = 0
+    one = replace(SETTINGS, steps=1)
+    found = [fit(each, one, [1]).spent[1] for each in (DIGITS, replace(DIGITS, train=blanked))]
+
+    assert np.flatnonzero(found[0] != found[1]).tolist() == [7]
+    assert found[1][7] == 0
+
+
+def test_a_model_that_knows_nothing_has_the_loss_of_a_guess() -> None:
+    """And the accuracy of always naming the first digit."""
+    nothing = np.zeros((CLASSES, DIGITS.test.shape[1]))
+
+    assert losses(DIGITS.test, DIGITS.test_labels, nothing) == pytest.approx(np.log(10))
+    assert accuracy(DIGITS.test, DIGITS.test_labels, nothing) == np.mean(DIGITS.test_labels == 0)

@@ -1,0 +1,90 @@
+"""`make figures ARGS="--quick"`: every figure in well under a minute of a processor, by a process of its own."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparing_papers.__main__ import FIGURES, main
+
+NAMES = [each.name for each in FIGURES]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything, as the command leaves it."""
+    folder = tmp_path_factory.mktemp("figures")
+    command = [sys.executable, "-m", "sparing_papers", "--quick", "--out", str(folder)]
+    path = os.pathsep.join(each for each in sys.path if each)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def rows(file: Path) -> list[list[str]]:
+    """The rows of a CSV, without its header."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.reader(opened))[1:]
+
+
+@pytest.mark.slow
+def test_every_figure_has_its_files(drawn: Path) -> None:
+    """Numbers, picture and drawing, and the seeds of all."""
+    kinds = {"csv": b"", "png": b"\x89PNG", "svg": b"<?xml"}
+    for name in NAMES:
+        for kind, beginning in kinds.items():
+            content = (drawn / f"{name}.{kind}").read_bytes()
+            assert content.startswith(beginning)
+            assert len(content) > 500 or kind == "csv"
+    seeds = json.loads((drawn / "seeds.json").read_text(encoding="utf-8"))
+    assert (seeds["figures"], seeds["quick"]) == (NAMES, True)
+
+
+@pytest.mark.slow
+def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Path) -> None:
+    """Of one individual, under each accounting: 478, 405 and 268 at .8, 495 and 420 at .81563."""
+    suffix = ", answered by the service"
+    answered = {(name, epsilon): int(k) for name, epsilon, k in rows(drawn / "koskela-5.csv") if name.endswith(suffix)}
+
+    assert answered == {
+        (f"gdp{suffix}", "0.8"): 478,
+        (f"zcdp{suffix}", "0.8"): 405,
+        (f"zcdp, simple{suffix}", "0.8"): 268,
+        (f"gdp{suffix}", "0.81563"): 495,
+        (f"zcdp{suffix}", "0.81563"): 420,
+    }
+
+
+@pytest.mark.slow
+def test_equal_seeds_give_equal_files(drawn: Path, tmp_path: Path) -> None:
+    """Bit by bit in another process, pictures included."""
+    chosen = [name for name in NAMES if name not in {"koskela-5", "feldman-zrnic-filters"}]
+    main(["--quick", "--out", str(tmp_path), "--only", *chosen])
+
+    for name in chosen:
+        for kind in ("csv", "svg"):
+            assert (tmp_path / f"{name}.{kind}").read_bytes() == (drawn / f"{name}.{kind}").read_bytes(), name
+
+
+def test_an_unknown_figure_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names that there are."""
+    with pytest.raises(SystemExit):
+        main(["--only", "koskela-11"])
+
+    assert "koskela-10" in capsys.readouterr().err
+
+
+def test_figures_of_digits_are_left_out_without_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And say so; nothing is generated in the place of the data but with --quick."""
+    monkeypatch.delenv("SPARING_DIGITS", raising=False)
+    main(["--only", "feldman-zrnic-1", "koskela-2", "--out", str(tmp_path)])
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seeds.json"]
+    assert capsys.readouterr().err.count("is left out: it needs --digits FILE.npz") == 2
