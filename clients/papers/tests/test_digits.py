@@ -11,7 +11,7 @@ IMAGES = np.random.default_rng(1).integers(0, 256, (12, 28, 28), dtype=np.uint8)
 
 
 def test_features_are_those_of_one_image_alone() -> None:
-    """Whatever is beside it, to the bit."""
+    """To the bit, with others beside it or without."""
     alone = np.vstack([oriented(IMAGES[place : place + 1]) for place in range(len(IMAGES))])
 
     assert np.array_equal(oriented(IMAGES), alone)
