@@ -302,7 +302,7 @@ def window_of(moments: Reals, count: int, spacing: float, delta: float) -> Windo
     with np.errstate(divide="ignore"):
         from_above = np.where(differences > 0, (moments + lost + _SHARE) / differences, np.inf).min(axis=1)
     widths = np.maximum(np.maximum(from_above, (lost + _SHARE) / TILTS), top) + count * LOSS_ERROR
-    allowed = rounding <= max(float(rounding.min()), math.log(1e-4))
+    allowed = rounding <= max(float(rounding.min()), math.log(1e-5))
     best = int(np.argmin(np.where(allowed, widths, np.inf)))
     points = 2 ** math.ceil(math.log2(float(widths[best]) / spacing + 4))
     return Window(tilt=float(TILTS[best]), first=math.ceil(top / spacing) + 1 - points, points=points)

@@ -58,8 +58,11 @@ def everybody() -> World:
 
 
 def sizes(entries: Sequence[LedgerEntry]) -> list[list[int]]:
-    """The lengths of the pieces of each entry whose query touches whom the records say, and not the active alone."""
-    asked = [entry for entry in entries if b'"active"' not in entry.canonical]
+    """The lengths of the pieces of each entry whose query touches those that the records say, whatever they have left.
+
+    Those for `active` and `exhausted` touch by what is left.
+    """
+    asked = [entry for entry in entries if b'"active"' not in entry.canonical and not entry.tick]
     return [[len(piece.content) for piece in entry.pieces] for entry in asked]
 
 
