@@ -103,7 +103,7 @@ class Twins:
 
 
 @contextmanager
-def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: str) -> Iterator[Twins]:
+def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: Any) -> Iterator[Twins]:
     """Both services with datasets of these tables and rows, a capacity of 1,000 and one guarantee.
 
     The keys are `analyst`, `one`, which is of the first dataset alone, `sparse`, with an allowance, and an unknown one.

@@ -64,7 +64,7 @@ def test_ticks_as_the_rule_says_it(people: list[Person], changes: list[tuple[int
             if takes_part and first[each] > 0:
                 wanted[each] = int(STEPS[number - first[each]])
         release = found.release(memory, number, noise(1000))
-        told = {}
+        told: dict[int, int] = {}
         for block in release.blocks:
             slots = block.touched.slots().tolist()
             told |= dict(zip(slots, block.norms_squared[block.active].tolist(), strict=True))

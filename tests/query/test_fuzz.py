@@ -87,7 +87,7 @@ def meaning(node: Any) -> Any:
     return ("boolean", node) if isinstance(node, bool) else float(node) if isinstance(node, int) else node
 
 
-DEFAULTS: Final[list[Any]] = [("group_by", []), ("per_individual", {}), ("rule", "skip")]
+DEFAULTS: Final[list[Any]] = [("group_by", []), ("per_individual", {}), ("rule", "skip"), ("noise", {"prepaid": {}})]
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -122,7 +122,7 @@ def examples() -> list[bytes]:
     """Fixed ones of every kind of damage, one that is whole and compares with true, and one with Laplace noise."""
     whole = body(query(where={"eq": [{"col": "member"}, True]}))
     laplace = body(query(mechanism="laplace", noise={"scale": 20}, group_by=["country"]))
-    return [whole, laplace, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3))]
+    return [whole, laplace, *(raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 5))]
 
 
 def test_queries_with_laplace_noise_are_among_the_damaged() -> None:

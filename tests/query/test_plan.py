@@ -170,13 +170,15 @@ def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
 @settings(max_examples=150)
 @given(queries())
 def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
-    """Compiling a valid query gives a plan whose numbers agree with each other, or names a field of the scale."""
+    """Compiling a valid query gives a plan whose numbers agree, or names a field of the scale, the rule or `reduce`."""
     try:
         compiled = plan(asked)
     except QueryProblem as refusal:
         assert refusal.errors[0].field.split(".")[0].split("[")[0] in {  # noqa: PT017 - the other outcome
             "noise",
             "per_individual",
+            "reduce",
+            "rule",
             "select",
         }
         return

@@ -5,6 +5,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -269,7 +270,8 @@ def test_limits_are_lower_by_the_reserve(store: Store, replica: Replica, ana: Pr
         assert [entry.left_out_count for entry in transaction.entries(after=0)] == [0, 3]
         assert set(transaction.individuals().limits.tolist()) == {BUDGET - RESERVE}
     own = replica.individuals.budgets(individual_named(replica, "ann"))[0]
-    assert (Fraction(own.reserve_rho) * UNITS_PER_RHO, own.promise_rho) == (RESERVE, "0.5")
+    assert Fraction(own.reserve_rho) * UNITS_PER_RHO == RESERVE
+    assert own.promise_rho == "0.5"
     assert Fraction(own.budget_rho) == Fraction(BUDGET - RESERVE, UNITS_PER_RHO)
     assert own.epsilon_so_far_time_uniform is None  # with the reserve it is all of the budget
 
@@ -369,6 +371,11 @@ def test_a_damaged_tick_is_named(damage: dict[str, Any], finding: str) -> None:
     assert finding in found
 
 
+def with_pieces_of(block: Participants, entry: LedgerEntry) -> LedgerEntry:
+    """The entry, as if these had taken part in it."""
+    return replace(entry, pieces=pieces_of([block], Measure.NORMS, amount_max=2**40, slots=3, salt=entry.salt))
+
+
 def test_ticks_that_count_others_are_named() -> None:
     """One that leaves out an individual, counts one that has enough left, or counts one by another number."""
     wrong = [
@@ -381,11 +388,7 @@ def test_ticks_that_count_others_are_named() -> None:
         block = Participants(
             touched=Touched(slots), active=np.ones(slots.size, np.bool_), norms_squared=steps**2, count=slots.size
         )
-        found = verified_with(
-            lambda entry, block=block: replace(
-                entry, pieces=pieces_of([block], Measure.NORMS, amount_max=2**40, slots=3, salt=entry.salt)
-            )
-        )
+        found = verified_with(partial(with_pieces_of, block))
         assert any(each.startswith(f"ledger row 3: {said}") for each in found)
 
 

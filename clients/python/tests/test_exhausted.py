@@ -74,7 +74,9 @@ def test_ticks_through_the_fake(service: FakeService) -> None:
     client = service.client()
     survey = client.dataset("survey")
     first = survey.query().exhausted().run()
-    assert (first.tick, first.worst_case_rho, first.values) == (1, 0, (0.0,))
+    assert first.tick == 1
+    assert first.worst_case_rho == 0
+    assert first.values == (0.0,)
     survey.query().where(sparing.col("member") == True).count(sigma=1.6).run()  # noqa: E712 - a column
     client.queries.ask(dataset="survey", select=sparing.exhausted())
     survey.query().count(sigma=1.6).run()
