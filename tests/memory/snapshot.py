@@ -109,6 +109,9 @@ class MemorySnapshot:
     def ticks(self, *, up_to: int) -> list[PublicEntry]:
         return [entry.public() for entry in self._draft.entries[:up_to] if entry.tick]
 
+    def last_tick(self, *, up_to: int) -> int:
+        return max((entry.tick for entry in self._draft.entries[:up_to]), default=0)
+
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         entries = self._draft.entries
         return {seq: entries[seq - 1].hash for seq in seqs if 1 <= seq <= len(entries)}

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.engine.pages import PAGE_SLOTS
-from service.query.stated_noise import PREPAID
+from service.query.stated_noise import PREPAID, tick_of
 from service.store.postgres.accounts import (
     EXCEPTIONS,
     EXTENT,
@@ -102,10 +102,9 @@ UPLOAD_AT: Final = (
 PARAMETERS_AT: Final = (
     f"SELECT {PARAMETERS_COLUMNS} FROM parameters WHERE dataset_id = %s AND principal_id = %s AND sha256 = %s"
 )
-TICKS: Final = (
-    f"SELECT {PUBLIC_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%'"
-    " ORDER BY seq"
-)
+_TICKS: Final = f"FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%' ORDER BY seq"
+TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
+LAST_TICK: Final = f"SELECT mechanism {_TICKS} DESC LIMIT 1"
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 _ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
 
@@ -189,6 +188,10 @@ class PostgresSnapshot:
 
     def ticks(self, *, up_to: int) -> list[PublicEntry]:
         return list(map(public_entry_of, self._rows(TICKS, [self._dataset_id, up_to])))
+
+    def last_tick(self, *, up_to: int) -> int:
+        rows = self._rows(LAST_TICK, [self._dataset_id, up_to])
+        return tick_of(rows[0][0]) if rows else 0
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         rows = self._rows(

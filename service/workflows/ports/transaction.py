@@ -76,6 +76,9 @@ class Transaction(Protocol):
     def ticks(self, *, up_to: int) -> list[PublicEntry]:
         """Every tick of the monitor with seq <= `up_to`, in order."""
 
+    def last_tick(self, *, up_to: int) -> int:
+        """The number of the last of these; 0 if there is none."""
+
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         """The hashes of the entries among `seqs`, by sequence."""
 

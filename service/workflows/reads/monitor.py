@@ -11,7 +11,7 @@ from service.workflows.ports.transaction import Transaction
 
 def monitor_facts(monitor: Monitor, transaction: Transaction) -> MonitorFacts:
     """The terms, and how many ticks were asked as of the transaction."""
-    return _facts(monitor, transaction, len(asked_ticks(transaction)))
+    return _facts(monitor, transaction, transaction.last_tick(up_to=transaction.head.seq))
 
 
 def monitor_ticks(monitor: Monitor, transaction: Transaction, ticks: list[PublicEntry]) -> MonitorTicks:

@@ -298,7 +298,7 @@ class DatasetState:
         self._copied_seq = self._tail_bytes = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
-        self.ticks = 0 if self.record.monitor is None else len(transaction.ticks(up_to=self.seq))
+        self.ticks = 0 if self.record.monitor is None else transaction.last_tick(up_to=self.seq)
 
 
 class RecordsView:
