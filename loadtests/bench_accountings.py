@@ -34,6 +34,8 @@ from loadtests.rig import DATASET, Rig, arrow_bytes, count_query, people, servin
 from loadtests.worst_data import made
 from loadtests.writer_work import work
 from service.accounting.accountings import Accounting, accounting_of
+from service.accounting.monitor import Monitor, monitor_of
+from service.core.charge import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
 from service.query.language import Query
 from service.query.plan import compile_query
@@ -46,8 +48,13 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "zcdp": {"accounting": {"kind": "zcdp"}, "guarantee": {"rho": "1000"}},
     "rdp": {"accounting": {"kind": "rdp", "order": 16}, "guarantee": {"rho": "1000"}},
     "pure": {"accounting": {"kind": "pure"}, "guarantee": {"epsilon": "1000"}},
+    "monitor": {
+        "accounting": "gdp",
+        "guarantee": {"rho": "1000"},
+        "monitor": {"rho": "0.001", "ticks": 1024, "share": 0.5},
+    },
 }
-"""What the registration of each dataset says. A dataset with another field is one more row."""
+"""What the registration of each dataset says. Of the monitor no tick is asked."""
 GAUSSIAN: Final = "gaussian"
 NOISES: Final[Mapping[str, Mapping[str, Any]]] = {
     GAUSSIAN: {"noise": {"sigma": 5000.0}},
@@ -82,6 +89,11 @@ def stated(fields: Mapping[str, Any]) -> Accounting:
     return accounting_of({"conversion": "optimal", **document} if has_conversion else document)
 
 
+def stated_monitor(fields: Mapping[str, Any]) -> Monitor | None:
+    """The monitor of a registration, if there is one."""
+    return monitor_of(fields["monitor"], budget_units=UNITS_PER_RHO) if "monitor" in fields else None
+
+
 def of_work(count: int) -> dict[str, float]:
     """The writer's work on each query in each case."""
     memory = made(count)
@@ -106,10 +118,12 @@ def aged(memory: DatasetMemory) -> None:
 
 def answered(memory: DatasetMemory, query: Mapping[str, Any], variant: str, noise: str) -> Callable[[], None]:
     """The work of a query, of which nothing is stored."""
-    accounting = stated(VARIANTS[variant])
+    accounting, monitor = stated(VARIANTS[variant]), stated_monitor(VARIANTS[variant])
     asked = Query.model_validate({"version": 1, "reuse": False, **NOISES[noise], **query})
-    plan = compile_query(asked, memory.schema, capacity=memory.slots_used, budget_units=2**40, pricing=accounting)
-    return lambda: work(plan, memory, drawn, "skip", accounting)
+    plan = compile_query(
+        asked, memory.schema, capacity=memory.slots_used, budget_units=UNITS_PER_RHO, pricing=accounting
+    )
+    return lambda: work(plan, memory, drawn, "skip", accounting, monitor)
 
 
 def over_http(count: int, rows: int) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from service.accounting.accountings import GAUSSIAN, Accounting
+from service.accounting.monitor import Monitor
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
@@ -34,10 +35,15 @@ _ASKED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def work(
-    plan: Plan, memory: DatasetMemory, entropy: Entropy, rule: Rule = "skip", accounting: Accounting = GAUSSIAN
+    plan: Plan,
+    memory: DatasetMemory,
+    entropy: Entropy,
+    rule: Rule = "skip",
+    accounting: Accounting = GAUSSIAN,
+    monitor: Monitor | None = None,
 ) -> None:
     """Answer a plan in a batch of its own, in such a dataset. Raises the refusal, if there is one."""
-    answer_in(state_of(memory, rule, accounting), plan, entropy)
+    answer_in(state_of(memory, rule, accounting, monitor), plan, entropy)
 
 
 def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
@@ -52,20 +58,24 @@ def answer_in(state: DatasetState, plan: Plan, entropy: Entropy) -> None:
 
 def state_on(schema: Schema, people: int) -> DatasetState:
     """The writer's state of an empty dataset of so many individuals at most."""
-    return DatasetState(_record(schema, people, "skip", GAUSSIAN))
+    return DatasetState(_record(schema, people, "skip", GAUSSIAN, None))
 
 
-@lru_cache(maxsize=4)
-def state_of(memory: DatasetMemory, rule: Rule = "skip", accounting: Accounting = GAUSSIAN) -> DatasetState:
+@lru_cache(maxsize=8)
+def state_of(
+    memory: DatasetMemory, rule: Rule = "skip", accounting: Accounting = GAUSSIAN, monitor: Monitor | None = None
+) -> DatasetState:
     """The writer's state of a dataset whose records do not change."""
-    state = DatasetState(_record(memory.schema, memory.slots_used, rule, accounting))
+    state = DatasetState(_record(memory.schema, memory.slots_used, rule, accounting, monitor))
     state.slots_used = memory.slots_used
     only_shard(state).memory = memory
     only_shard(state).grow(memory.slots_used)
     return state
 
 
-def _record(schema: Schema, capacity: int, rule: Rule, accounting: Accounting) -> DatasetRecord:
+def _record(
+    schema: Schema, capacity: int, rule: Rule, accounting: Accounting, monitor: Monitor | None
+) -> DatasetRecord:
     return DatasetRecord(
         id=1,
         name="bench",
@@ -77,6 +87,7 @@ def _record(schema: Schema, capacity: int, rule: Rule, accounting: Accounting) -
         schema=schema,
         genesis=GENESIS,
         accounting=accounting,
+        monitor=monitor,
     )
 
 
