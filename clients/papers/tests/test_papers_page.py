@@ -25,9 +25,9 @@ STATEMENTS: Final = {
     """,
     "Koskela, Tobaben and Honkela 2023": """
         Definition 1, Lemma 2, Definition 3, Theorem 4, Definition 5, Theorem 6, Corollary 7, Lemma 8, Definition 9,
-        Lemma 10, Theorem 11, Algorithm 1, Theorem 12, Figure 1, Figure 2, Theorem B.1, Algorithm 2, Theorem C.1,
-        Corollary C.2, Remark C.3, Lemma C.4, Figure 3, Figure 4, Figure 5, Odometers of C.5, Lemma D.1, Theorem D.2,
-        Figure 6, Figure 7, Figure 8, Figure 9, Figure 10
+        Lemma 10, Theorem 11, Algorithm 1, Theorem 12, Filter of §5, Figure 1, Figure 2, Theorem B.1, Algorithm 2,
+        Theorem C.1, Corollary C.2, Remark C.3, Lemma C.4, Figure 3, Figure 4, Figure 5, Odometers of C.5, Lemma D.1,
+        Theorem D.2, Figure 6, Figure 7, Figure 8, Figure 9, Figure 10
     """,
 }
 """The numbered statements of each paper, in its order; of the first version as far as its text is at hand."""
