@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparing_papers.digits import CLASSES, Digits
 
-__all__ = ["Descent", "Fit", "accuracy", "fit", "losses"]
+__all__ = ["Descent", "Fit", "accuracy", "fit", "losses", "softmax"]
 
 BLOCK: Final = 1000
 """Individuals whose features are worked on at a time."""
@@ -100,7 +100,7 @@ def _summed(
     for start in range(0, len(room), BLOCK):
         block = slice(start, start + BLOCK)
         features, most = digits.train[block], np.sqrt(room[block])
-        errors = _softmax(features, parameters)
+        errors = softmax(features, parameters)
         errors[np.arange(len(errors)), digits.train_labels[block]] -= 1
         norms = lengths[block] * np.sqrt(np.einsum("ij,ij->i", errors, errors, dtype=np.float64))
         counted = np.minimum(np.minimum(norms, clip), most)
@@ -118,11 +118,11 @@ def accuracy(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -
 
 def losses(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -> Doubles:
     """The cross-entropy (n,) of each image."""
-    right = _softmax(features, parameters)[np.arange(len(labels)), labels]
+    right = softmax(features, parameters)[np.arange(len(labels)), labels]
     return -np.log(np.maximum(right.astype(np.float64), 1e-12))
 
 
-def _softmax(features: Floats, parameters: Doubles) -> Floats:
+def softmax(features: Floats, parameters: Doubles) -> Floats:
     """The probabilities (n, classes) that a model gives to each digit."""
     scores = features @ parameters.T.astype(np.float32)
     scores -= scores.max(axis=1, keepdims=True)
