@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from clients.papers.tests.admitted import cells_of
 from sparing_papers.__main__ import FIGURES, main
+from sparing_papers.accountants import WORKLOADS
 
 NAMES = [each.name for each in FIGURES]
 
@@ -61,9 +63,17 @@ def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Path) -> No
 
 
 @pytest.mark.slow
+def test_the_admitted_steps_are_those_of_the_page(drawn: Path) -> None:
+    """By each accountant, of each workload."""
+    drawn_rows = rows(drawn / "admitted-steps.csv")
+    for name in WORKLOADS:
+        assert [int(steps) for workload, _, steps in drawn_rows if workload == name] == cells_of("papers.md", name)
+
+
+@pytest.mark.slow
 def test_equal_seeds_give_equal_files(drawn: Path, tmp_path: Path) -> None:
     """Bit by bit in another process, pictures included."""
-    chosen = [name for name in NAMES if name not in {"koskela-5", "feldman-zrnic-filters"}]
+    chosen = [name for name in NAMES if name not in {"koskela-5", "feldman-zrnic-filters", "admitted-steps"}]
     main(["--quick", "--out", str(tmp_path), "--only", *chosen])
 
     for name in chosen:

@@ -18,13 +18,20 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sparing_papers import feldman_zrnic, feldman_zrnic_digits, koskela, koskela_digits
+from sparing_papers import accountants, feldman_zrnic, feldman_zrnic_digits, koskela, koskela_digits, koskela_sampled
 from sparing_papers.digits import Digits, read_digits
 from sparing_papers.figure import PaperFigure, Request
 from sparing_papers.made_up import made_up_digits
 from sparing_papers.style import names, save, save_small
 
-FIGURES: Final = [*koskela.FIGURES, *koskela_digits.FIGURES, *feldman_zrnic.FIGURES, *feldman_zrnic_digits.FIGURES]
+FIGURES: Final = [
+    *accountants.FIGURES,
+    *koskela_sampled.FIGURES,
+    *koskela.FIGURES,
+    *koskela_digits.FIGURES,
+    *feldman_zrnic.FIGURES,
+    *feldman_zrnic_digits.FIGURES,
+]
 ROOT: Final = Path(__file__).parents[4]
 SEED: Final = 20260218
 

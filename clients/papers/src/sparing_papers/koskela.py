@@ -15,14 +15,13 @@ from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting
 from service.accounting.conversions import amount_of_units, delta_of_mu, log_delta_of_order, mu_of_units_exactly
 from service.core.charge import worst_case_units
 from sparing_papers.counted import Promised, answers_until_left_out
 from sparing_papers.figure import Cell, PaperFigure, Request, Table
-from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, plain
+from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, label, logarithmic_deltas, plain
 
 __all__ = ["FIGURES", "admitted_steps", "log_delta_of_all_orders", "log_delta_of_whole_orders"]
 
@@ -149,7 +148,7 @@ def draw_figure_3(figure: Figure, table: Table) -> None:
     label(axes, words, (gdp - 0.02, delta / 1.5), INK, ha="right", va="top")
     label(axes, "Rényi, least δ of all orders (dashed)\nor of the orders 2 to 32 (dotted)", (0.47, 1.2e-2), ORANGE)
     label(axes, "Gaussian", (0.42, 9e-4), BLUE, ha="right")
-    _deltas(axes)
+    logarithmic_deltas(axes)
     plain(axes, "420 counts at σ = 100: what they promise", x="ε", y="δ (logarithmic scale)")
 
 
@@ -169,7 +168,7 @@ def draw_figure_4(figure: Figure, table: Table) -> None:
         GREY,
         va="bottom",
     )
-    _deltas(axes)
+    logarithmic_deltas(axes)
     plain(axes, "The same after k counts at σ = 100", x="ε", y="δ (logarithmic scale)")
 
 
@@ -209,12 +208,6 @@ def _curve(axes: Axes, table: Table, steps: int, colour: str) -> None:
     axes.semilogy(*table.columns("rdp, orders 2 to 32", steps), ":", color=rdp, linewidth=1.3)
     axes.semilogy(*table.columns("rdp, all orders", steps), "--", color=rdp, linewidth=1.6)
     axes.semilogy(*table.columns("gdp", steps), "-", color=colour, linewidth=1.9)
-
-
-def _deltas(axes: Axes) -> None:
-    axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(-12, 0, 2)]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 FIGURES: Final = [

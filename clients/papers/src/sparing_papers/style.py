@@ -1,6 +1,7 @@
 """One look for all figures: the demo's colours on white, direct labels, and files that are equal where the data is."""
 
 import csv
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -9,10 +10,23 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from sparing_papers.figure import PaperFigure, Table
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "TEAL", "label", "plain", "save", "save_small"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "TEAL",
+    "label",
+    "logarithmic_deltas",
+    "plain",
+    "save",
+    "save_small",
+]
 
 INK: Final = "#1f2933"
 BLUE: Final = "#1565a8"
@@ -95,6 +109,13 @@ def label(
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2, "alpha": 0.85},
         zorder=5,
     )
+
+
+def logarithmic_deltas(axes: Axes) -> None:
+    """Every second power of ten on the vertical axis."""
+    axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(-12, 0, 2)]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def names(files: Iterable[Path]) -> str:

@@ -1,0 +1,164 @@
+"""Koskela, Tobaben and Honkela 2023, figure 1: the own epsilons of individuals in private descent on Poisson samples.
+
+Their parameters: MNIST, 50 epochs of samples of 300 on average, sigma = 2, 1,000 individuals drawn at random, delta
+1e-6. The model is a softmax regression on 392 public features of edges instead of a small network, and the clip is that
+of the other figures in the place of their 5, which is in the unit of another gradient; a charge depends on the share of
+the clip alone. The rate was chosen on 10,000 training images that were kept out.
+
+Epsilons look back at steps that answers have chosen: they describe this run, and promise nobody anything
+(docs/natural-filters.md).
+"""
+
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from service.accounting.admitted_steps import ORDERS
+from service.accounting.central_limit import central_limit_mu_approximation, upper_mu_approximation
+from service.accounting.conversions import delta_of_mu
+from service.accounting.noise_grid import NoiseGrid, OwnSteps, grid_of_equal_ratios
+from service.accounting.own_losses import epsilons_of_own_steps
+from service.accounting.privacy_loss import Steps, composed_losses
+from service.accounting.subsampled_rdp import epsilons_of_divergences
+from sparing_papers.figure import Cell, PaperFigure, Request, Table
+from sparing_papers.sampled_descent import SampledDescent, fit_samples
+from sparing_papers.style import BLUE, ORANGE, TEAL, logarithmic_deltas, plain
+
+__all__ = ["FIGURES", "compute_figure_1", "own_epsilons", "steps_of"]
+
+DELTA: Final = 1e-6
+SAMPLE: Final = 300
+EPOCHS: Final = 50
+MULTIPLIER: Final = 2.0
+CLIP: Final = 0.5
+RATE: Final = 1.0
+FOLLOWED: Final = 1000
+LEAST_SHARE: Final = 0.01
+"""Of the clip: a shorter gradient counts as that."""
+DELTA_SHOWN: Final = 1e-8
+"""The least delta of the curve; what the accountant adds for its numerics is far below it."""
+BINS: Final = 26
+BIN: Final = 0.05
+
+
+def grid_of(intervals: int) -> NoiseGrid:
+    """Mus at equal ratios from a hundredth of the clip to the clip."""
+    return grid_of_equal_ratios(LEAST_SHARE / MULTIPLIER, 1 / MULTIPLIER, intervals=intervals)
+
+
+def own_epsilons(own: OwnSteps, *, sampled: float, steps: int) -> list[tuple[float, float]]:
+    """Each individual's epsilon at 1e-6 by Rényi divergences and by privacy loss distributions."""
+    divergences = own.divergences(rate=sampled, orders=ORDERS)
+    by_orders = epsilons_of_divergences(divergences, orders=ORDERS, delta=DELTA)
+    by_losses = epsilons_of_own_steps(own, rate=sampled, steps_max=steps, delta=DELTA)
+    return list(zip(by_orders.tolist(), by_losses.tolist(), strict=True))
+
+
+def steps_of(own: OwnSteps, individual: int, *, sampled: float) -> list[Steps]:
+    """The steps of one individual, each at the mu of its cell."""
+    counts = own.counts[individual]
+    return [Steps(float(own.grid.charged[cell]), sampled, int(counts[cell])) for cell in np.flatnonzero(counts) if cell]
+
+
+def compute_figure_1(request: Request) -> Table:
+    """The epsilons of individuals by both accountants, and the curve of the one whose epsilon is in the middle."""
+    people = len(request.digits.train)
+    sampled, followed = (0.05, 12) if request.quick else (SAMPLE / people, FOLLOWED)
+    settings = SampledDescent(
+        clip=CLIP,
+        multiplier=MULTIPLIER,
+        sampled=sampled,
+        rate=RATE,
+        steps=100 if request.quick else round(EPOCHS / sampled),
+    )
+    drawn = np.random.default_rng([request.seed, 60]).choice(people, followed, replace=False)
+    found = fit_samples(
+        request.digits,
+        settings,
+        [request.seed, 61],
+        grid=grid_of(8 if request.quick else 92),
+        followed=drawn.tolist(),
+        tell=lambda share: request.tell(share / 5),
+    )
+    epsilons = own_epsilons(found.own, sampled=sampled, steps=settings.steps)
+    middle = sorted(range(followed), key=lambda each: epsilons[each][1])[followed // 2]
+    rows: list[tuple[Cell, ...]] = [("individual, Rényi and loss distribution", *each) for each in epsilons]
+    return Table(
+        header=("curve", "epsilon", "delta, or epsilon"),
+        rows=[*rows, *_curves(steps_of(found.own, middle, sampled=sampled), 12 if request.quick else 61)],
+    )
+
+
+def _curves(steps: list[Steps], points: int) -> list[tuple[Cell, ...]]:
+    """Delta by epsilon down to 1e-8: composed, and both Gaussian approximations, with their mus."""
+    both = composed_losses(steps, delta=DELTA_SHOWN)
+    largest = max(losses.epsilon(DELTA_SHOWN) for losses in both)
+    asked = [largest * number / (points - 1) for number in range(points)]
+    exact = {each: max(losses.delta(each) for losses in both) for each in asked}
+    upper = upper_mu_approximation(exact.__getitem__, asked)
+    central = central_limit_mu_approximation(steps)
+    rows: list[tuple[Cell, ...]] = [("loss distribution", *each) for each in exact.items()]
+    for name, mu in (("least mu above", upper), ("central limit", central)):
+        rows += [(name, each, float(delta_of_mu(each, mu))) for each in asked]
+        rows.append((f"{name}: its mu", mu, 0.0))
+    return rows
+
+
+def draw_figure_1(figure: Figure, table: Table) -> None:
+    """The curve to the left, histograms to the right."""
+    curve, histogram = figure.subplots(1, 2)
+    _draw_curve(curve, table)
+    _draw_histograms(histogram, table)
+
+
+def _draw_curve(axes: Axes, table: Table) -> None:
+    for name, line, colour in (
+        ("least mu above", "--", ORANGE),
+        ("central limit", ":", TEAL),
+        ("loss distribution", "-", BLUE),
+    ):
+        axes.semilogy(*table.columns(name), line, color=colour, linewidth=1.9)
+    ((upper, _),), ((central, _),) = (table.series(f"{name}: its mu") for name in ("least mu above", "central limit"))
+    words = (
+        (f"dashed: Gaussian, the least μ above: {upper:.4f}", ORANGE),
+        ("solid: privacy loss distribution", BLUE),
+        (f"dotted: Gaussian by the central limit, μ = {central:.4f}", TEAL),
+    )
+    for line_number, (each, colour) in enumerate(words):
+        axes.text(0.03, 0.2 - 0.075 * line_number, each, color=colour, fontsize=9, transform=axes.transAxes)
+    logarithmic_deltas(axes)
+    axes.set_ylim(DELTA_SHOWN / 5, 1)
+    plain(axes, "One individual's steps", x="ε", y="δ (logarithmic scale)")
+
+
+def _draw_histograms(axes: Axes, table: Table) -> None:
+    columns = table.columns("individual, Rényi and loss distribution")
+    edges = [BIN * number for number in range(BINS + 1)]
+    for values, colour in ((columns[1], BLUE), (columns[0], ORANGE)):
+        shares, _ = np.histogram(np.minimum(values, edges[-1] - BIN / 2), edges)
+        axes.stairs(100 * shares / len(values), edges, fill=colour == BLUE, color=colour, linewidth=1.7)
+    middles = [float(np.median(each)) for each in columns]
+    worst = [max(each) for each in columns]
+    words = (
+        (f"privacy loss distributions:\nmedian {middles[1]:.2f}, largest {worst[1]:.2f}", BLUE),
+        (f"Rényi divergences, best order:\nmedian {middles[0]:.2f}, largest {worst[0]:.2f}", ORANGE),
+    )
+    for line_number, (each, colour) in enumerate(words):
+        axes.text(0.4, 0.78 - 0.17 * line_number, each, color=colour, fontsize=9, transform=axes.transAxes)
+    axes.set_xlim(0, edges[-1])
+    plain(axes, f"{len(columns[0]):,} individuals", x="own ε at δ = 10⁻⁶", y="individuals, %", grid="y")
+
+
+FIGURES: Final = [
+    PaperFigure(
+        name="koskela-1",
+        title="Koskela et al., figure 1",
+        compute=compute_figure_1,
+        draw=draw_figure_1,
+        size=(10.4, 3.9),
+        needs_digits=True,
+        share=60,
+    )
+]
