@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.failpoints import POINTS, arm, disarm
 from tests.faults.history import Attempt
-from tests.faults.scenario import FRESH, QUESTIONS, Stage, in_turn, open_replica
+from tests.faults.scenario import QUESTIONS, Stage, fresh_at, in_turn, open_replica
 
 REFUSALS = {500: "urn:sparing:problem:internal-error", 503: "urn:sparing:problem:unavailable"}
 
@@ -67,7 +67,7 @@ def drilled(point: str, action: str) -> Iterator[None]:
 
 def break_at(stage: Stage, point: str, action: str) -> None:
     """Ask with the drill, look at the refusal, and ask again without it: the key is answered, executed once."""
-    key, question = f"{action}-{point}", in_turn(FRESH, POINTS.index(point), 0, count=1)
+    key, question = f"{action}-{point}", in_turn(fresh_at(point), POINTS.index(point), 0, count=1)
     with drilled(point, action), open_replica(stage.database_url) as (_, replica):
         app = create_app(replica, Settings())
         refused = ask_over_asgi(stage, app, key, question)

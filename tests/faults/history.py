@@ -35,21 +35,50 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of the ledger: charges in units, left-out individuals, and the key that made it."""
+    """A row of the ledger: charges in units, left-out individuals, and the key that made it.
+
+    Of a tick of the monitor it has its number from 1, its released value, and what it adds for each slot, in steps.
+    """
 
     seq: int
     made_by: str
     charged: Mapping[int, int]
     left_out: frozenset[int]
+    tick: int = 0
+    value: float = 0.0
+    added: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A stored reply: which entry a key shows."""
+    """A stored reply: which entry a key shows; of a tick its number and its value."""
 
     key: str
     seq: int
     body: bytes
+    tick: int = 0
+    value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The values of all ticks so far, as a client read them from an instant on."""
+
+    started: float
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """The terms of a monitor: the question that asks for a tick, and who is counted.
+
+    An individual with less than `threshold` units left at a tick is counted from it on: `coefficients[n]` steps n ticks
+    later.
+    """
+
+    question: str
+    coefficients: Sequence[int]
+    threshold: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +99,8 @@ class History:
     readings: Sequence[Reading] = field(default_factory=tuple)
     thresholds: Mapping[str, int] = field(default_factory=dict)
     shortened: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
+    ticks: Ticks | None = None
+    curves: Sequence[Curve] = field(default_factory=tuple)
 
 
 def violations(history: History) -> list[str]:
@@ -80,6 +111,8 @@ def violations(history: History) -> list[str]:
         *_of_charges(history),
         *_of_time(history),
         *_of_readings(history),
+        *_of_ticks(history),
+        *_of_curves(history),
     ]
 
 
@@ -199,3 +232,41 @@ def _states(history: History) -> list[dict[int, int]]:
             state[slot] = state.get(slot, 0) + units
         states.append(state)
     return states
+
+
+def _of_ticks(history: History) -> Iterator[str]:
+    """Ticks are numbered as they come, each is answered under one key, and each counts whom the order says.
+
+    The first tick of a slot is the first one at which too little was left; from then on it adds one coefficient after
+    the other.
+    """
+    if history.ticks is None:
+        return
+    terms, states, questions = history.ticks, _states(history), {each.key: each.question for each in history.attempts}
+    first: dict[int, int] = {}
+    numbers = 0
+    for entry, spent in zip(history.entries, states, strict=False):
+        if questions.get(entry.made_by) != terms.question:
+            yield from [f"entry {entry.seq} ({entry.made_by}) is a tick and was not asked for"] * (entry.tick > 0)
+            continue
+        numbers += 1
+        for slot in (slot for slot, limit in history.limits.items() if limit - spent[slot] < terms.threshold):
+            first.setdefault(slot, numbers)
+        if entry.tick != numbers:
+            yield f"entry {entry.seq} ({entry.made_by}) is tick {entry.tick} and not {numbers}"
+        elif entry.added != {slot: terms.coefficients[numbers - since] for slot, since in first.items()}:
+            yield f"tick {entry.tick} does not count whom the order says"
+    shown = [(reply.tick, reply.value, reply.seq) for reply in history.replies if reply.tick]
+    if sorted(shown) != [(entry.tick, entry.value, entry.seq) for entry in history.entries if entry.tick]:
+        yield "the replies to ticks are not one for each tick of the ledger"
+
+
+def _of_curves(history: History) -> Iterator[str]:
+    """Each reading of all ticks has the first ones of the ledger, and every one that was seen before it."""
+    _, seen = _times(history.attempts)
+    values = [entry.value for entry in history.entries if entry.tick]
+    makers = [entry.made_by for entry in history.entries if entry.tick]
+    for curve in history.curves:
+        before = sum(seen.get(maker, float("inf")) < curve.started for maker in makers)
+        if not before <= len(curve.values) or list(curve.values) != values[: len(curve.values)]:
+            yield f"a reading of the ticks that began at {curve.started} is not of the ledger"

@@ -12,7 +12,7 @@ from service.store.witness.file import FileWitness
 from tests.faults.load import Crowd
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.replicas import Answer, Nursery, Replica, running
-from tests.faults.scenario import FRESH, NAMES, Stage, in_turn
+from tests.faults.scenario import NAMES, TICK, Stage, fresh_at, in_turn
 
 COMMIT_SENT = "commit-sent"  # between COMMIT and its reply no line of ours runs: a proxy stands there
 PLACES = (*POINTS[: POINTS.index("acknowledged")], COMMIT_SENT, *POINTS[POINTS.index("acknowledged") :])
@@ -84,8 +84,8 @@ def kill_one_by_one(stage: Stage, servers: Servers, place: str, kills: int) -> i
 
     The process that follows on a death gives the key its answer before it dies itself.
     """
-    names = FRESH if place in EVALUATION else NAMES  # a reused answer is not evaluated
-    names = ("again",) if place in _LONG_WAY else names  # what may be reused has to be looked up under the lock
+    names = fresh_at(place) if place in EVALUATION else NAMES  # a reused answer is not evaluated
+    names = ("again", TICK) if place in _LONG_WAY else names  # what is reused, or a tick, is decided under the lock
     with ExitStack() as stack:
         replica = stack.enter_context(servers.replica(place))
         for number in range(kills):

@@ -1,17 +1,18 @@
 """One dataset for a drill, what its queries cost by arithmetic of our own, and the audit at the end."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, isqrt, ldexp
 from typing import Any, LiteralString
 from uuid import uuid4
 
 import orjson
 import psycopg
 
+from service.accounting.monitor import coefficients
 from service.core.noise import Entropy
 from service.run.adapters import now
 from service.store.entropy import system_entropy
@@ -19,14 +20,15 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
+from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
+from tests.faults.history import Attempt, Curve, Entry, History, Reading, Reply, Ticks, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
-from tests.laws.reference import UNIT, clipped_count
+from tests.laws.reference import UNIT, clipped_count, gaussian_units, laplace_units
 from tests.memory.cache import MemoryWitness
 from tests.rotation import TURN
 from tests.sealed_accounts import spent_in
@@ -41,20 +43,26 @@ COLUMNS = {
     "limit_rho": {"type": "budget"},
 }
 PEOPLE = 24
+MONITOR: Mapping[str, Any] = {"rho": "0.000244140625", "ticks": 4096, "share": 0.0625}
+RESERVE_UNITS = 2**28  # of 2^-12 rho, by which each limit is lower for queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """A count: its JSON, the individuals that it touches if they have the share of the budget left, and its sigma."""
+    """A count: its JSON, the individuals that it touches if they have the share of the budget left, and its sigma.
+
+    With Laplace noise `sigma` is the scale. `price` is of one individual, in units, by the square of what it adds.
+    """
 
     query: Mapping[str, Any]
     touched: frozenset[int]
     sigma: Fraction
     share: Fraction = Fraction(0)
+    price: Callable[[int, Fraction], int] = gaussian_units
 
     def costs(self) -> dict[int, int]:
-        """Units by slot: 1 / (2 sigma^2) rho, rounded up."""
-        return dict.fromkeys(sorted(self.touched), ceil(1 / (2 * self.sigma**2) / UNIT))
+        """Units by slot: each of those that it touches adds one."""
+        return dict.fromkeys(sorted(self.touched), self.price(1, self.sigma))
 
     def part(self, left: int) -> int:
         """Units that an individual pays under the clip rule that has only so many left."""
@@ -65,6 +73,11 @@ def _query(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, 
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": False, **more}
     condition = {} if where is None else {"where": where}
     return QueryRequest(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
+
+
+def _laplace(scale: str, touched: Iterator[int], where: Mapping[str, Any] | None, **more: Any) -> QueryRequest:
+    noise = {"mechanism": "laplace", "noise": {"scale": float(scale)}}
+    return replace(_query(scale, touched, where, **noise, **more), price=laplace_units("gdp"))
 
 
 def _in_norway(slot: int) -> bool:
@@ -81,6 +94,14 @@ _ACTIVE: Mapping[str, Any] = {
     "where": {"eq": [{"col": "country"}, "NO"]},
     "noise": {"sigma": 8.0},
 }
+TICK = "exhausted"
+
+
+def _no_units(_squared: int, _sigma: Fraction) -> int:
+    """A tick is paid from the reserve."""
+    return 0
+
+
 # Of a feature for each country an individual has one product that is not zero, and pays as for a count.
 QUESTIONS: Mapping[str, QueryRequest] = {
     "everybody": _query("4", iter(range(PEOPLE)), None),
@@ -93,9 +114,22 @@ QUESTIONS: Mapping[str, QueryRequest] = {
     "active": QueryRequest(
         query=_ACTIVE, touched=frozenset(filter(_in_norway, range(PEOPLE))), sigma=Fraction(8), share=Fraction(1, 2)
     ),
+    "laplace north": _laplace("3", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}),
+    "largest": _query("3", iter(range(PEOPLE)), None, group_by=["country"], reduce="max"),
+    "laplace largest": _laplace("5", iter(range(PEOPLE)), None, group_by=["country"], reduce="max"),
+    TICK: QueryRequest(
+        query={"version": 1, "select": [{"exhausted": {}}]}, touched=frozenset(), sigma=Fraction(0), price=_no_units
+    ),
 }
 NAMES = tuple(QUESTIONS)
 FRESH = tuple(name for name in NAMES if name != "again")
+BY_BLOCK = frozenset({"charges", "active-set"})
+"""Points of a charge, by which a tick does not come."""
+
+
+def fresh_at(place: str) -> tuple[str, ...]:
+    """The questions that are evaluated at a place of a query's way."""
+    return tuple(name for name in FRESH if name != TICK) if place in BY_BLOCK else FRESH
 
 
 def in_turn(names: Sequence[str], place: int, number: int, *, count: int) -> str:
@@ -117,6 +151,7 @@ class Stage:
     connection: psycopg.Connection[tuple[Any, ...]] = field(repr=False)
     attempts: list[Attempt] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
 
     def ask(self, url: str, key: str, question: str) -> Answer:
         """Ask a replica, and remember what was seen."""
@@ -146,12 +181,15 @@ class Stage:
         raise TimeoutError(f"{key} is never answered")
 
     def read(self, url: str) -> None:
-        """Read every individual's budget from a replica, and remember it if it came."""
+        """Read every individual's budget and all ticks from a replica, and remember what came."""
         answer = exchange(url, "GET", f"/v1/datasets/{self.dataset}/budgets?limit=1000", self.curator_key)
         if answer.status == 200 and answer.complete and answer.seen_at is not None:
             rows = orjson.loads(answer.body)["items"]
             spent = {int(row["key"].removeprefix("p")): int(row["spent_units"]) for row in rows}
             self.readings.append(Reading(started=answer.started, ended=answer.seen_at, spent=spent))
+        answer = exchange(url, "GET", f"/v1/datasets/{self.dataset}/monitor", self.analyst_key)
+        if answer.status == 200 and answer.complete:
+            self.curves.append(Curve(started=answer.started, values=tuple(orjson.loads(answer.body)["values"])))
 
     def answered(self) -> int:
         """How many answers were seen."""
@@ -178,7 +216,7 @@ class Stage:
             " ORDER BY seq, idempotency_key",
             [self.dataset, self.analyst.id, key],
         )
-        return [Reply(key=each, seq=seq, body=bytes(body)) for each, seq, body in rows]
+        return [_reply(each, seq, bytes(body)) for each, seq, body in rows]
 
     def check_witness(self, witness: Witness) -> None:
         """Raises AssertionError unless the witness has seen whatever anybody has seen a byte of.
@@ -207,16 +245,23 @@ class Stage:
                 findings.append("an answer was seen that is not witnessed")
         finally:
             store.close()
+        budget = max(self.limits.values()) + RESERVE_UNITS
         history = History(
             rule=self.rule,
             limits=self.limits,
             costs={name: question.costs() for name, question in QUESTIONS.items()},
-            thresholds={name: ceil(max(self.limits.values()) * each.share) for name, each in QUESTIONS.items()},
+            thresholds={name: ceil(budget * each.share) for name, each in QUESTIONS.items()},
             shortened={name: each.part for name, each in QUESTIONS.items() if each.query.get("rule") == "clip"},
             attempts=tuple(self.attempts),
             entries=entries,
             replies=replies,
             readings=tuple(self.readings),
+            ticks=Ticks(
+                question=TICK,
+                coefficients=tuple(coefficients(MONITOR["ticks"]).tolist()),
+                threshold=ceil(budget * Fraction(MONITOR["share"])),
+            ),
+            curves=tuple(self.curves),
         )
         findings += violations(history)
         if self._view() != _replayed(entries):
@@ -268,6 +313,8 @@ def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
         "guarantee": {"rho": str(float(max(rhos)))},
         "capacity": 1000,
         "rule": rule,
+        "limit_floor_rho": str(float(min(rhos))),
+        "monitor": MONITOR,
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
     }
     with open_replica(database_url) as (_, replica):
@@ -280,7 +327,7 @@ def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
         database_url=database_url,
         dataset=dataset,
         rule=rule,
-        limits={slot: int(rho / UNIT) for slot, rho in enumerate(rhos)},
+        limits={slot: int(rho / UNIT) - RESERVE_UNITS for slot, rho in enumerate(rhos)},
         analyst=analyst,
         analyst_key=analyst_key,
         curator_key=curator_key,
@@ -313,16 +360,30 @@ def _entries(store: Store, dataset: str, makers: Mapping[int, str]) -> list[Entr
         return []
     with store.transaction(record.id, lock=False) as transaction:
         rows = list(transaction.entries(after=0))
-    decoded = [(row.seq, *(array.tolist() for array in row.decode())) for row in rows]
-    return [
-        Entry(
-            seq=seq,
-            made_by=makers.get(seq, f"nobody ({seq})"),
-            charged=dict(zip(charged, charges, strict=True)),
-            left_out=frozenset(left_out),
-        )
-        for seq, charged, charges, left_out in decoded
-    ]
+    return [_entry(row, makers) for row in rows]
+
+
+def _entry(row: LedgerEntry, makers: Mapping[int, str]) -> Entry:
+    """What an entry charges; of a tick, which charges nobody, what it adds and its number."""
+    charged, charges, left_out = (array.tolist() for array in row.decode())
+    paid = {slot: units for slot, units in zip(charged, charges, strict=True) if units or not row.tick}
+    told = row.quantities()
+    added = zip(told.touched.tolist(), map(isqrt, told.amounts.tolist()), strict=True)
+    return Entry(
+        seq=row.seq,
+        made_by=makers.get(row.seq, f"nobody ({row.seq})"),
+        charged=paid,
+        left_out=frozenset(left_out),
+        tick=row.tick,
+        value=ldexp(int(row.steps()[0]), row.grid_log2) if row.tick else 0.0,
+        added=dict(added) if row.tick else {},
+    )
+
+
+def _reply(key: str, seq: int, body: bytes) -> Reply:
+    told = orjson.loads(body)
+    tick = told.get("tick", 0)
+    return Reply(key=key, seq=seq, body=body, tick=tick, value=told["values"][0] if tick else 0.0)
 
 
 _WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from service.failpoints import POINTS
 from tests.faults.killing import Servers
 from tests.faults.load import Crowd
-from tests.faults.scenario import FRESH, Stage, in_turn
+from tests.faults.scenario import Stage, fresh_at, in_turn
 
 # After so long Postgres takes the lock away: not much, and yet more than a busy machine makes a healthy process wait.
 IMPATIENT = {"SPARING_IDLE_TRANSACTION_TIMEOUT_MS": "1500"}
@@ -27,7 +27,7 @@ def stop_at(stage: Stage, servers: Servers, place: str, stops: int) -> int:
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
         awake = stack.enter_context(servers.replica(environment=IMPATIENT))
         for number in range(stops):
-            key, question = f"{place}-{number}", in_turn(FRESH, POINTS.index(place), number, count=stops)
+            key, question = f"{place}-{number}", in_turn(fresh_at(place), POINTS.index(place), number, count=stops)
             drill = {"CHAOS": "1", "CHAOS_AT": f"{place}:stop:1"}
             stopped = stack.enter_context(servers.replica(environment=IMPATIENT | drill))
             time.sleep(STARTING_S)

@@ -1,10 +1,11 @@
 """The checker of histories, on small ones with a planted violation each: a checker that cannot fail shows nothing."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
+from tests.faults.history import Attempt, Curve, Entry, History, Reading, Reply, Ticks, violations
 
 COSTS = {"all": {0: 3, 1: 3}, "first": {0: 5}}
 LIMITS = {0: 10, 1: 4}
@@ -174,3 +175,89 @@ def test_a_reading_cannot_know_the_future() -> None:
     """A query begun only after the reading ended is not in it."""
     early = [Reading(started=0, ended=2.9, spent={0: 8, 1: 3})]
     assert len(violations(replace(history(), readings=early))) == 1
+
+
+def tick(key: str, number: int, added: dict[int, int]) -> Entry:
+    """The entry of a tick, whose value is a hundred times its number."""
+    charged: dict[int, int] = {}
+    return Entry(
+        seq=0, made_by=key, charged=charged, left_out=frozenset(), tick=number, value=100.0 * number, added=added
+    )
+
+
+def ticking() -> History:
+    """Five ticks around the three queries: the first person has 10, 7 and 2 units left, the second 4 and 1."""
+    h = history()
+    entries = [
+        tick("t1", 1, {}),
+        h.entries[0],
+        tick("t2", 2, {1: 8}),
+        h.entries[1],
+        tick("t3", 3, {0: 8, 1: 4}),
+        h.entries[2],
+        tick("t4", 4, {0: 4, 1: 3}),
+    ]
+    entries = [replace(entry, seq=number) for number, entry in enumerate(entries, 1)]
+    places = {entry.made_by: entry.seq for entry in entries}
+    shown = [
+        Reply(key=each.made_by, seq=each.seq, body=b"T", tick=each.tick, value=each.value)
+        for each in entries
+        if each.tick
+    ]
+    return replace(
+        h,
+        attempts=[*h.attempts, *(attempt(f"t{number}", "tick", 0, None) for number in range(1, 6))],
+        entries=entries,
+        replies=[*(replace(reply, seq=places.get(reply.key, 2)) for reply in h.replies), *shown],
+        costs={**COSTS, "tick": {}},
+        ticks=Ticks(question="tick", coefficients=(8, 4, 3, 2), threshold=3),
+        curves=[Curve(started=0, values=()), Curve(started=1, values=(100.0, 200.0))],
+    )
+
+
+def changed(history: History, place: int, **more: object) -> History:
+    """With another entry at a place."""
+    entries = [replace(each, **more) if n == place else each for n, each in enumerate(history.entries)]  # type: ignore[arg-type]
+    return replace(history, entries=entries)
+
+
+def answered_again(history: History, value: float) -> History:
+    """The second tick is answered under another key too."""
+    again = Reply(key="t5", seq=3, body=b"T", tick=2, value=value)
+    return replace(history, replies=[*history.replies, again])
+
+
+PLANTED_IN_TICKS: dict[str, tuple[str, Callable[[History], History]]] = {
+    "a number twice": ("is tick 2 and not 3", lambda h: changed(h, 4, tick=2)),
+    "nobody": ("tick 2 does not count", lambda h: changed(h, 2, added={})),
+    "somebody too early": ("tick 1 does not count", lambda h: changed(h, 0, added={1: 8})),
+    "a run that begins anew": ("tick 4 does not count", lambda h: changed(h, 6, added={0: 8, 1: 8})),
+    "a charge": ("does not charge whom", lambda h: changed(h, 2, charged={1: 1})),
+    "a count as a tick": ("was not asked for", lambda h: changed(h, 1, tick=9)),
+    "a second answer": ("not one for each tick", lambda h: answered_again(h, 200.0)),
+    "a second number": ("not one for each tick", lambda h: answered_again(h, 201.0)),
+    "another number": ("not one for each tick", lambda h: changed(h, 2, value=201.0)),
+    "a curve of other numbers": (
+        "is not of the ledger",
+        lambda h: replace(h, curves=[Curve(started=1, values=(100.0, 201.0))]),
+    ),
+    "a curve that lacks a tick": (
+        "is not of the ledger",
+        lambda h: replace(
+            h, attempts=[*h.attempts, attempt("t1", "tick", 0, 1, b"T")], curves=[Curve(started=2, values=())]
+        ),
+    ),
+}
+
+
+def test_ticks_in_their_order_have_no_violation() -> None:
+    """The second person is counted from the second tick on, the first from the third on."""
+    assert violations(ticking()) == []
+
+
+@pytest.mark.parametrize("planted", PLANTED_IN_TICKS)
+def test_a_planted_violation_of_ticks_is_found(planted: str) -> None:
+    """Each kind by its own words."""
+    finding, plant = PLANTED_IN_TICKS[planted]
+    found = violations(plant(ticking()))
+    assert any(finding in each for each in found), found
