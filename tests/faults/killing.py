@@ -103,6 +103,26 @@ def kill_one_by_one(stage: Stage, servers: Servers, place: str, kills: int) -> i
     return kills
 
 
+def kill_at_ticks(stage: Stage, servers: Servers, place: str, kills: int) -> None:
+    """Before each tick a query exhausts some more; the process dies at the tick, and the next one goes on with it."""
+    arrivals = 2  # of the query, and of the tick
+    with ExitStack() as stack:
+        for number in range(kills):
+            replica = stack.enter_context(servers.replica(place, arrivals))
+            if number > 0:
+                stage.insist(replica.url, f"tick-{number - 1}", TICK)
+            stage.insist(replica.url, f"query-{number}", "shortened")
+            stage.ask(replica.url, f"tick-{number}", TICK)
+            assert replica.await_end() == -signal.SIGKILL
+            stored = stage.stored(f"tick-{number}") is not None
+            assert stored == (PLACES.index(place) >= DURABLE_FROM)
+            arrivals = 2 + (place not in _ON_COMMIT or not stored)
+        replica = stack.enter_context(servers.replica())
+        stage.insist(replica.url, f"tick-{kills - 1}", TICK)
+        stage.insist(replica.url, "tick", TICK)
+        stage.read(replica.url)
+
+
 def _expected(stage: Stage, place: str, key: str, seen: Answer) -> bool:
     """Nothing before COMMIT, everything after it, bytes on the wire only once the headers are out. Says if stored."""
     stored, at = stage.stored(key), PLACES.index(place)

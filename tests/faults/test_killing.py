@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.faults.killing import PLACES, Servers, kill_one_by_one, kill_under_load
-from tests.faults.scenario import staged
-from tests.rotation import IS_WHOLE, TURN, times
+from tests.faults.killing import PLACES, Servers, kill_at_ticks, kill_one_by_one, kill_under_load
+from tests.faults.scenario import PEOPLE, staged
+from tests.rotation import IS_WHOLE, TURN, one_of, times
 
 pytestmark = pytest.mark.slow
 
@@ -28,3 +28,15 @@ def test_two_replicas_keep_dying_under_load(servers: Servers, place: str) -> Non
         assert kill_under_load(stage, servers, place, KILLS, seed=TURN + 1) == KILLS
         history = stage.audit(servers.witness)
     assert {attempt.key for attempt in history.attempts} == {reply.key for reply in history.replies}
+
+
+@pytest.mark.parametrize("place", one_of(["summed", "before-commit", "acknowledged", "half-sent"]))
+def test_a_replica_dies_at_tick_after_tick(servers: Servers, place: str) -> None:
+    """Each goes on with the runs that were begun: the first ticks are those of the ledger, and each comes once."""
+    with staged(servers.database_url, questions=4) as stage:
+        kill_at_ticks(stage, servers, place, 2)
+        history = stage.audit(servers.witness)
+    ticks = [entry for entry in history.entries if entry.tick]
+    assert [entry.tick for entry in ticks] == [1, 2, 3]
+    assert 0 < len(ticks[0].added) < len(ticks[1].added) < PEOPLE
+    assert history.curves[-1].values == tuple(entry.value for entry in ticks)
