@@ -19,8 +19,9 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, Piece, pieces_of
 from service.workflows.ports.telemetry import NULL_TELEMETRY
 from tests.factories import SeededEntropy, open_replica
-from tests.leaks.worlds import KINDS, N, World, furnish, lower_to, public_parts, session
+from tests.leaks.worlds import KINDS, PURE_SESSION, SESSION, N, World, furnish, lower_to, public_parts, session
 from tests.memory.store import MemoryStore
+from tests.rotation import one_of
 
 ONE = f"p{N - 1}"
 NOTHING, LITTLE, ENOUGH = "0", "0.001", "0.089"
@@ -36,16 +37,20 @@ LIMITS = {
 """By who has anything left: the limit of all others, and of the one person."""
 
 
-def lived(kind: str) -> World:
-    """Everybody states a limit, then an analyst asks under the clip rule, and an auditor reads."""
+def lived(kind: str, *, is_pure: bool = False) -> World:
+    """Everybody states a limit, then an analyst asks under the clip rule, and an auditor reads.
+
+    A pure dataset has Laplace noise alone, and so the skip rule.
+    """
     others, own = LIMITS[kind]
     store = MemoryStore()
     with open_replica(store, SeededEntropy(9)) as replica:
-        furnish(replica, ONE, KINDS["present"])
+        furnish(replica, ONE, KINDS["present"], is_pure=is_pure)
         for number in range(N):
             key = f"p{number}"
             lower_to(own if key == ONE else others)(replica, key)
-        exchanges = asyncio.run(session(replica, NULL_TELEMETRY, roles=("analyst", "auditor"), rule="clip"))
+        rule, asked = ("skip", PURE_SESSION) if is_pure else ("clip", SESSION)
+        exchanges = asyncio.run(session(replica, NULL_TELEMETRY, roles=("analyst", "auditor"), rule=rule, asked=asked))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
     return World(exchanges, entries, accounts={})
@@ -81,6 +86,16 @@ def test_nothing_but_the_values_tells_who_has_anything_left(kind: str) -> None:
     assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     assert [status for status, _, _ in ours.exchanges].count(200) > 40
     assert sizes(ours.entries) == sizes(theirs.entries)
+
+
+@pytest.mark.parametrize("kind", one_of(["nobody", "all but one", "one alone"]))
+def test_nothing_but_the_values_tells_it_under_pure(kind: str) -> None:
+    """The same with Laplace noise, which counts whole individuals."""
+    ours, theirs = lived(kind, is_pure=True), lived("everybody", is_pure=True)
+    assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
+    assert sizes(ours.entries) == sizes(theirs.entries)
+    counted = {"nobody": 0, "all but one": N - 1, "one alone": 1}
+    assert [each.entries[0].charged_count for each in (ours, theirs)] == [counted[kind], N]
 
 
 def test_the_worlds_are_different() -> None:

@@ -44,9 +44,40 @@ def without(one: str, rule: str, *, is_last: bool) -> World:
 def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str, is_last: bool) -> None:
     """Status, headers, text and length of every exchange are equal; values differ by that person's own vector alone."""
     ours, theirs = lived(one, kind, is_last=is_last, rule=rule), without(one, rule, is_last=is_last)
-    assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     assert [status for status, _, _ in ours.exchanges].count(200) > 40
-    slot = slot_of_one(is_last=is_last)
+    check_neighbours(ours, theirs, one, slot_of_one(is_last=is_last))
+
+
+@lru_cache(maxsize=2)
+def without_pure(rule: str) -> World:
+    """The pure world without the one person."""
+    return lived("p39", "absent", rule=rule, is_pure=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"), some_of([(kind, rule) for kind in KINDS if kind != "absent" for rule in ("skip", "drop")], 8)
+)
+def test_one_person_moves_nothing_but_the_values_under_pure(kind: str, rule: str) -> None:
+    """The same where every query has Laplace noise, and is charged for |v| / b."""
+    ours, theirs = lived("p39", kind, rule=rule, is_pure=True), without_pure(rule)
+    assert [status for status, _, _ in ours.exchanges].count(200) > 30
+    assert {entry.mechanism for entry in ours.entries} == {"laplace pure"}
+    assert len(ours.entries) >= 13
+    check_neighbours(ours, theirs, "p39", slot_of_one(is_last=True))
+
+
+def test_the_pure_worlds_are_different() -> None:
+    """The one person's account ends at many totals, and a query counts some of those it touches."""
+    spent = {kind: lived("p39", kind, is_pure=True).accounts.get("p39") for kind in ("present", "exhausted")}
+    assert len(set(spent.values())) == 2
+    entries = lived("p39", "present", is_pure=True).entries
+    assert any(entry.charged_count > 0 and entry.left_out_count > 0 for entry in entries)
+    assert any(entry.charged_count == 0 and entry.left_out_count > 0 for entry in entries)
+
+
+def check_neighbours(ours: World, theirs: World, one: str, slot: int) -> None:
+    """Raises AssertionError unless nothing but the values differs, and they by the vector of the one in this slot."""
+    assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
     for mine, other in zip(ours.entries, theirs.entries, strict=True):
         (paid, left_out), (paid_there, left_out_there) = parts_in(mine), parts_in(other)
         own, there = added_by(mine, slot), added_by(other, slot)

@@ -214,6 +214,30 @@ SESSION: list[dict[str, Any]] = [
     {"where": {"ge": [{"col": "age"}, 200]}, "noise": {"sigma": 1.0}},
     {"select": [{"sum": {"column": "spend"}}], "from": "visits", "noise": {"sigma": 1.0}},
 ]
+PURE: dict[str, Any] = {"guarantee": {"epsilon": RHO}, "accounting": {"kind": "pure"}}
+"""A registration of as much pure epsilon as the others have of rho, so that limits mean the same."""
+_PURE_SESSION: list[dict[str, Any]] = [
+    {"noise": {"scale": 18.0}},
+    {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"scale": 50.0}},
+    {"select": [{"active": {"share": 0.02}}], "noise": {"scale": 200.0}},
+    {"group_by": ["country"], "noise": {"scale": 400.0}},
+    {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"scale": 2e4}},
+    {"select": [{"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"share": 0.02}, "reduce": "norm"},
+    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"share": 0.05}, "reduce": "max"}
+    | CLIPPED,
+    {"select": [{"count": {}}], "from": "visits", "noise": {"scale": 2e4}, **CLIPPED},
+    {"noise": {"half_width": 900.0, "confidence": 0.9}},
+    {"noise": {"rho": 0.01}},
+    {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"scale": 40.0}},
+    {"where": {"in": [{"col": "country"}, ["NO"]]}, "noise": {"scale": 400.0}},
+    {"noise": {"scale": 18.0}, "reuse": False},
+    {"noise": {"scale": 18.0}, "rule": "clip"},
+    {"noise": {"scale": -1}},
+    {"mechanism": "gaussian", "noise": {"sigma": 9.0}},
+    TICK,
+]
+PURE_SESSION = [{"mechanism": "laplace", **query} if query is not TICK else TICK for query in _PURE_SESSION]
+"""Laplace noise alone: no other noise has a price there."""
 
 
 # The neighbours
@@ -330,7 +354,13 @@ def visits() -> list[Row]:
 
 
 def lived(
-    one: str, kind: str, telemetry: Telemetry = NULL_TELEMETRY, *, is_last: bool = True, rule: str = "skip"
+    one: str,
+    kind: str,
+    telemetry: Telemetry = NULL_TELEMETRY,
+    *,
+    is_last: bool = True,
+    rule: str = "skip",
+    is_pure: bool = False,
 ) -> World:
     """Register, upload, let the whole session happen, and look at everything.
 
@@ -338,8 +368,9 @@ def lived(
     """
     store = MemoryStore()
     with open_replica(store, SeededEntropy(9), telemetry=telemetry) as replica:
-        furnish(replica, one, KINDS[kind], is_last=is_last, rule=rule)
-        exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one)))
+        furnish(replica, one, KINDS[kind], is_last=is_last, rule=rule, is_pure=is_pure)
+        asked = PURE_SESSION if is_pure else SESSION
+        exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one), asked=asked))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
         accounts = {
@@ -369,9 +400,12 @@ def slot_of_one(*, is_last: bool) -> int:
     return N - 1 if is_last else (N - 1) // 2
 
 
-def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True, rule: str = "skip") -> None:
-    """The dataset with the one person as the kind says."""
-    register(replica, rho=RHO, rule=rule, tables=TABLES, monitor=MONITOR)
+def furnish(
+    replica: Replica, one: str, kind: Kind, *, is_last: bool = True, rule: str = "skip", is_pure: bool = False
+) -> None:
+    """The dataset with the one person as the kind says; where it is pure it has no monitor."""
+    stated = PURE if is_pure else {"monitor": MONITOR}
+    register(replica, rho=RHO, rule=rule, tables=TABLES, **stated)
     present = [row for row in people() if row[0] != one]
     own = kind.row(next(row for row in people() if row[0] == one))
     if own is not None:
@@ -393,19 +427,21 @@ def visits_of(one: str, count: int | None) -> list[Row]:
 # What is said
 
 
-def analyst_calls(rule: str = "skip") -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+def analyst_calls(
+    rule: str = "skip", session: Sequence[Mapping[str, Any]] = SESSION
+) -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     """Every query with its preview, a retry, a misused key, a batch, the listings, and routes of others.
 
     A query that names no rule has this one.
     """
-    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}], "rule": rule} | query) for query in SESSION]
+    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}], "rule": rule} | dict(query)) for query in session]
     for n, body in enumerate(bodies):
         yield "POST", "/v1/datasets/survey/queries", body, {"Idempotency-Key": f"key-{n}"}
         yield "POST", "/v1/datasets/survey/queries/preview", body, {}
     yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
     yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
     # Those that are not answered by an earlier answer come by themselves: refusals are looked up beside their commit.
-    anew = [body for body, query in zip(bodies, SESSION, strict=True) if query in [*ACTIVE, TICK]]
+    anew = [body for body, query in zip(bodies, session, strict=True) if _is_anew(query)]
     for name, asked in (("batch", [body for body in bodies if body not in anew]), ("anew", anew)):
         entries = [{"idempotency_key": f"{name}-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(asked)]
         yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
@@ -418,6 +454,10 @@ def analyst_calls(rule: str = "skip") -> Iterator[tuple[str, str, bytes, dict[st
         yield "GET", path, b"", {}
     yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
     yield from _hashed_calls()
+
+
+def _is_anew(query: Mapping[str, Any]) -> bool:
+    return any(item.keys() & {"active", "exhausted"} for item in query.get("select", []))
 
 
 def _hashed_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
@@ -469,22 +509,23 @@ async def session(
     each: Callable[[], object] = lambda: None,
     roles: Collection[str] = ("analyst", "auditor", "individual"),
     rule: str = "skip",
+    asked: Sequence[Mapping[str, Any]] = SESSION,
 ) -> list[ReplicaExchange]:
     """All the calls of an analyst, an auditor and another individual, over HTTP; `amid` happens after a few.
 
-    `each` is called before and after every exchange. Only these roles call, and queries have this rule.
+    `each` is called before and after every exchange. Only these roles call; queries are those `asked`, with this rule.
     """
     keys = {
         "analyst": replica.principals.create(role="analyst", name="ana", dataset="survey")[1],
         "auditor": replica.principals.create(role="auditor", name="aud", dataset="survey")[1],
         "individual": replica.principals.create(role="individual", name="pia", dataset="survey", individual="p1")[1],
     }
-    asked = [("analyst", call) for call in analyst_calls(rule)]
-    half = len(SESSION)
+    calls = [("analyst", call) for call in analyst_calls(rule, asked)]
+    half = len(asked)
     said = [
-        *asked[:half],
+        *calls[:half],
         *(("individual", call) for call in individual_calls()),
-        *asked[half:],
+        *calls[half:],
         *(("auditor", call) for call in auditor_calls()),
         *(("individual", call) for call in individual_calls()),
     ]
