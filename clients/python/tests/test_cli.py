@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from clients.python.tests.command_runs import COUNT, TABLES, Run, run_of, shop
+from sparing import SparingError, dummy_data
 from sparing._cli_grammar import COMMANDS, EPILOG
 from sparing.testing import FakeService
 
@@ -262,6 +263,37 @@ class TestListings:
         environ = {"SPARING_URL": fake.url, "SPARING_API_KEY": fake.add_analyst(allowance_rho="0.5")}
         assert run("allowances", environ=environ).out.splitlines()[1].split() == ["shop", "0.5", "0", "0.5"]
         assert run("allowances", "--json", environ=environ).json[0]["left_rho"] == "0.5"
+
+    def test_amounts_of_a_pure_dataset_are_in_epsilon(self, run: Run, fake: FakeService) -> None:
+        """The unit stands in the header where all rows have it, else beside each amount."""
+        fake.add_dataset(
+            "ward", TABLES, rows=dummy_data(TABLES, individuals=50), accounting={"kind": "pure"}, epsilon="2"
+        )
+        told = run("query", "ward", "--scale", "20", stdin="{}")
+        assert (told.status, told.err) == (0, "")
+        assert "scale 20, sigma 28.2843, worst case epsilon 0.05, 2.5 % of the budget." in told.out.splitlines()
+        assert re.search(r"worst case +epsilon 0.05,", run("preview", "ward", "--scale", "20", stdin="{}").out)
+        assert re.search(r"budget +epsilon 2$", run("show", "ward").out, re.MULTILINE)
+        assert re.search(r"guarantee +epsilon 2$", run("show", "ward").out, re.MULTILINE)
+        header, row = run("history").out.splitlines()
+        assert ("worst epsilon" in header, re.split(r"  +", row)[5]) == (True, "0.05")
+        run("query", "shop", "--sigma", "20", stdin="{}")
+        header, *rows = run("history").out.splitlines()
+        assert "worst  " in header
+        assert [re.split(r"  +", row)[5] for row in rows] == ["rho 0.00125", "epsilon 0.05"]
+        assert re.search(r"^dataset +guarantee +budget +capacity", run("datasets").out)
+        assert re.search(r"^ward +none set +epsilon 0.05", run("allowances").out, re.MULTILINE)
+
+    def test_an_answer_is_shown_where_its_unit_is_not_told(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It was paid for, and its dataset cannot be read a moment later."""
+
+        def away(*_: object, **__: object) -> None:
+            raise SparingError("away")
+
+        monkeypatch.setattr("sparing._resources.datasets.Datasets.get", away)
+        told = run("query", "shop", "--scale", "20", stdin="{}")
+        assert told.status == 0
+        assert told.out.splitlines()[3].startswith("scale 20, sigma 28.2843, worst case 0.0")
 
     def test_an_empty_list_has_its_header(self, run: Run) -> None:
         """And no row."""

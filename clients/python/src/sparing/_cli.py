@@ -132,11 +132,30 @@ def _query(session: _Session) -> None:
         if not isinstance(error, _NOTHING_HAPPENED):
             session.err.write(f"Repeat it with --idempotency-key {plain(key)}; it is charged only once.\n")
         raise
-    session.show_priced(answer, answer_text)
+    session.show_priced(answer, lambda told: answer_text(told, unit=_unit(session, told)))
 
 
 def _preview(session: _Session) -> None:
-    session.show_priced(asked_of(session.arguments, session.client, session.stdin).preview(), preview_text)
+    preview = asked_of(session.arguments, session.client, session.stdin).preview()
+    session.show_priced(preview, lambda told: preview_text(told, unit=_unit(session, told)))
+
+
+def _unit(session: _Session, told: Answer | Preview) -> str:
+    """The unit of what a query costs: rho of all Gaussian noise, which has no price in epsilon; else the dataset's.
+
+    An answer that is there is shown without the unit if the service does not tell it.
+    """
+    if told.scale is None:
+        return "rho"
+    try:
+        return session.client.datasets.get(dataset=session.arguments.dataset).unit
+    except SparingError:
+        return ""
+
+
+def _units(session: _Session) -> dict[str, str]:
+    """The unit of each dataset."""
+    return {each.name: each.unit for each in session.client.datasets.list()}
 
 
 def _history(session: _Session) -> None:
@@ -144,11 +163,12 @@ def _history(session: _Session) -> None:
     if limit < 1:
         raise UsageError(f"--limit must be at least 1, got {limit}")
     shown = steps_table if session.arguments.steps else history_table
-    session.show(list(islice(session.client.queries.list(page_size=min(limit, PAGE_SIZE)), limit)), shown)
+    releases = list(islice(session.client.queries.list(page_size=min(limit, PAGE_SIZE)), limit))
+    session.show(releases, lambda found: shown(found, _units(session)))
 
 
 def _allowances(session: _Session) -> None:
-    session.show(list(session.client.allowances.list()), allowances_table)
+    session.show(list(session.client.allowances.list()), lambda found: allowances_table(found, _units(session)))
 
 
 _COMMANDS: Mapping[str, Callable[[_Session], None]] = {

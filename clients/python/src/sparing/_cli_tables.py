@@ -1,7 +1,7 @@
 """Output for people: aligned tables, and numbers with as many digits as their error bar leaves."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,9 @@ from sparing._rounding import rounded
 NUMBERS_SHOWN_MAX = 10_000
 Cell = tuple[str, bool]
 """A text, and whether it stands to the right."""
+Units = Mapping[str, str]
+Told = Callable[[Decimal, str], str]
+_IN_RHO: Units = {}
 
 
 def plain(text: object) -> str:
@@ -20,8 +23,8 @@ def plain(text: object) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
-def answer_text(answer: Answer) -> str:
-    """The numbers with their labels and half widths, and a line on what they cost."""
+def answer_text(answer: Answer, *, unit: str = "rho") -> str:
+    """The numbers with their labels and half widths, and a line on what they cost, in the unit of their dataset."""
     labels, values, widths = answer.measured()
     shown, labels = min(len(values), NUMBERS_SHOWN_MAX), labels[:NUMBERS_SHOWN_MAX]
     names = list(dict.fromkeys(name for label in labels for name in label))
@@ -35,7 +38,7 @@ def answer_text(answer: Answer) -> str:
     certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"
     scale = "" if answer.scale is None else f"scale {_short(answer.scale)}, "
     lines.append(
-        f"{scale}sigma {_short(answer.sigma)}, worst case rho {_short(answer.worst_case_rho)}{_share(answer)}."
+        f"{scale}sigma {_short(answer.sigma)}, worst case {_amount(answer.worst_case_rho, unit)}{_share(answer)}."
     )
     lines.append(f"Coverage is {certified}.")
     again = ", released before and not charged again" if answer.reused else ""
@@ -43,16 +46,17 @@ def answer_text(answer: Answer) -> str:
     return "\n".join(lines)
 
 
-def preview_text(preview: Preview) -> str:
-    """Everything public about a query, a fact in a row."""
-    left = "no allowance is set" if preview.allowance_left_rho is None else f"rho {_short(preview.allowance_left_rho)}"
+def preview_text(preview: Preview, *, unit: str = "rho") -> str:
+    """Everything public about a query, a fact in a row; charges are in the unit of its dataset."""
+    allowed = preview.allowance_left_rho
+    left = "no allowance is set" if allowed is None else _amount(allowed, unit)
     facts: dict[str, object] = {
         "numbers": preview.dimension,
         **({} if preview.scale is None else {"scale": _short(preview.scale)}),
         "sigma": _short(preview.sigma),
         "half width (95 %)": _short(preview.half_width_95),
         "grid": _short(preview.grid),
-        "worst case": f"rho {_short(preview.worst_case_rho)}{_share(preview)}",
+        "worst case": f"{_amount(preview.worst_case_rho, unit)}{_share(preview)}",
         "allowance left": left,
     }
     if preview.l2_clip is not None:
@@ -76,18 +80,19 @@ def warning_lines(priced: Answer | Preview) -> list[str]:
 
 def datasets_table(datasets: Sequence[Dataset]) -> str:
     """One dataset in a row."""
+    unit, told = _unit_of([each.unit for each in datasets])
     rows = [
         [
             _cell(each.name),
             _cell(_guarantee(each)),
-            (_short(each.budget_rho), True),
+            (told(each.budget_rho, each.unit), True),
             (str(each.capacity), True),
             _cell(", ".join(each.tables)),
             _cell("archived" if each.archived else ""),
         ]
         for each in datasets
     ]
-    return _table(["dataset", "guarantee", "budget rho", "capacity", "tables", ""], rows)
+    return _table(["dataset", "guarantee", f"budget{unit}", "capacity", "tables", ""], rows)
 
 
 def dataset_text(dataset: Dataset) -> str:
@@ -95,7 +100,7 @@ def dataset_text(dataset: Dataset) -> str:
     facts: dict[str, object] = {
         "dataset": dataset.name,
         "guarantee": _guarantee(dataset),
-        "budget": f"rho {_short(dataset.budget_rho)}",
+        "budget": _amount(dataset.budget_rho, dataset.unit),
         "capacity": f"{dataset.capacity} individuals",
     }
     if dataset.epoch is not None:
@@ -120,21 +125,26 @@ def dataset_text(dataset: Dataset) -> str:
     return "\n".join(parts)
 
 
-def history_table(releases: Sequence[ReleaseRow]) -> str:
-    """One release in a row, or all steps of a fit: the last of them, and what they cost together."""
-    return _history([_release_row(each) for each in folded(releases)])
+def history_table(releases: Sequence[ReleaseRow], units: Units = _IN_RHO) -> str:
+    """One release in a row, or all steps of a fit: the last of them, and what they cost together.
+
+    `units` are those of the datasets by their names.
+    """
+    return _history(folded(releases), units)
 
 
-def steps_table(releases: Sequence[ReleaseRow]) -> str:
+def steps_table(releases: Sequence[ReleaseRow], units: Units = _IN_RHO) -> str:
     """One release in a row."""
-    return _history([_release_row([each]) for each in releases])
+    return _history([[each] for each in releases], units)
 
 
-def _history(rows: list[list[Cell]]) -> str:
-    return _table(["released (UTC)", "dataset", "query", "numbers", "sigma", "worst rho", "asked", "id"], rows)
+def _history(lines: Sequence[Sequence[ReleaseRow]], units: Units) -> str:
+    unit, told = _unit_of([units.get(steps[0].dataset, "rho") for steps in lines])
+    rows = [_release_row(steps, units, told) for steps in lines]
+    return _table(["released (UTC)", "dataset", "query", "numbers", "sigma", f"worst{unit}", "asked", "id"], rows)
 
 
-def _release_row(steps: Sequence[ReleaseRow]) -> list[Cell]:
+def _release_row(steps: Sequence[ReleaseRow], units: Units, told: Told) -> list[Cell]:
     """Steps of one fit, the newest first, or one release; an answer that was repeated costs once."""
     newest, cost = steps[0], {each.id: each.worst_case_rho for each in steps}
     return [
@@ -143,29 +153,43 @@ def _release_row(steps: Sequence[ReleaseRow]) -> list[Cell]:
         (str(newest.sequence), True),
         (str(newest.dimension), True),
         (_short(newest.sigma), True),
-        (_short(sum(cost.values(), Decimal(0))), True),
+        (told(sum(cost.values(), Decimal(0)), units.get(newest.dataset, "rho")), True),
         _cell(f"{len(steps)} steps: {newest.words}" if len(steps) > 1 else newest.words),
         _cell(newest.id),
     ]
 
 
-def allowances_table(allowances: Sequence[Allowance]) -> str:
+def allowances_table(allowances: Sequence[Allowance], units: Units = _IN_RHO) -> str:
     """One dataset in a row."""
+    unit, told = _unit_of([units.get(each.dataset, "rho") for each in allowances])
     rows = [
         [
             _cell(each.dataset),
-            ("none set" if each.allowance_rho is None else _short(each.allowance_rho), True),
-            (_short(each.spent_rho), True),
-            ("" if each.left_rho is None else _short(each.left_rho), True),
+            *(
+                (empty if amount is None else told(amount, units.get(each.dataset, "rho")), True)
+                for amount, empty in ((each.allowance_rho, "none set"), (each.spent_rho, ""), (each.left_rho, ""))
+            ),
         ]
         for each in allowances
     ]
-    return _table(["dataset", "allowed rho", "spent rho", "left rho"], rows)
+    return _table(["dataset", f"allowed{unit}", f"spent{unit}", f"left{unit}"], rows)
+
+
+def _unit_of(units: Sequence[str]) -> tuple[str, Told]:
+    """What headers of amounts end with, and how their cells tell one: a unit that all share is in the header alone."""
+    several = len(set(units)) > 1
+    return ("", _amount) if several else (f" {units[0] if units else 'rho'}", lambda amount, _unit: _short(amount))
+
+
+def _amount(amount: Decimal, unit: str) -> str:
+    return f"{plain(unit)} {_short(amount)}".lstrip()
 
 
 def _guarantee(dataset: Dataset) -> str:
     stated = dataset.guarantee
-    return "rho" if stated.epsilon is None else f"epsilon {stated.epsilon}, delta {stated.delta}"
+    if stated.epsilon is None:
+        return "rho"
+    return f"epsilon {stated.epsilon}" + ("" if stated.delta is None else f", delta {stated.delta}")
 
 
 def _domain(column: Mapping[str, Any]) -> str:
