@@ -6,6 +6,7 @@ import { field, fill, h, table } from "./dom.js";
 import { entryNumber, foldButton, ledgerLines } from "./folds.js";
 import { count, instant, rho } from "./format.js";
 import { bar, draw, form, main, navigate, pages, signedIn } from "./shell.js";
+import { unitLetter } from "./words.js";
 
 const session = await signedIn("auditor");
 const go = navigate("/auditor", show);
@@ -67,6 +68,10 @@ async function ledger(/** @type {string} */ name) {
 
 const entries = (/** @type {any[]} */ rows) => ledgerLines(rows, entriesTable);
 
+/** An auditor does not read datasets: their entries name what they are priced by. */
+const unitOf = (/** @type {any[]} */ lines) =>
+  lines.some((row) => row.mechanism === "laplace pure") ? "epsilon" : "rho";
+
 const entriesTable = (/** @type {any[]} */ lines) =>
   table(
     "Entries, newest first",
@@ -76,7 +81,11 @@ const entriesTable = (/** @type {any[]} */ lines) =>
       { title: "Kind", cell: (row) => row.kind },
       { title: "Analyst", cell: (row) => row.analyst },
       { title: "Asked", class: "words", cell: (row) => [row.words, row.fold && h.div(foldButton(row))] },
-      { title: "Worst case, ρ", number: true, cell: (row) => rho(row.worst_case_rho) },
+      {
+        title: `Worst case, ${unitLetter({ unit: unitOf(lines) })}`,
+        number: true,
+        cell: (row) => rho(row.worst_case_rho),
+      },
       { title: "Hash", cell: (row) => !row.fold && hashOf(row) },
     ],
     lines,

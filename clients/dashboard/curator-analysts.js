@@ -4,6 +4,7 @@ import { get, patch, path } from "./api.js";
 import { field, fill, h, table } from "./dom.js";
 import { count, instant, percent, portion, rho } from "./format.js";
 import { form } from "./shell.js";
+import { unitSign } from "./words.js";
 
 export async function analystsSection({ dataset, session }) {
   const rows = await get(path("datasets", dataset.name, "analysts"));
@@ -15,20 +16,20 @@ export async function analystsSection({ dataset, session }) {
       !row.revoked_at &&
       h.button({ class: "plain", type: "button", onclick: () => fill(changing, changeCard(row, budget)) }, "Change"),
   };
-  const columns = [...columnsOf(budget), ...(session.dataset === null ? [change] : [])];
+  const columns = [...columnsOf(budget, unitSign(dataset)), ...(session.dataset === null ? [change] : [])];
   return h.section(
     h.h1("Analysts"),
     rows.length ? table("Analysts", columns, rows) : h.p({ class: "empty" }, "No analyst has a key for this dataset."),
     changing,
     h.p(
       { class: "soft small" },
-      `Shares are of the dataset's budget, ρ ${rho(dataset.budget_rho)}. An allowance bounds the sum of the worst`,
+      `Shares are of the dataset's budget, ${unitSign(dataset)}${rho(dataset.budget_rho)}. An allowance bounds the sum of the worst`,
       ` cases of an analyst's queries. ${together(rows, budget)}`,
     ),
   );
 }
 
-function columnsOf(/** @type {number} */ budget) {
+function columnsOf(/** @type {number} */ budget, /** @type {string} */ sign) {
   const share = (/** @type {string} */ text, whole = budget) => portion(Number(text) / whole);
   return [
     { title: "Name", cell: (row) => [row.name, row.organisation && h.div({ class: "small soft" }, row.organisation)] },
@@ -36,7 +37,7 @@ function columnsOf(/** @type {number} */ budget) {
     {
       title: "Worst case asked",
       number: true,
-      cell: (row) => h.span({ title: `ρ ${row.worst_case_spent_rho}` }, share(row.worst_case_spent_rho)),
+      cell: (row) => h.span({ title: `${sign}${row.worst_case_spent_rho}` }, share(row.worst_case_spent_rho)),
     },
     {
       title: "Allowance",

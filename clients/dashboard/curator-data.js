@@ -6,6 +6,7 @@ import { archivedNote } from "./curator-settings.js";
 import { check, download, field, fill, h, select, table } from "./dom.js";
 import { count, csv, instant, number, percent, times } from "./format.js";
 import { problem } from "./shell.js";
+import { unitSign } from "./words.js";
 
 /** @type {Record<string, string>} */
 export const TYPES = {
@@ -37,10 +38,11 @@ export async function dataSection({ dataset, go }) {
 }
 
 function actsPart(dataset, acts) {
+  const sign = unitSign(dataset);
   const columns = [
     { title: "Act", number: true, cell: (act) => `#${act.number}` },
     { title: "At", cell: (act) => h.time({ datetime: act.at }, instant(act.at)) },
-    { title: "What was done", cell: (act) => ACTS[act.act]?.(act.detail) ?? act.act },
+    { title: "What was done", cell: (act) => ACTS[act.act]?.(act.detail, sign) ?? act.act },
     { title: "Individual", cell: (act) => act.individual },
     { title: "After query", number: true, cell: (act) => `#${act.sequence}` },
   ];
@@ -53,11 +55,11 @@ function actsPart(dataset, acts) {
   );
 }
 
-/** @type {Record<string, (detail: any) => string>} */
+/** @type {Record<string, (detail: any, sign: string) => string>} */
 const ACTS = {
   rows: (detail) =>
     `${count(detail.rows ?? 0)} rows added to ${detail.table}, ${count(detail.individuals ?? 0)} new people`,
-  limit: (detail) => `limit lowered to ρ ${number(Number(detail.limit_rho))}`,
+  limit: (detail, sign) => `limit lowered to ${sign}${number(Number(detail.limit_rho))}`,
   pause: () => "paused",
   resume: () => "pause ended",
   erase: () => "an individual was erased",

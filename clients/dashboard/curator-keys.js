@@ -5,13 +5,14 @@ import { individualsOf } from "./columns.js";
 import { calmly, download, field, fill, h, select, table } from "./dom.js";
 import { csv, date, readCsv, rho } from "./format.js";
 import { form, problem } from "./shell.js";
+import { unitSign } from "./words.js";
 
 const PAGE = 100;
 const ROLES = ["analyst", "individual", "auditor", "curator"];
 
 export async function keysSection() {
   const datasets = await get("/v1/datasets");
-  const { node, added } = await keysList();
+  const { node, added } = await keysList(datasets);
   return [
     h.section(h.h1("Keys"), making(datasets, added)),
     h.section(h.h2("Keys for many individuals"), many(datasets)),
@@ -20,7 +21,8 @@ export async function keysSection() {
 }
 
 /** The keys that match a search, page after page, with what can be done to each. */
-async function keysList() {
+async function keysList(/** @type {any[]} */ datasets) {
+  const signs = new Map(datasets.map((each) => [each.name, unitSign(each)]));
   const told = h.div({ "aria-live": "polite" });
   const shown = h.div();
   const search = h.input({ type: "search", maxlength: "200", placeholder: "name, role, dataset or individual" });
@@ -37,7 +39,7 @@ async function keysList() {
   function list() {
     fill(
       shown,
-      rows.length ? table("Keys", columns(act), rows) : h.p({ class: "empty" }, "No key matches."),
+      rows.length ? table("Keys", columns(act, signs), rows) : h.p({ class: "empty" }, "No key matches."),
       next && h.button({ type: "button", onclick: () => reload(next) }, "More keys"),
     );
   }
@@ -60,19 +62,22 @@ async function keysList() {
   return { node: h.div({ class: "stack" }, fields, told, shown), added };
 }
 
-function columns(act) {
+function columns(act, /** @type {Map<string, string>} */ signs) {
   const small = (text) => text && h.div({ class: "small soft" }, text);
   return [
     { title: "Name", cell: (row) => [row.name, small(row.organisation)] },
     { title: "Role", cell: (row) => row.role },
     { title: "Dataset", cell: (row) => row.dataset ?? "all" },
     { title: "Individual", cell: (row) => row.individual },
-    { title: "Allowance, ρ", number: true, cell: (row) => row.role === "analyst" && rho(row.allowance_rho) },
+    { title: "Allowance", number: true, cell: (row) => row.role === "analyst" && allowed(row, signs) },
     { title: "Made", cell: (row) => date(row.created_at) },
     { title: "State", cell: stateOf },
     { title: "Actions", cell: (row) => !row.revoked_at && actions(row, act) },
   ];
 }
+
+const allowed = (row, /** @type {Map<string, string>} */ signs) =>
+  row.allowance_rho === null ? rho(null) : `${signs.get(row.dataset) ?? ""}${rho(row.allowance_rho)}`;
 
 function stateOf(row) {
   if (row.revoked_at) return `revoked ${date(row.revoked_at)}`;

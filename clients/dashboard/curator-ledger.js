@@ -5,6 +5,7 @@ import { chainPart } from "./chain.js";
 import { fill, h } from "./dom.js";
 import { count, instant, rho } from "./format.js";
 import { problem } from "./shell.js";
+import { unitSign } from "./words.js";
 
 export async function ledgerSection({ dataset }) {
   const at = path("datasets", dataset.name, "verification");
@@ -39,13 +40,14 @@ export async function ledgerSection({ dataset }) {
       h.div({ class: "row" }, button),
       shown,
     ),
-    backupsPart(await get(path("datasets", dataset.name, "backup"))),
+    backupsPart(await get(path("datasets", dataset.name, "backup")), unitSign(dataset)),
     chainPart(dataset.name),
   ];
 }
 
-function backupsPart(told) {
-  const lost = told.missing_rho === null ? "what was spent" : `at most ρ ${rho(told.missing_rho)} of each individual`;
+function backupsPart(told, /** @type {string} */ sign) {
+  const most = `at most ${sign}${rho(told.missing_rho)} of each individual`;
+  const lost = told.missing_rho === null ? "what was spent" : most;
   const shared = told.shared_sequence === null ? "no entry" : `the entries up to ${count(told.shared_sequence)}`;
   /** @type {Record<string, string>} */
   const words = {

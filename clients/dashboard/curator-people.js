@@ -7,7 +7,7 @@ import { count, percent, rho } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { draw, facts, form, problem } from "./shell.js";
 import { firstValue, hasValue, literal, setter, valueControl } from "./values.js";
-import { askingWords } from "./words.js";
+import { askingWords, unitLetter, unitSign } from "./words.js";
 
 const ASKING_SHOWN = 20;
 const RECEIPTS = 20;
@@ -95,8 +95,8 @@ function exports(dataset, at) {
     ),
     h.p(
       { class: "soft small" },
-      "One row for each individual: limit, spent and left in ρ, and the numbers of queries that charged it and left it",
-      " out.",
+      `One row for each individual: limit, spent and left in ${unitLetter(dataset)}, and the numbers of queries that`,
+      " charged it and left it out.",
     ),
   );
 }
@@ -109,13 +109,13 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
     h.h2(`Individual ${name}`),
     facts([
       [percent(account.spent_units / Math.max(account.budget_units, 1)), "of the limit is spent"],
-      [rho(account.budget_rho), "limit, ρ"],
-      [rho(account.remaining_rho), "left, ρ"],
+      [rho(account.budget_rho), `limit, ${unitLetter(dataset)}`],
+      [rho(account.remaining_rho), `left, ${unitLetter(dataset)}`],
       [count(account.queries_charged), "queries charged"],
       [count(account.queries_left_out), "queries left it out"],
       account.paused && ["paused", "takes part in nothing"],
     ]),
-    receiptsTable(first, receipts, dataset.budget_rho),
+    receiptsTable(first, receipts, dataset.budget_rho, unitSign(dataset)),
     !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, at("individuals", name))),
     h.details(
       { open: isLeaving },

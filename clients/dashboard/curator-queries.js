@@ -5,6 +5,7 @@ import { calmly, field, fill, h, select, table } from "./dom.js";
 import { entryNumber, foldButton, ledgerLines } from "./folds.js";
 import { count, instant, portion } from "./format.js";
 import { pages, problem } from "./shell.js";
+import { unitSign } from "./words.js";
 
 const PAGE = 50;
 
@@ -28,7 +29,7 @@ function linesTable(/** @type {any[]} */ lines, dataset) {
         number: true,
         cell: (row) =>
           h.span(
-            { class: "share", title: `ρ ${row.worst_case_rho}` },
+            { class: "share", title: `${unitSign(dataset)}${row.worst_case_rho}` },
             portion(Number(row.worst_case_rho) / Number(dataset.budget_rho)),
           ),
       },

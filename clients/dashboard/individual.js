@@ -7,7 +7,7 @@ import { figure } from "./figure.js";
 import { csv, instant, percent } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { bar, draw, explained, form, main, problem, signedIn } from "./shell.js";
-import { OUTCOME, promiseWords, receiptsLead } from "./words.js";
+import { OUTCOME, promiseWords, receiptsLead, unitSign } from "./words.js";
 
 const NEWEST = 1000;
 const ROWS_SHOWN = 100;
@@ -36,7 +36,7 @@ function show() {
       h.section(
         h.h2(receiptsLead(account)),
         figure(timeline(first.items, account), { low: true }),
-        receiptsTable(first, receipts, account.promise_rho, { concernedOnly: true }),
+        receiptsTable(first, receipts, account.promise_rho, unitSign(account), { concernedOnly: true }),
       ),
       controls(account, asked.requested),
       explained({ epsilon, delta: account.delta }),

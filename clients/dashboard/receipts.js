@@ -15,9 +15,10 @@ const PAGES_MAX = 20;
  * @typedef {{ items: any[], next: string | null }} Page
  * @param {Page} first
  * @param {(cursor: string) => Promise<Page>} next
- * @param {string} limit in ρ
+ * @param {string} limit in the unit of the dataset
+ * @param {string} sign the letter of that unit, with a space
  */
-export function receiptsTable(first, next, limit, { concernedOnly = false } = {}) {
+export function receiptsTable(first, next, limit, sign, { concernedOnly = false } = {}) {
   let { items: rows, next: cursor } = first;
   let only = concernedOnly;
   let most = FIRST_SHOWN;
@@ -31,7 +32,7 @@ export function receiptsTable(first, next, limit, { concernedOnly = false } = {}
     const concerned = rows.filter((row) => !only || row.outcome !== "untouched");
     const listed = folded(concerned, modelOf, summed, { opened, redraw: show });
     const none = only && rows.length ? "None of the newest queries concerned this data." : "No query was asked yet.";
-    const columns = columnsOf(limit);
+    const columns = columnsOf(limit, sign);
     const list = () => table("Receipts, newest first", columns, listed.slice(0, most).flat());
     fill(shown, listed.length ? list() : h.p({ class: "empty" }, none));
     fill(more, moreButton(listed.length), choice);
@@ -75,7 +76,7 @@ async function nextConcerned(cursor, next, only) {
   return { items, next: cursor };
 }
 
-function columnsOf(/** @type {string} */ limit) {
+function columnsOf(/** @type {string} */ limit, /** @type {string} */ sign) {
   return [
     { title: "Query", number: true, cell: entryNumber },
     { title: "At", cell: (row) => h.time({ datetime: row.at }, instant(row.at)) },
@@ -85,7 +86,7 @@ function columnsOf(/** @type {string} */ limit) {
       cell: (row) => [row.words, asker(row.asker), row.fold && h.div(foldButton(row))],
     },
     { title: "Outcome", class: "short", cell: (row) => row.outcomes ?? OUTCOME[row.outcome] },
-    { title: "Of the limit", number: true, cell: (row) => cost(row.charged_rho, limit) },
+    { title: "Of the limit", number: true, cell: (row) => cost(row.charged_rho, limit, sign) },
   ];
 }
 
@@ -108,10 +109,10 @@ function summed(/** @type {any[]} */ steps) {
   };
 }
 
-function cost(/** @type {string | null} */ charged, /** @type {string} */ limit) {
+function cost(/** @type {string | null} */ charged, /** @type {string} */ limit, /** @type {string} */ sign) {
   if (charged === null) return "";
   const share = percent(Number(charged) / Number(limit));
-  return h.span({ class: "share", title: `ρ ${charged}` }, Number(charged) ? share : "0 %");
+  return h.span({ class: "share", title: `${sign}${charged}` }, Number(charged) ? share : "0 %");
 }
 
 function asker(told) {

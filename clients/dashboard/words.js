@@ -52,8 +52,11 @@ export const UNITS = [
   ],
 ];
 
-/** The letter of what charges are in, with a space: ε under pure differential privacy; none of an unknown dataset. */
-export const unitSign = (dataset) => (dataset ? `${dataset.unit === "epsilon" ? "ε" : "ρ"}\u00a0` : "");
+/** The letter of what charges are in: ε under pure differential privacy. */
+export const unitLetter = (dataset) => (dataset.unit === "epsilon" ? "ε" : "ρ");
+
+/** The same with a space; none of an unknown dataset. */
+export const unitSign = (dataset) => (dataset ? `${unitLetter(dataset)}\u00a0` : "");
 
 /** What a query may cost anyone at worst, of a preview or an answer. */
 export function worstCaseWords({ worst_case_share: share, worst_case_rho: cost }, dataset) {

@@ -317,3 +317,26 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
     law.select_option("gaussian")
     expect(page.get_by_text("± 40 with 95 % confidence", exact=True)).to_be_visible()
     assert "mechanism" not in json.loads(query.input_value())
+
+
+def test_other_roles_read_charges_of_a_pure_dataset_in_epsilon(open_visit: Opening, site: Site) -> None:
+    """The curator's pages of keys, analysts, queries and people, and the auditor's, which reads no dataset."""
+    pure_ward(site)
+    with site.client("curator") as curator:
+        wish = {"role": "auditor", "name": "auditor of the ward", "dataset": "ward"}
+        site.keys["auditor of the ward"] = curator.post("/v1/principals", json=wish).json()["key"]
+    with site.client("ward") as analyst:
+        query = {"version": 1, "select": [{"count": {}}], "mechanism": "laplace", "noise": {"scale": 50}}
+        analyst.post("/v1/datasets/ward/queries", json=query, headers={"Idempotency-Key": "e"}).raise_for_status()
+    visit = open_visit()
+    visit.sign_in("auditor", key="auditor of the ward")
+    visit.go("/auditor/ward")
+    expect(visit.page.get_by_role("columnheader", name="Worst case, ε")).to_be_visible()
+    visit = open_visit()
+    visit.sign_in("curator")
+    visit.go("/curator/_keys")
+    expect(visit.page.get_by_role("row", name="analyst of the ward")).to_contain_text("ε\u00a040")
+    visit.go("/curator/ward/analysts")
+    expect(visit.page.get_by_text("Shares are of the dataset's budget, ε\u00a01.")).to_be_visible()
+    visit.go("/curator/ward/people")
+    expect(visit.page.get_by_text("limit, spent and left in ε")).to_be_visible()
