@@ -364,7 +364,7 @@ def _entries(store: Store, dataset: str, makers: Mapping[int, str]) -> list[Entr
 
 
 def _entry(row: LedgerEntry, makers: Mapping[int, str]) -> Entry:
-    """What an entry charges; of a tick, which charges nobody, what it adds and its number."""
+    """The charges of an entry; of a tick, which charges nobody, its number and its contributions."""
     charged, charges, left_out = (array.tolist() for array in row.decode())
     paid = {slot: units for slot, units in zip(charged, charges, strict=True) if units or not row.tick}
     told = row.quantities()

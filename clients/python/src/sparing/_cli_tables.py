@@ -176,7 +176,7 @@ def allowances_table(allowances: Sequence[Allowance], units: Units = _IN_RHO) ->
 
 
 def _unit_of(units: Sequence[str]) -> tuple[str, Told]:
-    """What headers of amounts end with, and how their cells tell one: a unit that all share is in the header alone."""
+    """The end of headers of amounts, and the text of one amount: a unit that all share is in the header alone."""
     several = len(set(units)) > 1
     return ("", _amount) if several else (f" {units[0] if units else 'rho'}", lambda amount, _unit: _short(amount))
 
