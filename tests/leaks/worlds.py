@@ -59,7 +59,7 @@ ACTIVE: list[dict[str, Any]] = [
     },
 ]
 TICK: dict[str, Any] = {"select": [{"exhausted": {}}], "rule": "skip"}
-MONITOR: dict[str, Any] = {"rho": "1e-6", "ticks": 5, "share": 0.02}
+MONITOR: dict[str, Any] = {"rho": "1e-6", "ticks": 6, "share": 0.02}
 """Of so small a reserve that it decides about nobody; a tick more is asked for than there are."""
 IMAGE: dict[str, Any] = {"type": "vector", "length": 3, "lower": 0, "upper": 255, "step_log2": 0}
 TABLES: dict[str, Any] = {
@@ -441,10 +441,14 @@ def analyst_calls(
     yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
     yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
     # Those that are not answered by an earlier answer come by themselves: refusals are looked up beside their commit.
+    # So do ticks. None of either is refused there.
     anew = [body for body, query in zip(bodies, session, strict=True) if _is_anew(query)]
-    for name, asked in (("batch", [body for body in bodies if body not in anew]), ("anew", anew)):
+    ticks = [body for body, query in zip(bodies, session, strict=True) if query is TICK]
+    others = [body for body in bodies if body not in anew + ticks]
+    for name, asked in (("batch", others), ("anew", anew), ("ticks", ticks)):
         entries = [{"idempotency_key": f"{name}-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(asked)]
         yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
+    yield "POST", "/v1/datasets/survey/queries", ticks[0], {"Idempotency-Key": "beyond the last"}
     for path in ("", "/survey", "/survey/budgets", "/survey/acts", "/survey/ledger", "/survey/budgets/summary"):
         yield "GET", f"/v1/datasets{path}", b"", {}
     yield "GET", "/v1/datasets/survey/monitor", b"", {}
@@ -457,7 +461,10 @@ def analyst_calls(
 
 
 def _is_anew(query: Mapping[str, Any]) -> bool:
-    return any(item.keys() & {"active", "exhausted"} for item in query.get("select", []))
+    return any(
+        item.get("active", {}).get("share", 0) >= ACTIVE[0]["select"][0]["active"]["share"]
+        for item in query.get("select", [])
+    )
 
 
 def _hashed_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:

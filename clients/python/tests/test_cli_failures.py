@@ -80,7 +80,7 @@ def test_an_unreachable_service(run: Run, fake: FakeService) -> None:
         (["query", "shop"], '{"version": 2}', "version must be 1"),
         (["query", "shop"], '{"select": {}}', "select must be a list"),
         (["query", "shop"], '{"noise": {"sigm": 1}}', "noise has no member 'sigm'"),
-        (["query", "shop"], "{}", "give --sigma, --rho, --share or --half-width, or a noise in the document"),
+        (["query", "shop"], "{}", "give --sigma, --rho, --share, --half-width or --scale, or a noise in the document"),
         (["query", "shop", "--sigma", "1", "--rho", "1"], "{}", "give exactly one of sigma, rho"),
         (["query", "shop", "--sigma", "1", "--confidence", "0.9"], "{}", "confidence goes with half_width"),
         (["query", "shop", "--sigma", "nan"], "{}", "JSON"),
