@@ -20,12 +20,17 @@ NAMES = [each.name for each in FIGURES]
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything, as the command leaves it."""
     folder = tmp_path_factory.mktemp("figures")
-    command = [sys.executable, "-m", "sparing_papers", "--quick", "--out", str(folder)]
+    draw(folder)
+    return folder
+
+
+def draw(folder: Path, *more: str) -> None:
+    """Draw as `make figures` does: with one thread of BLAS, whose sums are equal bit by bit."""
+    command = [sys.executable, "-m", "sparing_papers", "--quick", "--out", str(folder), *more]
     path = os.pathsep.join(each for each in sys.path if each)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    return folder
 
 
 def rows(file: Path) -> list[list[str]]:
@@ -73,8 +78,8 @@ def test_the_admitted_steps_are_those_of_the_page(drawn: Path) -> None:
 @pytest.mark.slow
 def test_equal_seeds_give_equal_files(drawn: Path, tmp_path: Path) -> None:
     """Bit by bit in another process, pictures included."""
-    chosen = [name for name in NAMES if name not in {"koskela-5", "feldman-zrnic-filters", "admitted-steps"}]
-    main(["--quick", "--out", str(tmp_path), "--only", *chosen])
+    chosen = ["koskela-1", "koskela-6", "feldman-zrnic-odometers", "feldman-zrnic-1"]
+    draw(tmp_path, "--only", *chosen)
 
     for name in chosen:
         for kind in ("csv", "svg"):
