@@ -155,9 +155,10 @@ class Analysts:
     def monitor(self, principal: Principal, name: str) -> MonitorTicks:
         """The dataset's monitor with every tick that was answered. Raises NotFound without one, Fenced, Unavailable."""
         record = self._visible(principal, name)
+        guard = self._registry.guard(record)
+        guard.refuse_if_closed()
         if record.monitor is None:
             raise NotFound("This dataset has no monitor.")
-        guard = self._registry.guard(record)
         with guard.transaction(lock=False) as transaction:
             head, ticks = transaction.head, asked_ticks(transaction)
             shown = monitor_ticks(record.monitor, transaction, ticks)
