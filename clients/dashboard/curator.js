@@ -8,7 +8,6 @@ import { ledgerSection } from "./curator-ledger.js";
 import { overviewSection } from "./curator-overview.js";
 import { peopleSection } from "./curator-people.js";
 import { queriesSection } from "./curator-queries.js";
-import { registerSection } from "./curator-register.js";
 import { settingsSection } from "./curator-settings.js";
 import { fill, h, select, table } from "./dom.js";
 import { count, guarantee, times } from "./format.js";
@@ -78,7 +77,11 @@ function showCommon(/** @type {string} */ name) {
   bar(session);
   commonTabs(`/curator/${name}`);
   document.title = `${name === "_keys" ? "Keys" : "Register a dataset"} · Sparing`;
-  return draw(main, async () => (name === "_keys" ? keysSection() : registerSection(go)));
+  return draw(main, async () => {
+    if (name === "_keys") return keysSection();
+    const { registerSection } = await import("./curator-register.js");
+    return registerSection(go);
+  });
 }
 
 async function showDataset(/** @type {string} */ name, /** @type {string} */ section) {
