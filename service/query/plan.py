@@ -166,6 +166,7 @@ def compile_query(
 ) -> Plan:
     """The plan for at most `capacity` individuals with limits of `budget_units`. Raises QueryProblem, nothing else."""
     columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
+    parameters = each_once(named) if (named := query.hashed) else ()
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
     layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing, monitor))
     is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
@@ -196,7 +197,7 @@ def compile_query(
         clips_squared=scale.clips_squared,
         product=product,
         laplace=scale.laplace,
-        parameters=each_once(named) if (named := query.hashed) else (),
+        parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
     )
     return plan if query.reduce is None else _reduced(plan, query.reduce, scale.charged_squared_steps)
