@@ -10,6 +10,7 @@ PUBLIC = {
     "budget_rho",
     "budget_units",
     "accounting",
+    "monitor",
     "unit",
     "mu",
     "limit_floor_rho",
