@@ -23,8 +23,8 @@ export async function analystsSection({ dataset, session }) {
     changing,
     h.p(
       { class: "soft small" },
-      `Shares are of the dataset's budget, ${unitSign(dataset)}${rho(dataset.budget_rho)}. An allowance bounds the sum of`,
-      ` the worst cases of an analyst's queries. ${together(rows, budget)}`,
+      `Shares are of the dataset's budget, ${unitSign(dataset)}${rho(dataset.budget_rho)}. An allowance bounds the`,
+      ` sum of the worst cases of an analyst's queries. ${together(rows, budget)}`,
     ),
   );
 }
