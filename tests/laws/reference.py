@@ -1,7 +1,7 @@
 """The filter as the paper states it, in Fractions and dictionaries: slow, small, and independent of the service."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, isqrt
@@ -36,9 +36,29 @@ def clipped_count(left: int, sigma: Fraction) -> tuple[int, int]:
     return steps, ceil(steps**2 / (2 * sigma_steps**2) / UNIT)
 
 
-def gaussian_units(norm_squared: int, sigma: Fraction) -> int:
+def gaussian_units(norm_squared: "int | Fraction", sigma: Fraction) -> int:
     """||v||^2 / (2 sigma^2) in units, rounded up."""
     return ceil(Fraction(norm_squared) / (2 * sigma**2) / UNIT)
+
+
+def length_squared(values: Iterable[Any]) -> Any:
+    """The squared L2 norm of one vector, of integers or fractions."""
+    return sum(value * value for value in values)
+
+
+def peak_squared(values: Iterable[int]) -> int:
+    """The square of the most by which one vector changes the largest number of a sum."""
+    return max((abs(value) for value in values), default=0) ** 2
+
+
+def rounded_length_squared(values: Iterable[int], grid: Fraction) -> Fraction:
+    """The square of the most by which one vector changes the norm of a sum in whole steps of a grid; 0 for none."""
+    squared = length_squared(values)
+    if squared == 0:
+        return Fraction(0)
+    steps_squared = squared / grid**2
+    rounded = isqrt(ceil(steps_squared) - 1) + 1
+    return ((rounded + 1) * grid) ** 2
 
 
 def laplace_units(name: str) -> "Callable[[int, Fraction], int]":
@@ -84,20 +104,25 @@ class Person:
     paused: bool = False
     has_been_left_out: bool = False
     is_short: bool = False  # by the last query under the clip rule
+    first_tick: int = 0  # of a monitor, at which it was counted first
 
 
 @dataclass
 class ReferenceDataset:
-    """Individuals by key. `ask` answers a query given as {key: {coordinate: integer}}."""
+    """Individuals by key. `ask` answers a query given as {key: {coordinate: integer}}.
+
+    Each limit is lower than it was stated by the `reserve` of a monitor.
+    """
 
     budget: int
     rule: str = "skip"
+    reserve: int = 0
     people: dict[str, Person] = field(default_factory=dict)
 
     def join(self, key: str, age: int | None, limit: int | None) -> None:
         """Register an individual, or return one to the account that it has."""
         known = self.people.get(key)
-        wanted = self.budget if limit is None else limit
+        wanted = max((self.budget if limit is None else limit) - self.reserve, 0)
         if known is None:
             self.people[key] = Person(age=age, limit=wanted)
         else:
@@ -111,18 +136,19 @@ class ReferenceDataset:
         *,
         shortens: bool = False,
         units: Callable[[int, Fraction], int] = gaussian_units,
+        priced: Callable[[Iterable[int]], Any] = length_squared,
     ) -> tuple[dict[str, int], set[str], dict[int, int]]:
         """Algorithm 2, or the set S_t of Corollary 4.7: (charges of the active, keys left out, the sum of the active).
 
-        `units` is the charge of a squared norm; with Laplace noise `sigma` is the scale. Paused individuals are left
-        out too; under the drop rule no query touches them. A count of individuals that `shortens` is answered by
-        Algorithm 3, and its sum is in steps.
+        `units` is the charge of a squared norm, or of what `priced` gives for a vector in its place; with Laplace noise
+        `sigma` is the scale. Paused individuals are left out too; under the drop rule no query touches them. A count of
+        individuals that `shortens` is answered by Algorithm 3, and its sum is in steps.
         """
         charges: dict[str, int] = {}
         left_out: set[str] = set()
         total: dict[int, int] = {}
         for key, values in vector.items():
-            norm_squared = sum(value * value for value in values.values())
+            norm_squared = priced(values.values())
             if norm_squared == 0:
                 continue
             charge = units(norm_squared, Fraction(sigma))
@@ -146,7 +172,7 @@ class ReferenceDataset:
     def shorten(self, vector: "dict[str, dict[int, int]]", sigma: float, paid: dict[str, int]) -> None:
         """Algorithm 3, where `paid` says how much each key paid: refuse what it cannot have been, and spend it."""
         for key, person in self.people.items():
-            norm_squared = sum(value * value for value in vector.get(key, {}).values())
+            norm_squared = length_squared(vector.get(key, {}).values())
             charge = ceil(Fraction(norm_squared) / (2 * Fraction(sigma) ** 2) / UNIT)
             left, units = person.limit - person.spent, paid.get(key, 0)
             person.is_short = False
@@ -159,6 +185,21 @@ class ReferenceDataset:
             assert is_out or person.is_short or units == charge
             person.spent += units
             person.has_been_left_out |= units == 0
+
+    def tick(self, number: int, *, threshold: int, coefficients: Sequence[int]) -> dict[str, int]:
+        """Tick `number` of a monitor: what each individual adds that is counted by now, by key.
+
+        It is counted from the first tick on at which it has less than `threshold` units left, if it takes part.
+        """
+        added = {}
+        for key, person in self.people.items():
+            if not person.present or person.paused or person.limit == 0:
+                continue
+            if person.first_tick == 0 and person.limit - person.spent < threshold:
+                person.first_tick = number
+            if person.first_tick > 0:
+                added[key] = coefficients[number - person.first_tick]
+        return added
 
     def vectors(self, kind: str, number: int) -> dict[str, dict[int, int]]:
         """The vectors of one of the machine's seven kinds of queries, by key."""

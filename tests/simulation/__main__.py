@@ -4,6 +4,8 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 from tests.simulation.laws import LawBroken
 from tests.simulation.world import World
@@ -17,30 +19,33 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="seeds in the range")
     parser.add_argument("--shares", action="store_true", help="give the replicas a cache that lies")
     parser.add_argument("--shortens", action="store_true", help="ask half of the counts under the clip rule")
+    parser.add_argument("--varies", action="store_true", help="any accounting and a monitor; ticks and reduced sums")
     options = parser.parse_args()
-    drawn = {"shares": options.shares, "shortens": options.shortens}
+    world = partial(World, shares=options.shares, shortens=options.shortens, varies=options.varies)
     if options.seed is not None:
-        return _run([options.seed], is_traced=True, **drawn)
-    return _run(range(options.first, options.first + options.count), is_traced=False, **drawn)
+        return _run([options.seed], partial(world, trace=_say))
+    return _run(range(options.first, options.first + options.count), world)
 
 
-def _run(seeds: "list[int] | range", *, is_traced: bool, shares: bool, shortens: bool) -> int:
-    faults: Counter[str] = Counter()
+def _run(seeds: "list[int] | range", world_of: Callable[[int], World]) -> int:
+    faults, kinds = Counter[str](), Counter[str]()
     failed, steps, commits, entries, started = 0, 0, 0, 0, time.monotonic()
     for seed in seeds:
-        world = World(seed, shares=shares, shortens=shortens, trace=_say if is_traced else None)
+        world = world_of(seed)
         try:
             world.run()
         except LawBroken as broken:
             failed += 1
             _say(str(broken))
         faults += world.faults + (world.liar.counts if world.liar is not None else Counter())
+        kinds += world.laws.kinds
         steps, commits, entries = steps + world.steps, commits + world.laws.commits, entries + world.laws.seq
     _say(
         f"{len(seeds)} seeds, {failed} failed, {steps} steps, {commits} commits, {entries} ledger entries,"
         f" {sum(faults.values())} faults in {time.monotonic() - started:.1f} s"
     )
-    _say(", ".join(f"{kind} {count}" for kind, count in faults.most_common()))
+    for counts in (faults, kinds):
+        _say(", ".join(f"{kind} {count}" for kind, count in counts.most_common()))
     return 1 if failed else 0
 
 

@@ -3,7 +3,11 @@
 A broken law is recorded and raised by the world, not inside the workflows, whose handlers would take it for a fault.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import partial
+from math import isqrt
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.accounting.monitor import coefficients
 from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
 from service.engine.pages import PageTotals
@@ -21,14 +26,18 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow
 from service.workflows.ports.shards import ShardLost
 from service.workflows.writer.state import DatasetState
-from tests.laws.reference import ReferenceDataset, laplace_units
+from tests.laws.reference import (
+    ReferenceDataset,
+    gaussian_units,
+    laplace_units,
+    length_squared,
+    peak_squared,
+    rounded_length_squared,
+)
 from tests.memory.shards import page_seq_max
 from tests.simulation.disk import SimulatedTransaction
-from tests.simulation.requests import ANALYSTS, Ask, Look, Pause
+from tests.simulation.requests import ANALYSTS, AREAS, REDUCED, Ask, Look, Pause
 from tests.simulation.witnesses import FirstWitness
-
-LAPLACE = laplace_units("gdp")
-"""The charge of one number under the accounting of the dataset."""
 
 
 class LawBroken(AssertionError):
@@ -41,7 +50,9 @@ class Laws:
     def __init__(self, record: DatasetRecord) -> None:
         self.record = record
         self.broken: list[str] = []
-        self.model = ReferenceDataset(budget=record.budget_units, rule=record.rule)
+        self.model = ReferenceDataset(budget=record.budget_units, rule=record.rule, reserve=record.reserve_units)
+        self.laplace = laplace_units(record.accounting.name)
+        self.kinds = Counter[str]()
         self.seen: dict[tuple[UUID, str], bytes] = {}
         self.durable: dict[tuple[UUID, str], bytes] = {}
         self.asked: dict[bytes, Ask] = {}
@@ -50,8 +61,9 @@ class Laws:
         self.keys: dict[int, str] = {}
         self.spent: list[NDArray[np.int64]] = [np.zeros(record.capacity, dtype=np.int64)]
         self.counted: list[NDArray[np.uint32]] = [np.zeros((2, record.capacity), dtype=np.uint32)]
+        self.first_ticks: list[NDArray[np.uint16]] = [np.zeros(record.capacity, dtype=np.uint16)]
         self.hash = record.genesis
-        self.checkpoint_seq = self.page_seq = 0
+        self.checkpoint_seq = self.page_seq = self.ticks = 0
         self.data_version = 0
         self.commits = self.shortened = 0
 
@@ -73,6 +85,7 @@ class Laws:
             capacity=self.record.capacity,
             budget_units=self.record.budget_units,
             pricing=self.record.accounting,
+            monitor=self.record.monitor,
         )
         self.asked[plan.canonical] = ask
         self.canonical[ask] = plan.canonical
@@ -140,6 +153,9 @@ class Laws:
         self.checkpoint_seq, self.page_seq = at, own
         for seq in {own, max(own, at)} if forward else set():
             right = self._holds(seq, kept.spent, kept.charged, kept.left_out) and set(after.pages) <= {0}
+            first = np.zeros(self.record.capacity, dtype=np.uint16)
+            first[: kept.ticks.size] = kept.ticks[: first.size]  # a page before the first tick has none
+            right = right and np.array_equal(first, self.first_ticks[seq])
             self.law(right, f"A6: the page of {own}, with a checkpoint at {at}, is not the replay at {seq}")
 
     def idle(self, name: str, state: DatasetState, stored: Any) -> None:
@@ -182,34 +198,71 @@ class Laws:
         self.law(entry.seq == self.seq + 1, f"A7: {place} does not follow {self.seq}")
         self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
         ask = self.asked[entry.canonical]
-        vectors = self.model.vectors(ask.kind, ask.number)
-        priced = {"units": LAPLACE} if ask.is_laplace else {}
-        self.law(entry.mechanism == ("laplace gdp" if ask.is_laplace else "gaussian"), f"A5: {place} has another noise")
-        charges, left_out, total = self.model.ask(vectors, ask.sigma, shortens=ask.kind == "clipped", **priced)
-        charged, units, out = entry.decode()
-        self.shortened += ask.kind == "clipped" and len(set(charges.values())) > 1  # whole vectors cost the same
-        named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
-        self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
-        skipped = {self.keys[slot] for slot in out.tolist()}
-        self.law(skipped == left_out, f"A5: {place} leaves out {skipped}, the reference {left_out}")
+        self.kinds[ask.kind + " with Laplace noise" * ask.is_laplace] += 1
+        exact, sigma_steps = self._ticked(entry) if ask.kind == "tick" else self._charged(entry, ask)
         drawn = [next(words, np.zeros(0, dtype=np.uint64)) for _ in range(2)]  # the noise; the id and the salt
         for word in np.concatenate(drawn).tolist():
             self.law(word not in self.words, f"A9: {place} uses noise again")
             self.words.add(word)
-        exact = np.array([total.get(coordinate, 0) for coordinate in range(entry.dimension)])
-        exact = exact / entry.grid if ask.kind == "squares" else exact
-        sigma_steps = ask.sigma / entry.grid
         law = rounded_laplace if ask.is_laplace else rounded_gaussian
         noise = law(entry.dimension, sigma_steps, lambda _: drawn[0]) if drawn[0].size else exact * 0
         self.law(bool((entry.steps() == exact + noise).all()), f"A10: {place} is not the sum and its own noise")
-        spent = self.spent[-1].copy()
+        self.hash = entry.hash
+
+    def _charged(self, entry: LedgerEntry, ask: Ask) -> tuple[NDArray[Any], float]:
+        """Check what a query charges. The exact answer (dimension,) and the noise's scale, in steps."""
+        place = f"entry {entry.seq}"
+        named = f"laplace {self.record.accounting.name}" if ask.is_laplace else "gaussian"
+        self.law(entry.mechanism == named, f"A5: {place} has another noise")
+        lengths: dict[str, Callable[[Iterable[int]], Any]] = {
+            "largest": peak_squared,
+            "length": partial(rounded_length_squared, grid=Fraction(entry.grid)),
+        }
+        charges, left_out, total = self.model.ask(
+            self.model.vectors(ask.kind, ask.number),
+            ask.sigma,
+            shortens=ask.kind == "clipped",
+            units=self.laplace if ask.is_laplace else gaussian_units,
+            priced=lengths.get(ask.kind, length_squared),
+        )
+        charged, units, out = entry.decode()
+        self.shortened += ask.kind == "clipped" and len(set(charges.values())) > 1  # whole vectors cost the same
+        told = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
+        self.law(told == charges, f"A5: {place} charges {told}, the reference {charges}")
+        skipped = {self.keys[slot] for slot in out.tolist()}
+        self.law(skipped == left_out, f"A5: {place} leaves out {skipped}, the reference {left_out}")
+        spent, counted = self.spent[-1].copy(), self.counted[-1].copy()
         spent[charged] += units
-        self.spent.append(spent)
-        counted = self.counted[-1].copy()
         counted[0, charged] += 1
         counted[1, out] += 1
+        self.spent.append(spent)
         self.counted.append(counted)
-        self.hash = entry.hash
+        self.first_ticks.append(self.first_ticks[-1])
+        return _exact(ask.kind, total, entry), ask.sigma / entry.grid
+
+    def _ticked(self, entry: LedgerEntry) -> tuple[NDArray[Any], float]:
+        """Check what a tick counts, and that it charges nobody. The exact answer (1,) and its sigma, in steps."""
+        place, monitor = f"entry {entry.seq}", self.record.monitor
+        if monitor is None:
+            raise RuntimeError(f"{place} is a tick, and there is no monitor")
+        self.law(entry.tick == self.ticks + 1, f"{place} is tick {entry.tick} after tick {self.ticks}")
+        self.ticks = entry.tick
+        steps = coefficients(monitor.ticks).tolist()
+        added = self.model.tick(entry.tick, threshold=monitor.threshold_units, coefficients=steps)
+        quantities = entry.quantities()
+        pairs = zip(quantities.touched.tolist(), quantities.amounts.tolist(), strict=True)
+        told = {self.keys[slot]: isqrt(amount) for slot, amount in pairs}
+        self.kinds["tick that counts somebody"] += bool(added)
+        self.law(told == added, f"{place} counts {told}, the reference {added}")
+        self.law(entry.charged_units == entry.worst_case_units == 0, f"{place} charges for a tick")
+        counted = self.counted[-1].copy()
+        counted[0, quantities.touched] += 1
+        first = self.first_ticks[-1].copy()
+        first[quantities.touched] = np.where(first[quantities.touched] > 0, first[quantities.touched], entry.tick)
+        self.first_ticks.append(first)
+        self.spent.append(self.spent[-1])
+        self.counted.append(counted)
+        return np.array([sum(added.values())], dtype=float), monitor.sigma_steps
 
     def _accounts(self, after: Any) -> None:
         """A2, A3: no account is above its limit, and every account is the reference's."""
@@ -244,3 +297,14 @@ class Laws:
 def _is_reused(body: bytes) -> bool:
     reused: bool = orjson.loads(body)["reused"]
     return reused
+
+
+def _exact(kind: str, total: dict[int, int], entry: LedgerEntry) -> NDArray[Any]:
+    """The exact answer (dimension,) to a query with this sum, in steps, as sums under the clip rule are already."""
+    if kind not in REDUCED:
+        steps = np.array([total.get(coordinate, 0) for coordinate in range(entry.dimension)])
+        return steps if kind == "clipped" else steps / entry.grid
+    numbers = [Fraction(total.get(area, 0)) / Fraction(entry.grid) for area in range(AREAS)]
+    if kind == "largest":
+        return np.array([float(max(numbers))])
+    return np.array([(isqrt(int(4 * length_squared(numbers))) + 1) // 2])

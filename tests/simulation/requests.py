@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from io import BytesIO
 from random import Random
 from typing import Any
 from uuid import UUID
+from zlib import crc32
 
 import orjson
 
@@ -21,6 +22,8 @@ from tests.laws.reference import SHARES, SQUARES, ReferenceDataset, frequent
 DATASET = "survey"
 AREAS = 4
 ROWS_MAX = 6
+TICKS = 60
+"""More than a world asks."""
 PEOPLE = tuple(f"p{n}" for n in range(6))
 REGISTRATION: dict[str, Any] = {
     "name": DATASET,
@@ -41,6 +44,10 @@ REGISTRATION: dict[str, Any] = {
         },
     },
 }
+MONITOR = {"rho": "0.0625", "ticks": TICKS, "share": 0.45}
+MONITORED_LIMIT = "1"
+"""The smallest limit where there is a monitor: its share of the budget must be less than what that leaves."""
+REDUCED = {"largest": "max", "length": "norm"}
 Wait = Callable[["Future[StoredAnswer]"], StoredAnswer]
 ANALYSTS = [
     Principal(id=UUID(int=n), role="analyst", name=f"analyst {n}", dataset=None, individual=None, allowance_units=units)
@@ -61,6 +68,8 @@ class Ask:
     is_laplace: bool = False
 
     def __str__(self) -> str:
+        if self.kind == "tick":
+            return f"{self.analyst.name} asks for a tick under {self.key}"
         noise = f"{'a Laplace scale' if self.is_laplace else 'sigma'} {self.sigma}"
         return f"{self.analyst.name} asks {self.kind}({self.number}) at {noise} under {self.key}"
 
@@ -75,7 +84,9 @@ class Ask:
         }
         if self.is_laplace:
             document |= {"mechanism": "laplace", "noise": {"scale": self.sigma}}
-        if self.kind == "active":
+        if self.kind == "tick":
+            document = {"version": 1, "select": [{"exhausted": {}}]}
+        elif self.kind == "active":
             del document["reuse"]  # left out, it is false
             document["select"] = [{"active": {"share": SHARES[self.number]}}]
         elif self.kind in {"older", "clipped"}:
@@ -89,6 +100,8 @@ class Ask:
             document |= {"from": "visits", "where": {"eq": [{"col": "area"}, self.number]}}
         else:
             document |= {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
+            if self.kind in REDUCED:
+                document |= {"reduce": REDUCED[self.kind]}
         return orjson.dumps(document)
 
     def send(self, replica: Replica, wait: Wait) -> bytes:
@@ -275,6 +288,32 @@ def drawn(random: Random, number: int) -> Request:
         limit = random.choice([None, "0.25", "1", "1.5"])
         return Pause(key, paused=kind < 0.90) if limit is None else Lower(key, limit)
     return OpenEpoch() if kind < 0.95 else Look()
+
+
+def varied(request: Request, accounting: str, *, has_monitor: bool) -> Request:
+    """The request that stands for one that was drawn, in a world with more kinds.
+
+    Queries are also reduced, ticks, or of any accounting. Where there is a monitor, limits are no smaller than it lets
+    them be, and noise is so small that budgets are soon used up.
+    """
+    if isinstance(request, Upload) and request.table == "people" and has_monitor:
+        rows = tuple((key, age, None if limit is None else MONITORED_LIMIT) for key, age, limit in request.rows)
+        return replace(request, rows=rows)
+    if not isinstance(request, Ask):
+        return request
+    draw = crc32(str(request).encode())
+    if accounting == "pure":
+        kinds = {"all": "visits", "active": "frequent"}
+        return replace(request, kind=kinds.get(request.kind, request.kind), is_laplace=True)
+    if request.kind == "all":
+        return replace(request, kind=("all", *REDUCED)[draw % 3])
+    if has_monitor:
+        request = replace(request, sigma=min(request.sigma, 1.0))
+    if has_monitor and (draw % 4 > 0 if request.kind == "active" else draw % 8 == 1):
+        return replace(request, kind="tick", is_laplace=False, reuse=False)
+    if request.kind == "active":
+        return request
+    return replace(request, is_laplace=draw % 2 == 0)
 
 
 def opening(random: Random) -> list[Request]:

@@ -84,6 +84,18 @@ def test_shards_that_die_break_no_law(first: int) -> None:
     assert lost >= FEW
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", FEWER_SEEDS[::FEW])
+def test_other_accountings_ticks_and_reduced_sums_break_no_law(first: int) -> None:
+    """The same worlds with datasets of any accounting, with a monitor or without; half of the replicas have shards."""
+    kinds = Counter[str]()
+    for seed in range(first, first + FEW):
+        world = World(seed, varies=True, divides=seed // 2 % 2 == 0, shares=seed % 3 == 0)
+        world.run()
+        kinds += world.laws.kinds
+    assert set(kinds) >= {"tick that counts somebody", "largest", "length", "active", "older with Laplace noise"}
+
+
 def test_vectors_are_shortened_in_some_worlds() -> None:
     """In about one of forty, and in this one: the laws compare charges that are parts of others."""
     world = World(SHORTENING_SEED, rejects=True, shortens=True)

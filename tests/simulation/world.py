@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 from zlib import crc32
 
 from service.store.witness.combined import CombinedWitness
@@ -15,13 +16,14 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.factories import SeededEntropy
+from tests.laws.filter_world import ACCOUNTINGS
 from tests.memory.cache import MemoryWitness
 from tests.memory.shards import MemoryShardChannel
 from tests.memory.store import MemoryStore
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.replica import SteppedReplica
-from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
+from tests.simulation.requests import MONITOR, MONITORED_LIMIT, REGISTRATION, Ask, Request, drawn, opening, varied
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.values import Liar
 from tests.simulation.witnesses import FirstWitness, SecondWitness
@@ -69,6 +71,7 @@ class World:
         rejects: bool = False,
         shortens: bool = False,
         divides: bool = False,
+        varies: bool = False,
         trace: Callable[[str], None] | None = None,
     ) -> None:
         """Draw the rates, register the dataset, under the drop rule for odd seeds, start the replicas.
@@ -76,15 +79,16 @@ class World:
         With `shares`, give them a faulty cache; with two `witnesses`, let them die between writing to the two.
         With `rejects`, have the store reject every transaction that contains one of certain queries. With `shortens`,
         have half of the counts of individuals asked under the clip rule. With `divides`, each replica has three shards,
-        of which some are killed.
+        of which some are killed. With `varies`, the dataset has any accounting, and often a monitor, and queries are
+        also ticks, reduced sums and counts with Laplace noise.
         """
         self.seed, self.random = seed, Random(seed)
         self.trace, self._shortens, self._divides = trace or (lambda _writer: None), shortens, divides
-        self.lost_shards = 0
+        self.lost_shards, self._varies = 0, varies
         self.rates = Rates.drawn(self.random)
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
-        stated = REGISTRATION | {"rule": "drop" if seed % 2 else "skip"}
+        stated = REGISTRATION | {"rule": "drop" if seed % 2 else "skip"} | (_varied(Random(seed + 4)) if varies else {})
         self.laws = Laws(register(Registration.model_validate(stated), store, MemoryWitness()))
         self.witness = MemoryWitness()
         self.first = FirstWitness(self.scheduler, Random(seed + 3)) if witnesses > 1 else None
@@ -157,6 +161,9 @@ class World:
             kind = kinds[crc32(str(request).encode()) % len(kinds)]
             is_laplace = request.is_laplace and kind not in {"clipped", "squares"}  # it is for one number, and no clip
             request = replace(request, kind=kind, is_laplace=is_laplace)
+        if self._varies:
+            record = self.laws.record
+            request = varied(request, record.accounting.name, has_monitor=record.monitor is not None)
         self.clients.append(Client(request))
         if isinstance(request, Ask):
             self.laws.expect(request)
@@ -305,3 +312,12 @@ class World:
             self._step()
             if self.steps > STEPS_MAX:
                 raise LawBroken(f"seed {self.seed}: no end after {self.steps} steps")
+
+
+def _varied(random: Random) -> dict[str, Any]:
+    """What a registration states in place of the usual: any accounting, and a monitor in two of three that may."""
+    accounting = random.choice(sorted(ACCOUNTINGS))
+    stated = {"accounting": ACCOUNTINGS[accounting]}
+    if accounting == "pure":
+        return stated | {"guarantee": {"epsilon": "2"}}
+    return stated | ({"monitor": MONITOR, "limit_floor_rho": MONITORED_LIMIT} if random.random() < 2 / 3 else {})
