@@ -2,12 +2,13 @@
 
 import { controlsOf, newItem } from "./analyst-form.js";
 import { isBeyondAll, previewOf } from "./analyst-preview.js";
-import { isPure, pythonOf, queryOf } from "./analyst-query.js";
+import { pythonOf, queryOf } from "./analyst-query.js";
 import { resultOf } from "./analyst-result.js";
 import { get, path, post } from "./api.js";
 import { individualsOf } from "./columns.js";
 import { calmly, field, fill, h } from "./dom.js";
 import { problem } from "./shell.js";
+import { isPure } from "./words.js";
 
 /** @typedef {import("./analyst-query.js").State} State */
 

@@ -1,9 +1,10 @@
 // The controls of the query form, which write into its state.
 
-import { columnsOf, firstPart, isByItem, isOfActive, isPure, mechanismOf, mechanismsOf } from "./analyst-query.js";
+import { columnsOf, firstPart, isByItem, isOfActive, mechanismOf, mechanismsOf } from "./analyst-query.js";
 import { columnWords, entriesOf, individualsOf } from "./columns.js";
 import { check, field, h, select } from "./dom.js";
 import { firstValue, hasValue, isNumber, isTime, listedOf, setter, valueControl } from "./values.js";
+import { isPure } from "./words.js";
 
 /**
  * @typedef {import("./analyst-query.js").State} State

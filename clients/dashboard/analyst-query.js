@@ -1,6 +1,7 @@
 // The query that the form stands for, as JSON and as Python.
 
 import { isNumber, isTime, literal } from "./values.js";
+import { isPure } from "./words.js";
 
 /**
  * @typedef {{ column: string, sign: string, value: string, values: string[] }} Condition `values` are those of "one of"
@@ -57,9 +58,6 @@ export const isByItem = (/** @type {State} */ { items, noise }) =>
 
 /** Whether those are asked for who have a share of the budget left: alone, and anew each time. */
 export const isOfActive = (/** @type {State} */ { items }) => items[0].what === "active";
-
-/** Whether charges are ε of pure differential privacy, in which a Gaussian has no price. */
-export const isPure = (dataset) => dataset.accounting.kind === "pure";
 
 /** The laws of noise that the dataset prices for this query: Laplace noise is for one number of each person. */
 export function mechanismsOf(/** @type {State} */ state) {

@@ -45,11 +45,20 @@ async function asking() {
 }
 
 async function history() {
-  const signs = signsOf(await get("/v1/datasets"));
+  const datasets = await get("/v1/datasets");
+  const signs = signsOf(datasets);
   const next = (/** @type {string | null} */ cursor) => get(withQuery("/v1/queries", { limit: PAGE, cursor }));
   const shown = (/** @type {any[]} */ rows) => answers(rows, signs);
   const listed = pages(await next(null), next, shown, "Older answers");
-  return h.section(h.h1("My answers"), listed, later(activeCurves()));
+  return h.section(h.h1("My answers"), listed, later(activeCurves()), later(monitors(datasets)));
+}
+
+/** The curve of each dataset that has a monitor. */
+async function monitors(/** @type {any[]} */ datasets) {
+  const monitored = datasets.filter((each) => each.monitor);
+  if (!monitored.length) return null;
+  const { monitorPart } = await import("./monitor.js");
+  return Promise.all(monitored.map((each) => monitorPart(each, { asks: true })));
 }
 
 /** A place for what comes after the rest of a page. */

@@ -185,7 +185,7 @@ function barShape(/** @type {Bar} */ bar, /** @type {Scale} */ x, /** @type {Sca
 }
 
 const path = (/** @type {[number, number][]} */ places) =>
-  `M${places.map((place) => place.map((each) => each.toFixed(1)).join(" ")).join("L")}`;
+  places.length ? `M${places.map((place) => place.map((each) => each.toFixed(1)).join(" ")).join("L")}` : "";
 
 function lineShape(/** @type {Line} */ { points, step }, /** @type {Scale} */ x, /** @type {Scale} */ y) {
   if (points.length === 1)

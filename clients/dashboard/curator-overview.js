@@ -8,7 +8,7 @@ import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
 import { accounting, count, guarantee } from "./format.js";
 import { draw, facts, form, problem } from "./shell.js";
-import { askingWords, budgetsTitle } from "./words.js";
+import { askingWords, budgetsTitle, isPure } from "./words.js";
 
 const SHOWN = 200;
 const NEWEST = 8;
@@ -45,9 +45,15 @@ export async function overviewSection({ dataset, watch, asking }) {
     h.div({ class: "columns" }, budgets, history),
     forecastPart(dataset, rows, at),
     h.section(active),
+    dataset.monitor && (await exhaustedPart(dataset, watch)),
     h.section(h.header(h.h2("Newest queries"), all), newest),
     alarmPart(at),
   ];
+}
+
+async function exhaustedPart(dataset, watch) {
+  const { monitorPart } = await import("./monitor.js");
+  return monitorPart(dataset, { watch });
 }
 
 const requestsPart = (dataset, /** @type {number} */ asking) =>
@@ -94,12 +100,13 @@ function numbersOf(dataset, summary) {
 function forecastPart(dataset, rows, at) {
   const options = kindsOf(dataset, rows);
   const kind = select("kind", options, options[0][0]);
-  const sigmas = h.div({ class: "fields" }, ...sigmaFields(kind.value));
+  const scales = h.div({ class: "fields" }, ...scaleFields(kind.value));
   const curve = figure();
   const shown = h.div();
   const update = calmly(async () => {
-    const numbers = [...sigmas.querySelectorAll("input")].map((input) => Number(input.value));
-    const query = { ...JSON.parse(kind.value), noise: { sigma: numbers.length === 1 ? numbers[0] : numbers } };
+    const numbers = [...scales.querySelectorAll("input")].map((input) => Number(input.value));
+    const asked = JSON.parse(kind.value);
+    const query = { ...asked, noise: { [scaleOf(asked)]: numbers.length === 1 ? numbers[0] : numbers } };
     try {
       curve.show(forecastChart(await post(at("forecast"), query)));
       if (!curve.isConnected) fill(shown, curve);
@@ -108,14 +115,14 @@ function forecastPart(dataset, rows, at) {
     }
   });
   kind.addEventListener("change", () => {
-    fill(sigmas, ...sigmaFields(kind.value));
+    fill(scales, ...scaleFields(kind.value));
     update();
   });
-  sigmas.addEventListener("input", update);
+  scales.addEventListener("input", update);
   update();
   return h.section(
     h.h2("What the next queries would meet"),
-    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), sigmas),
+    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), scales),
     shown,
   );
 }
@@ -125,15 +132,16 @@ function forecastPart(dataset, rows, at) {
  * @returns {[string, string][]}
  */
 function kindsOf(dataset, entries) {
-  // Of parameters by their hash only the analyst who sent them can make a query again.
-  const rows = entries.filter((row) => !row.query?.select?.[0]?.gradient?.parameters?.sha256);
+  // Of parameters by their hash only the analyst who sent them can make a query again; a tick charges nobody.
+  const again = ({ gradient, exhausted }) => !gradient?.parameters?.sha256 && !exhausted;
+  const rows = entries.filter((row) => again(row.query?.select?.[0] ?? {}));
   const asked = new Map(rows.map((row) => [row.words, row.query]).reverse()); // the newest of each is kept
   const newest = [...new Set(rows.map((row) => row.words))].slice(0, KINDS);
   const counted = (from) => ({
     version: 1,
     from,
     select: [{ count: {} }],
-    noise: { sigma: 20 },
+    ...(isPure(dataset) ? { mechanism: "laplace", noise: { scale: 20 } } : { noise: { sigma: 20 } }),
     per_individual: { l2_clip: 1 },
   });
   /** @type {(query: unknown, words: string) => [string, string]} */
@@ -146,15 +154,22 @@ function kindsOf(dataset, entries) {
   ];
 }
 
-/** One field for a query's σ, or one for each item that has its own. */
-function sigmaFields(text) {
-  const sigmas = [JSON.parse(text).noise.sigma].flat();
-  return sigmas.map((value, place) =>
-    field(
-      sigmas.length === 1 ? "Noise σ" : `Noise σ of item ${place + 1}`,
-      h.input({ name: "sigma", type: "number", min: "0", step: "any", value }),
-    ),
-  );
+/** The name of the scale of a query's noise. */
+const scaleOf = (/** @type {{ mechanism?: string }} */ query) => (query.mechanism === "laplace" ? "scale" : "sigma");
+
+/** One field for the scale of a query's noise, or one for each item that has its own. */
+function scaleFields(text) {
+  const query = JSON.parse(text);
+  const name = scaleOf(query);
+  const sign = name === "scale" ? "Noise b" : "Noise σ";
+  return [query.noise[name]]
+    .flat()
+    .map((value, place, { length }) =>
+      field(
+        length === 1 ? sign : `${sign} of item ${place + 1}`,
+        h.input({ name, type: "number", min: "0", step: "any", value }),
+      ),
+    );
 }
 
 function alarmPart(at) {

@@ -1,7 +1,7 @@
 // Registration: a form that builds the schema row by row beside the JSON it makes. What a file proposes is confirmed.
 
 import { Problem, post } from "./api.js";
-import { field, fill, h, select } from "./dom.js";
+import { check, field, fill, h, select } from "./dom.js";
 import { number, times } from "./format.js";
 import { AT_LEAST_ONE, acting, bound, newColumn, newEvents, tableForm, tableOf } from "./schema-form.js";
 import { explained, form, problem } from "./shell.js";
@@ -46,6 +46,7 @@ const newState = () => ({
   accounting: "gdp",
   order: 16,
   conversion: "optimal",
+  monitor: { isWanted: false, rho: "0.001", ticks: 1024, share: 0.1 },
   tables: [{ name: "people", kind: "individuals", key: "person_id", columns: [newColumn()] }],
 });
 
@@ -180,15 +181,18 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
   });
   const delta = bound("δ", state, "delta", tell, { placeholder: "1e-6" });
   const more = h.div({ class: "stack" });
+  const monitor = h.div({ class: "stack" });
   const accounting = select("accounting", ACCOUNTINGS, state.accounting);
   const accountFor = () => {
     state.accounting = accounting.value;
     delta.hidden = state.accounting === "pure";
     fill(more, accountingFields(state, tell));
+    monitor.hidden = state.accounting === "pure";
     tell();
   };
   accounting.addEventListener("change", accountFor);
   fill(more, accountingFields(state, tell));
+  fill(monitor, monitorFields(state.monitor, tell));
   return [
     h.div(
       { class: "fields" },
@@ -203,7 +207,32 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
       field("Charges add up by", accounting),
     ),
     more,
+    monitor,
   ];
+}
+
+/** A continual count of the exhausted, which is paid from a reserve of each limit. */
+function monitorFields(/** @type {Edited} */ monitor, /** @type {() => void} */ tell) {
+  const terms = h.div(
+    { class: "fields", hidden: !monitor.isWanted },
+    bound("Reserve in ρ", monitor, "rho", tell),
+    bound("Ticks", monitor, "ticks", tell, AT_LEAST_ONE),
+    bound("Exhausted below this share", monitor, "share", tell, { type: "number", min: "0", max: "1", step: "any" }),
+  );
+  const wanted = check("Keep a reserve of each limit for a curve of the exhausted", {
+    checked: monitor.isWanted,
+    onchange: (/** @type {Event} */ event) => {
+      monitor.isWanted = /** @type {HTMLInputElement} */ (event.target).checked;
+      terms.hidden = !monitor.isWanted;
+      tell();
+    },
+  });
+  return [wanted, terms];
+}
+
+/** The monitor as it is registered; nothing where none is wanted, or can be. */
+function monitorOf(/** @type {Edited} */ { accounting, monitor: { isWanted, ...terms } }) {
+  return isWanted && accounting !== "pure" ? { monitor: terms } : {};
 }
 
 /** What an accounting is for, and what has to be stated with it. */
@@ -249,6 +278,7 @@ function registration(/** @type {Edited} */ state) {
     capacity: state.capacity,
     rule: state.rule,
     ...accountingOf(state),
+    ...monitorOf(state),
     tables: Object.fromEntries(state.tables.map((/** @type {Edited} */ each) => [each.name, tableOf(each)])),
   };
 }

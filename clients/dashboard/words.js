@@ -52,8 +52,11 @@ export const UNITS = [
   ],
 ];
 
-/** The letter of what charges are in: ε under pure differential privacy. */
-export const unitLetter = (dataset) => (dataset.unit === "epsilon" ? "ε" : "ρ");
+/** Whether a dataset is under pure differential privacy, where charges are in ε. */
+export const isPure = (dataset) => dataset.unit === "epsilon";
+
+/** The letter of what charges are in. */
+export const unitLetter = (dataset) => (isPure(dataset) ? "ε" : "ρ");
 
 /** The same with a space; none of an unknown dataset. */
 export const unitSign = (dataset) => (dataset ? `${unitLetter(dataset)}\u00a0` : "");
