@@ -6,7 +6,7 @@ import { activeChart, budgetsChart, forecastChart, historyChart } from "./curato
 import { queriesTable } from "./curator-queries.js";
 import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
-import { accounting, count, guarantee } from "./format.js";
+import { accounting, count, guarantee, number } from "./format.js";
 import { draw, facts, form, problem } from "./shell.js";
 import { askingWords, budgetsTitle, isPure } from "./words.js";
 
@@ -86,6 +86,10 @@ function numbersOf(dataset, summary) {
     [count(summary.individuals), summary.individuals === 1 ? "person" : "people"],
     [count(summary.sequence), "queries answered"],
     [guarantee(dataset), `promised to each person${accounting(dataset)}`],
+    summary.promise_epsilon_advisory !== null && [
+      `ε = ${number(summary.promise_epsilon_advisory)}`,
+      "advisory: what that is worth while all noise is Gaussian",
+    ],
     summary.worst_case_ended_after !== null && [
       count(summary.worst_case_ended_after),
       "queries that worst-case accounting would have answered",

@@ -3,7 +3,7 @@
 import { bytes, erase, get, patch, path, withQuery } from "./api.js";
 import { individualsOf } from "./columns.js";
 import { check, download, field, fill, h, select } from "./dom.js";
-import { count, percent, rho } from "./format.js";
+import { count, number, percent, rho, small } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { draw, facts, form, problem } from "./shell.js";
 import { firstValue, hasValue, literal, setter, valueControl } from "./values.js";
@@ -116,6 +116,7 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
       account.paused && ["paused", "takes part in nothing"],
     ]),
     receiptsTable(first, receipts, dataset.budget_rho, unitSign(dataset)),
+    divergencePart(at, name),
     !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, at("individuals", name))),
     h.details(
       { open: isLeaving },
@@ -124,6 +125,30 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
     ),
   );
 }
+
+/** The divergence of the record along the run, which is fetched once the warning above it has been opened. */
+function divergencePart(at, /** @type {string} */ name) {
+  const shown = h.div();
+  const ontoggle = (/** @type {Event} */ event) => {
+    const { open } = /** @type {HTMLDetailsElement} */ (event.target);
+    if (open) draw(shown, async () => divergenceOf(await get(withQuery(at("divergence"), { individual: name }))));
+  };
+  return h.details(
+    { ontoggle },
+    h.summary("How far the answers depend on this record …"),
+    h.p(
+      "This number depends on the record and on the answers. It is not a guarantee, and must not leave the curator:",
+      " told to anybody else, it would say something about this person.",
+    ),
+    shown,
+  );
+}
+
+const divergenceOf = (told) =>
+  facts([
+    [`ε = ${number(told.epsilon)}${Number(told.delta) ? `, δ = ${small(told.delta)}` : ""}`, "along this run"],
+    [count(told.sequence), told.sequence === 1 ? "query answered by then" : "queries answered by then"],
+  ]);
 
 /** One column of the record at a time; what was charged for the former value stays charged. */
 function correcting(dataset, /** @type {string} */ address) {

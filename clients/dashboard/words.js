@@ -147,12 +147,18 @@ export const OUTCOME = {
   no_longer_kept: "no longer kept",
 };
 
+/** What a limit is worth while all noise is Gaussian; nothing where the promise says so already. */
+export function advisoryWords({ promise_epsilon_advisory: epsilon }) {
+  if (epsilon === null) return "";
+  return ` As long as all noise is Gaussian it is ε = ${Number(epsilon.toPrecision(3))}.`;
+}
+
 /** The promise to an individual, and the bound on its loss so far where that is below the promise. */
 export function promiseWords(account) {
   const soFar = account.epsilon_so_far_time_uniform;
   const few = (value) => Number(value.toPrecision(3));
   const bound = `ε = ${few(account.promise_epsilon)}${Number(account.delta) ? `, δ = ${small(account.delta)}` : ""}`;
-  const promise = `You were promised ${bound}, over everything that is ever asked.`;
+  const promise = `You were promised ${bound}, over everything that is ever asked.${advisoryWords(account)}`;
   if (soFar === null) return promise;
   const used = `${promise} So far at most ε = ${few(soFar)} has been used`;
   return Number(account.delta) ? `${used}, with a probability of 1 − δ.` : `${used}.`;

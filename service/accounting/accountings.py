@@ -82,6 +82,8 @@ class Accounting(ABC):
     """Whether a Gaussian has a finite charge."""
     has_delta: ClassVar[bool] = True
     """Whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not looked at."""
+    has_advisory: ClassVar[bool] = False
+    """Whether a limit has a smaller epsilon while every answer has Gaussian noise."""
 
     @property
     def mechanisms(self) -> frozenset[str]:
@@ -136,6 +138,14 @@ class Accounting(ABC):
     def mu_of_units(self, units: int) -> float | None:  # noqa: ARG002 - of GDP alone
         """The mu of GDP that a total stands for, rounded up; None under any other accounting."""
         return None
+
+    def epsilon_of_gaussians(self, units: int, delta: Decimal) -> float:
+        """The epsilon of a limit at this delta while every answer has Gaussian noise, where one has a charge.
+
+        The amounts of a Gaussian are those of GDP, so that the limit is a filter of GDP too (Koskela, Tobaben and
+        Honkela 2023, Theorem 12) until an answer has other noise. Raises ValueError as `epsilon_of_units`.
+        """
+        return min(self.epsilon_of_units(units, delta), GAUSSIAN.epsilon_of_units(units, delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +204,8 @@ class ConcentratedAccounting(Accounting):
 
     conversion: Conversion = "optimal"
 
+    has_advisory: ClassVar[bool] = True
+
     @property
     def unit(self) -> str:
         """Of zCDP."""
@@ -242,6 +254,8 @@ class RenyiAccounting(Accounting):
         if not 1 < self.order <= ORDER_MAX:
             raise ValueError(f"order must be above 1 and at most {ORDER_MAX}, got {self.order}")
         object.__setattr__(self, "order", float(self.order))  # JSON does not tell 32 from 32.0
+
+    has_advisory: ClassVar[bool] = True
 
     @property
     def unit(self) -> str:

@@ -67,6 +67,7 @@ class AccountStatement:
     promise: Promise  # of the largest limit ever in force; lowering it changes nothing about answers that have left
     share_spent: float  # of the limit in force now
     epsilon_so_far_time_uniform: float | None  # at the promise's delta; None where the promise is no larger
+    promise_epsilon_advisory: float | None  # of the same limit while all noise is Gaussian; None otherwise
 
 
 def statement_of_account(
@@ -78,12 +79,14 @@ def statement_of_account(
     spent_units_max: int,
     budget_units: int,
     delta: Decimal,
+    is_all_gaussian: bool = False,
 ) -> AccountStatement:
     """The promise, the share of the limit that is spent, and the odometer, for zeroing out this individual's record.
 
     `spent_units_max` is what may truly be spent, more than the spent total where a restore has forgotten charges;
     `budget_units` is the dataset's, which bounds both. The odometer bounds the tail of the loss, which the promise does
     not: where it is not below the promise nothing is said, rather than the promise's number under the odometer's name.
+    `is_all_gaussian` says that no answer has had other noise than Gaussian.
     """
     promise = promise_of_limit(accounting, largest_limit_units, delta)
     spent = max(spent_units, spent_units_max)
@@ -92,7 +95,18 @@ def statement_of_account(
         promise=promise,
         share_spent=spent_units / limit_units if limit_units else 1.0,
         epsilon_so_far_time_uniform=so_far if so_far < promise.epsilon else None,
+        promise_epsilon_advisory=advisory_epsilon(accounting, largest_limit_units, delta) if is_all_gaussian else None,
     )
+
+
+@lru_cache(maxsize=256)
+def advisory_epsilon(accounting: Accounting, limit_units: int, delta: Decimal) -> float | None:
+    """The epsilon of a limit at this delta while all noise is Gaussian, where the accounting promises a larger one.
+
+    The limit is fixed beforehand, so that the answers until the first with other noise are a filter of GDP, whatever
+    chooses queries. Advisory, since that one ends it. Raises ValueError as `promise_of_limit`.
+    """
+    return accounting.epsilon_of_gaussians(limit_units, delta) if accounting.has_advisory else None
 
 
 def discretised_units(spent_units: int, step_units: int) -> int:

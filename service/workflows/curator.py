@@ -11,9 +11,10 @@ from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, register
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import RegistrationChanged
+from service.workflows.model.individual_views import Receipt, RunDivergence
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, FilePreview, Page, Receipt, UploadReport
+from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, FilePreview, Page, UploadReport
 from service.workflows.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
@@ -139,6 +140,11 @@ class Curators:
         """One individual's account, by its key. Raises NotFound."""
         record = self._registry.record(dataset)
         return accounts.one_account(record, key, self._registry.writer(record), self._exchange)
+
+    def divergence(self, dataset: str, key: str) -> RunDivergence:
+        """The divergence of one individual's record along the run, a sealed diagnostic. Raises NotFound."""
+        record = self._registry.record(dataset)
+        return accounts.divergence(record, key, self._registry.writer(record), self._exchange)
 
     def receipts(self, dataset: str, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """The cost of each query to one individual, newest first. Raises NotFound."""

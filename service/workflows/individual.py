@@ -8,8 +8,9 @@ from functools import partial
 from service.core.charge import rho_of_units, units_down
 from service.query.vector_columns import vectors_of
 from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.individual_views import MyBudget, Receipt
 from service.workflows.model.rows import DatasetRecord, OwnAccount
-from service.workflows.model.views import MyBudget, Page, Principal, Receipt
+from service.workflows.model.views import Page, Principal
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads import accounts
 from service.workflows.reads.ledger import Askers, my_budget_view, promised, receipts, slot_of, snapshot

@@ -237,6 +237,33 @@ def test_the_odometer_of_one_order_has_no_levels(order: float, most: int, data: 
     assert accounting.epsilon_time_uniform(0, budget_units=most, delta=delta) == 0
 
 
+@pytest.mark.parametrize("accounting", [ConcentratedAccounting(), RenyiAccounting(order=16), RenyiAccounting(order=2)])
+@given(units=st.integers(0, 2**43), delta=DELTAS)
+def test_while_all_noise_is_gaussian_a_limit_is_worth_its_curve(
+    accounting: Accounting, units: int, delta: Decimal
+) -> None:
+    """A Gaussian costs the same amount as under Gaussian DP, by which no limit has a larger epsilon."""
+    advisory = accounting.epsilon_of_gaussians(units, delta)
+    assert advisory == min(GAUSSIAN.epsilon_of_units(units, delta), accounting.epsilon_of_units(units, delta))
+    assert advisory <= GAUSSIAN.epsilon_of_units(units, delta)
+
+
+def test_one_guarantee_while_all_noise_is_gaussian() -> None:
+    """Budgets of (1, 1e-5) under other accountings; the curve gives less than 1."""
+    delta = Decimal("1e-5")
+    found = {
+        name: each.epsilon_of_gaussians(each.budget_units(epsilon=Decimal(1), delta=delta), delta)
+        for name, each in {
+            "zcdp": ConcentratedAccounting(),
+            "simple": ConcentratedAccounting(conversion="simple"),
+            "rdp 16": RenyiAccounting(order=16),
+        }.items()
+    }
+    assert found == pytest.approx({"zcdp": 0.915013, "simple": 0.741637, "rdp 16": 0.907749}, abs=5e-7)
+    assert (ConcentratedAccounting.has_advisory, RenyiAccounting.has_advisory) == (True, True)
+    assert (GAUSSIAN.has_advisory, PURE.has_advisory) == (False, False)
+
+
 def test_the_odometer_of_zcdp_is_that_of_levels() -> None:
     """The supermartingale of each order is zCDP's alone: GDP adds nothing to it."""
     units = budget(OPTIMAL)

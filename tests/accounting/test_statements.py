@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.accounting.accountings import GAUSSIAN
+from service.accounting.accountings import GAUSSIAN, ConcentratedAccounting, RenyiAccounting
 from service.accounting.statements import AccountStatement, discretised_units, promise_of_limit, statement_of_account
 from service.core.charge import UNITS_PER_RHO
 
@@ -43,6 +43,28 @@ def test_a_limit_of_nothing_promises_everything() -> None:
 def test_rho_is_exact_in_a_promise() -> None:
     """A dozen digits, none of them rounded."""
     assert promise_of_limit(GAUSSIAN, UNITS_PER_RHO // 64, Decimal("1e-6")).rho == Decimal("0.015625")
+
+
+@pytest.mark.parametrize("is_all_gaussian", [True, False])
+def test_a_limit_has_an_advisory_epsilon_while_all_noise_is_gaussian(is_all_gaussian: bool) -> None:
+    """Of the largest limit, whatever is spent; none where the promise is by that curve anyway."""
+    delta = Decimal("1e-5")
+    for accounting in (GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=16)):
+        budget = accounting.budget_units(epsilon=Decimal(1), delta=delta)
+        statement = statement_of_account(
+            accounting,
+            largest_limit_units=budget,
+            limit_units=budget // 2,
+            spent_units=budget // 8,
+            spent_units_max=0,
+            budget_units=budget,
+            delta=delta,
+            is_all_gaussian=is_all_gaussian,
+        )
+        wanted = accounting.epsilon_of_gaussians(budget, delta)
+        is_told = is_all_gaussian and accounting is not GAUSSIAN
+        assert statement.promise_epsilon_advisory == (wanted if is_told else None)
+        assert statement.promise.epsilon == pytest.approx(1)
 
 
 DELTA = Decimal("1e-6")

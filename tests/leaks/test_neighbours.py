@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from service.workflows.individual import Individuals
+from service.workflows.model.individual_views import MyBudget
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.views import MyBudget, Principal
+from service.workflows.model.views import Principal
 from tests.leaks.worlds import KINDS, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 

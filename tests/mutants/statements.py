@@ -102,4 +102,29 @@ MUTANTS = [
         put="if False:",
         killed_by="tests/workflows/reads/test_ledger.py::test_after_a_burn_to_the_limit_all_may_be_spent",
     ),
+    Mutant(
+        name="an advisory epsilon after Laplace noise",
+        incident="Individuals read the curve of Gaussians of answers of which one is no Gaussian.",
+        file="service/workflows/reads/ledger.py",
+        find=" and not transaction.has_laplace()",
+        put="",
+        killed_by="tests/workflows/test_accountings.py::test_an_advisory_epsilon_ends_with_the_first_laplace_noise",
+    ),
+    Mutant(
+        name="an advisory epsilon after a restore",
+        incident="The forgotten answers may have had Laplace noise, and the individual reads an epsilon without them.",
+        file="service/workflows/reads/ledger.py",
+        find=" and not transaction.head.is_reconciled and",
+        put=" and",
+        killed_by="tests/workflows/test_accountings.py::test_after_a_restore_no_advisory_epsilon_is_told",
+    ),
+    Mutant(
+        name="an advisory epsilon of the lowered limit",
+        incident="An individual lowers its limit and reads a smaller epsilon for answers that have left before.",
+        file="service/accounting/statements.py",
+        find="advisory_epsilon(accounting, largest_limit_units, delta)",
+        put="advisory_epsilon(accounting, limit_units, delta)",
+        killed_by="tests/accounting/test_statements.py::"
+        "test_a_limit_has_an_advisory_epsilon_while_all_noise_is_gaussian",
+    ),
 ]

@@ -9,11 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting, accounting_of
+from service.core.charge import rho_of_units
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.registration import check_registration
-from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory
+from service.workflows.reads.ledger import is_all_gaussian
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
 
@@ -78,7 +80,71 @@ def test_a_dataset_says_by_which_accounting_it_promises(stated: Any, accounting:
     assert preview.worst_case_epsilon == accounting.epsilon_of_units(budget // 2, Decimal("1e-5"))
 
 
+TICK = parse_query(b'{"version":1,"select":[{"exhausted":{}}]}')
 HALF = {"version": 1, "select": [{"count": {}}], "noise": {"share": 0.5}}
+
+
+@pytest.mark.parametrize("stated", [ZCDP, {"kind": "rdp", "order": 32}])
+def test_an_advisory_epsilon_ends_with_the_first_laplace_noise(stated: Any) -> None:
+    """To the individual, of its largest limit, and to the curator; a tick is Gaussian."""
+    monitor = {"rho": "0.001", "ticks": 4, "share": 0.1}
+    with open_replica(MemoryStore()) as replica:
+        register(replica, guarantee=GUARANTEE, accounting=stated, monitor=monitor)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "NO", 44, 10)])
+        who, ann = analyst(replica), individual_named(replica, "ann")
+        accounting = replica.registry.record("survey").accounting
+        wanted = accounting.epsilon_of_gaussians(replica.registry.record("survey").budget_units, Decimal("1e-5"))
+
+        def told() -> tuple[float | None, float | None]:
+            (own,) = replica.individuals.budgets(ann)
+            return own.promise_epsilon_advisory, replica.overview.summary("survey").promise_epsilon_advisory
+
+        assert told() == (wanted, wanted)
+        ask(replica, who, "gaussian", noise={"sigma": 100})
+        replica.analysts.submit(who, "survey", "tick", TICK).result(timeout=60)
+        replica.individuals.lower_limit(ann, "survey", limit_rho=Decimal("0.01"))
+        assert told() == (wanted, wanted)
+        ask(replica, who, "laplace", mechanism="laplace", noise={"scale": 100})
+        assert told() == (None, None)
+        ask(replica, who, "again", noise={"sigma": 101})
+        assert told() == (None, None)
+
+
+def test_after_a_restore_no_advisory_epsilon_is_told() -> None:
+    """The answers that were forgotten may have had other noise."""
+    with open_replica(MemoryStore()) as replica:
+        register(replica, guarantee=GUARANTEE, accounting=ZCDP)
+        record = replica.registry.record("survey")
+        with replica.registry.guard(record).transaction(lock=True) as transaction:
+            assert is_all_gaussian(record, transaction)
+            transaction.fence_off(transaction.head.fence + 1, 5)
+            assert not is_all_gaussian(record, transaction)
+
+
+@pytest.mark.parametrize(("stated", "accounting"), STATED)
+def test_the_divergence_along_the_run_is_that_of_the_charges(stated: Any, accounting: Accounting) -> None:
+    """Of the spent total as if queries had been fixed beforehand; with Laplace noise by the accounting's own bound."""
+    delta = Decimal("1e-5")
+    with open_replica(MemoryStore()) as replica:
+        register(replica, guarantee=GUARANTEE, accounting=stated)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 44, 10)])
+        who = analyst(replica)
+        ask(replica, who, "all", noise={"sigma": 30})
+        ask(replica, who, "some", noise={"sigma": 10}, where={"eq": [{"col": "country"}, "NO"]})
+        ann, bob = (replica.curators.divergence("survey", key) for key in ("ann", "bob"))
+        spent = {row.key: row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=5).items}
+        ask(replica, who, "laplace", mechanism="laplace", noise={"scale": 100})
+        after = replica.curators.divergence("survey", "ann")
+        own_after = replica.curators.account("survey", "ann").spent_units
+        with pytest.raises(NotFound):
+            replica.curators.divergence("survey", "nobody")
+
+    assert (ann.individual, ann.sequence, ann.unit, ann.delta) == ("ann", 2, accounting.unit, "0.00001")
+    assert [ann.epsilon, bob.epsilon] == [accounting.epsilon_of_gaussians(spent[key], delta) for key in ("ann", "bob")]
+    assert Decimal(ann.spent_rho) == rho_of_units(spent["ann"])
+    assert bob.epsilon < ann.epsilon < 1
+    assert after.epsilon == accounting.epsilon_of_units(own_after, delta)
+    assert "not a guarantee" in ann.notice
 
 
 def record_of(stated: Any, **more: Any) -> DatasetRecord:

@@ -470,7 +470,7 @@ def test_my_own_account(client: Client, script: Any) -> None:
     paused, resumed = client.me.lower(dataset="d", pause=True), client.me.resume(dataset="d")
 
     assert (mine.paused, paused.paused, resumed.paused) == (False, True, False)
-    assert (mine.queries_charged, mine.queries_left_out) == (None, None)
+    assert (mine.queries_charged, mine.queries_left_out, mine.promise_epsilon_advisory) == (None, None, None)
     assert (paused.queries_charged, paused.queries_left_out) == (7, 2)
     assert (mine.remaining_rho, mine.delta) == (Decimal("0.4"), Decimal("0.000001"))
     assert (mine.promise_rho, mine.promise_epsilon, mine.promise_of) == (Decimal("0.7"), 4.5, "largest_limit")

@@ -30,6 +30,7 @@ from sparing import (
     PrincipalRow,
     Receipt,
     ReleaseRow,
+    RunDivergence,
     SummaryHistory,
     UploadReport,
     Verification,
@@ -70,6 +71,10 @@ MINE: Json = (
     | {"promise_of": "largest_limit", "epsilon_so_far_time_uniform": None, "delta": "1e-6"}
     | RHO
 )
+DIVERGENCE: Json = {"notice": "No.", "individual": "a", "sequence": 1, "unit": "rho", "spent_rho": "0.1"} | {
+    "epsilon": 0.4,
+    "delta": "1e-6",
+}
 RECEIPT: Json = {"query_id": "q", "asked": {}, "at": AT, "charged_rho": "0.1", "outcome": "charged"}
 HISTORY: Json = {
     "quantiles": [0.5],
@@ -133,6 +138,7 @@ VERBS: dict[str, Verb] = {
     "datasets.verify": (lambda c: c.datasets.verify(dataset="d"), [{"state": "running"}], Verification),
     "datasets.verification": (lambda c: c.datasets.verification(dataset="d"), [{"state": "clean"}], Verification),
     "datasets.receipts": (lambda c: list(c.datasets.receipts(dataset="d", individual="a")), pages(RECEIPT), Receipt),
+    "datasets.divergence": (lambda c: c.datasets.divergence(dataset="d", individual="a"), [DIVERGENCE], RunDivergence),
     "datasets.erasure_requests": (lambda c: c.datasets.erasure_requests(dataset="d"), [["a"]], str),
     "datasets.analysts": (lambda c: c.datasets.analysts(dataset="d"), [[ANALYST]], AnalystRow),
     "datasets.ledger": (lambda c: list(c.datasets.ledger(dataset="d")), pages(ENTRY), LedgerRow),

@@ -14,6 +14,7 @@ from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spool
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.individual_views import Receipt, RunDivergence
 from service.workflows.model.journal import UploadRequest
 from service.workflows.model.rows import PrincipalFilter
 from service.workflows.model.views import (
@@ -33,7 +34,6 @@ from service.workflows.model.views import (
     Page,
     PrincipalRow,
     Purpose,
-    Receipt,
     Role,
     UploadReport,
 )
@@ -184,6 +184,19 @@ def list_accounts(
 def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
     """The account of one individual, by its key."""
     return replica.curators.account(dataset, key)
+
+
+@router.get("/datasets/{dataset}/divergence", summary="Read the divergence of a record")
+def read_divergence(
+    replica: CurrentReplica,
+    dataset: str,
+    individual: Annotated[str, Query(min_length=1, max_length=1000, description="The key of the individual.")],
+) -> RunDivergence:
+    """How well the answers so far tell the dataset with one record from the one without it.
+
+    It depends on the record and on the answers: it is not a guarantee, and must not leave the curator.
+    """
+    return replica.curators.divergence(dataset, individual)
 
 
 @router.get("/datasets/{dataset}/receipts", summary="List the receipts of an individual")

@@ -11,7 +11,8 @@ from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.responses import BINARY, NPZ, npz_of, preferred
 from service.query.schema import doc
-from service.workflows.model.views import MyBudget, Page, Receipt
+from service.workflows.model.individual_views import MyBudget, Receipt
+from service.workflows.model.views import Page
 from service.workflows.reads.own_record import OwnRecord, as_arrays
 
 Accept = Annotated[str | None, Header(include_in_schema=False)]

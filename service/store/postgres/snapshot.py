@@ -105,6 +105,7 @@ PARAMETERS_AT: Final = (
 _TICKS: Final = f"FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%' ORDER BY seq"
 TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
 LAST_TICK: Final = f"SELECT mechanism {_TICKS} DESC LIMIT 1"
+HAS_LAPLACE: Final = "SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism LIKE 'laplace %%')"
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 _ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
 
@@ -192,6 +193,10 @@ class PostgresSnapshot:
     def last_tick(self, *, up_to: int) -> int:
         rows = self._rows(LAST_TICK, [self._dataset_id, up_to])
         return tick_of(rows[0][0]) if rows else 0
+
+    def has_laplace(self) -> bool:
+        found: bool = self._rows(HAS_LAPLACE, [self._dataset_id])[0][0]
+        return found
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         rows = self._rows(

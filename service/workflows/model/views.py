@@ -7,13 +7,11 @@ from uuid import UUID
 
 from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
-from service.workflows.model.pieces import Outcome
 from service.workflows.model.stated_guarantee import Guarantee, StatedAccounting
-from service.workflows.model.stated_monitor import DatasetMonitor, MonitorReserve
+from service.workflows.model.stated_monitor import DatasetMonitor
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Rule = Literal["skip", "drop"]
-PromiseOf = Literal["largest_limit", "dataset_budget"]
 Row = TypeVar("Row")
 
 Id = Annotated[UUID, doc("The id, good for as long as the service.")]
@@ -54,6 +52,13 @@ DatasetRule = Annotated[
 ]
 AmountUnit = Annotated[
     str, doc("The unit of every rho here: `rho`, or `rho at order 32`, the Rényi divergence over its order.")
+]
+AdvisoryEpsilon = Annotated[
+    float | None,
+    doc(
+        "Advisory: the epsilon that the promised limit has as long as every answer has Gaussian noise, by the curve of"
+        " Gaussian differential privacy. Null where the promise says it already, or an answer had other noise."
+    ),
 ]
 QueriesCharged = Annotated[int, doc("How many queries have charged the individual.")]
 QueriesLeftOut = Annotated[int, doc("How many queries have left the individual out.")]
@@ -287,6 +292,7 @@ class BudgetSummary:
     worst_case_ended_after: Annotated[
         int | None, doc("After how many queries accounting by worst cases would have ended; null if not yet.")
     ]
+    promise_epsilon_advisory: AdvisoryEpsilon = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,76 +380,3 @@ class AuditedRow(_EntryEnd, _EntryStart):
     """An entry of the ledger as auditors see it: without the numbers of people, and with every input of its hash where
     `is_checkable` is true.
     """  # noqa: D205 - one paragraph in the OpenAPI document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MyBudget:
-    """Your own account: the promise, which does not change when you lower your limit, what is spent, and a bound on the
-    loss so far. Burns are counted neither as charged nor as left out.
-    """  # noqa: D205 - one paragraph in the OpenAPI document
-
-    # The promise is of the largest limit ever in force: lowering it changes nothing about answers that have left. Where
-    # it is not known, the dataset's budget is an upper bound of it. The epsilon so far bounds the loss of a blanked
-    # record at every moment until now, but with probability `delta`.
-    dataset: DatasetName
-    unit: AmountUnit
-    budget_rho: Annotated[str, doc("Your limit in rho, a decimal.")]
-    reserve_rho: MonitorReserve
-    spent_rho: Annotated[str, doc("The sum of your charges in rho, a decimal.")]
-    remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
-    share_spent: Annotated[float, doc("The share of your limit that is spent, from 0 to 1.")]
-    promise_rho: Annotated[str, doc("The limit that the promise is of in rho, a decimal.")]
-    promise_epsilon: Annotated[
-        float, doc("The epsilon promised to you over everything ever released, against a blank record.")
-    ]
-    promise_epsilon_replace_one: Annotated[
-        float | None, doc("The same against a record that is replaced by any other; null where nothing follows of it.")
-    ]
-    promise_of: Annotated[
-        PromiseOf, doc("The limit that the promise is of: your own largest one, or the dataset's budget.")
-    ]
-    epsilon_so_far_time_uniform: Annotated[
-        float | None, doc("The epsilon that bounds your loss so far; null where it is not below the promise.")
-    ]
-    delta: Annotated[str, doc("The delta of every epsilon here, a decimal.")]
-    paused: Annotated[bool, doc("Whether you take part in no query until you resume.")]
-    left_out_for_good: Annotated[
-        bool, doc("Whether you take part in no query any more: the rule is `drop`, and a query has left you out.")
-    ]
-    queries_charged: QueriesCharged
-    queries_left_out: QueriesLeftOut
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """The cost of one query to one individual."""
-
-    query_id: Annotated[UUID, doc("The id of the answer.")]
-    dataset: DatasetName
-    sequence: LedgerSequence
-    asked: Annotated[
-        dict[str, object],
-        doc("The query in its canonical form; of a burn the reason why every individual was charged."),
-    ]
-    words: QueryWords
-    at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
-    unit: AmountUnit
-    charged_rho: Annotated[str | None, doc("The charge in rho, a decimal; null where it is no longer kept.")]
-    asked_rho: Annotated[
-        str | None,
-        doc(
-            "The charge of the individual's whole vector in rho, a decimal: more than `charged_rho` where it was"
-            " shortened or left out; null where it is no longer kept."
-        ),
-    ]
-    outcome: Annotated[
-        Outcome | Literal["no_longer_kept"],
-        doc(
-            "Whether the query charged the individual, shortened its vector to what was left of the limit and charged"
-            " that, left it out, or did not concern it."
-        ),
-    ]
-    kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
-    asker: Annotated[
-        Asker | None, doc("The organisation that asked and its purpose; null where that is not known.")
-    ] = None

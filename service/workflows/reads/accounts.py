@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.workflows.model.errors import Unavailable
+from service.workflows.model.individual_views import MyBudget, RunDivergence
 from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
-from service.workflows.model.views import BudgetRow, MyBudget, Page
+from service.workflows.model.views import BudgetRow, Page
 from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, LedgerPosition
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import (
@@ -27,6 +28,7 @@ from service.workflows.reads.ledger import (
     my_budget_view,
     number_of,
     promised,
+    run_divergence,
     slot_of,
     snapshot,
 )
@@ -74,6 +76,16 @@ def one_account(record: DatasetRecord, key: str, writer: WriterThread, exchange:
     with snapshot(writer.guard) as transaction:
         wanted = Wanted.of(record, transaction, [(slot_of(transaction, key), key)])
     return budget_row(key, _one(wanted, writer, exchange))
+
+
+def divergence(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> RunDivergence:
+    """The divergence of one individual's record along the run, for a curator. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(writer.guard) as transaction:
+        slot = slot_of(transaction, key)
+        promise = promised(record, transaction, slot)
+        wanted = Wanted.of(record, transaction, [(slot, key)])
+    account = _one(wanted, writer, exchange)
+    return run_divergence(record, account, promise, key=key, sequence=wanted.head.seq)
 
 
 def budgets(

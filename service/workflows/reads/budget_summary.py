@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from itertools import count
 from typing import Final
@@ -10,6 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.accounting.statements import advisory_epsilon
 from service.core.charge import rho_of_units
 from service.engine.pages import PAGE_SLOTS
 from service.query.words import in_words
@@ -19,7 +21,7 @@ from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import BudgetSummary, ShareBin, TypicalQuery
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.act_log import asking_to_be_erased
-from service.workflows.reads.ledger import PAGE_BYTES_MAX, snapshot
+from service.workflows.reads.ledger import PAGE_BYTES_MAX, delta_of, is_all_gaussian, snapshot
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
@@ -108,6 +110,7 @@ class LedgerFacts:
     recent: Sequence[EntryRecord]
     erasures_asked: int
     worst_case_ended_after: int | None
+    promise_epsilon_advisory: float | None
 
 
 def all_accounts(writer: WriterThread) -> AllAccounts:
@@ -135,6 +138,7 @@ def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -
         recent=[entry for entry in entries if entry.kind == "query"],
         erasures_asked=len(asking_to_be_erased(transaction)),
         worst_case_ended_after=_ended_after(record, transaction, seq),
+        promise_epsilon_advisory=_advisory(record, transaction),
     )
 
 
@@ -155,6 +159,7 @@ def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
         quantiles={str(q): value for q, value in zip(QUANTILES, quantiles, strict=False)},  # none without individuals
         typical_query=taken.typical(facts.recent),
         worst_case_ended_after=facts.worst_case_ended_after,
+        promise_epsilon_advisory=facts.promise_epsilon_advisory,
     )
 
 
@@ -162,6 +167,13 @@ def quantiles_of(share: NDArray[np.float64]) -> list[float]:
     """The QUANTILES of shares; none of no shares."""
     found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
     return found
+
+
+def _advisory(record: DatasetRecord, transaction: Transaction) -> float | None:
+    """The advisory epsilon of the dataset's budget."""
+    if not is_all_gaussian(record, transaction):
+        return None
+    return advisory_epsilon(record.accounting, record.budget_units, Decimal(delta_of(record)))
 
 
 def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:

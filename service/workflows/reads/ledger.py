@@ -20,9 +20,10 @@ from service.accounting.statements import statement_of_account
 from service.core.charge import rho_of_units
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.model.individual_views import NO_GUARANTEE, MyBudget, PromiseOf, Receipt, RunDivergence
 from service.workflows.model.ledger_entry import EntryRecord, public_facts
 from service.workflows.model.rows import EVERY_ENTRY, DatasetRecord, EntryFilter, OwnAccount, OwnCharge
-from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, PromiseOf, Receipt
+from service.workflows.model.views import Asker, BudgetRow, LedgerRow, Page
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import RollbackGuard
@@ -110,7 +111,7 @@ class Promised:
     `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is unknown.
     It includes the `reserve_units` of the monitor, which ticks may have cost. A restored database may have lost
     charges: up to `joining_units` of individuals that joined afterwards, and the part of a burn that exceeded an
-    individual's limit (`is_restored`).
+    individual's limit (`is_restored`). While `is_all_gaussian` no answer has had other noise than Gaussian.
     """
 
     limit_units: int
@@ -118,6 +119,7 @@ class Promised:
     reserve_units: int = 0
     joining_units: int = 0
     is_restored: bool = False
+    is_all_gaussian: bool = False
 
     def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
         """A bound on the true spent total: the largest limit after a capped burn, else spent and what may be beside."""
@@ -136,7 +138,21 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
         of="dataset_budget" if largest is None else "largest_limit",
         joining_units=head.joining_units,
         is_restored=head.is_reconciled,
+        is_all_gaussian=is_all_gaussian(record, transaction),
     )
+
+
+def is_all_gaussian(record: DatasetRecord, transaction: Transaction) -> bool:
+    """Whether every answer that ever left has Gaussian noise, where more can be said of a limit then.
+
+    Of those that a restore has forgotten it is not known.
+    """
+    return record.accounting.has_advisory and not transaction.head.is_reconciled and not transaction.has_laplace()
+
+
+def delta_of(record: DatasetRecord) -> str:
+    """The delta of the dataset's statements, a decimal."""
+    return record.guarantee.delta or (DELTA_OF_RHO_GUARANTEE if record.accounting.has_delta else "0")
 
 
 def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int | None:
@@ -162,7 +178,7 @@ def _largest(record: DatasetRecord, transaction: Transaction, slot: int) -> int 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
     """The individual's view of its account; every epsilon is at the dataset's delta."""
     limit, spent = account.limit, account.spent
-    delta = record.guarantee.delta or (DELTA_OF_RHO_GUARANTEE if record.accounting.has_delta else "0")
+    delta = delta_of(record)
     statement = statement_of_account(
         record.accounting,
         largest_limit_units=promise.limit_units,
@@ -171,6 +187,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         spent_units_max=promise.spent_units_max(limit_units=limit, spent_units=spent),
         budget_units=record.budget_units,
         delta=Decimal(delta),
+        is_all_gaussian=promise.is_all_gaussian,
     )
     return MyBudget(
         dataset=record.name,
@@ -183,6 +200,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         promise_rho=str(statement.promise.rho),
         promise_epsilon=statement.promise.epsilon,
         promise_epsilon_replace_one=statement.promise.epsilon_replace_one,
+        promise_epsilon_advisory=statement.promise_epsilon_advisory,
         promise_of=promise.of,
         epsilon_so_far_time_uniform=statement.epsilon_so_far_time_uniform,
         delta=delta,
@@ -190,6 +208,29 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         left_out_for_good=record.rule == "drop" and account.queries_left_out > 0,
         queries_charged=account.queries_charged,
         queries_left_out=account.queries_left_out,
+    )
+
+
+def run_divergence(
+    record: DatasetRecord, account: OwnAccount, promise: Promised, *, key: str, sequence: int
+) -> RunDivergence:
+    """The divergence of one record along the run: the charges that it had, read as if nothing had been adaptive.
+
+    Others take part in each answer as they do without the record, so that an answer tells the two datasets apart by
+    this record's vector alone (Thudi et al. 2023, per-instance differential privacy; invariant A).
+    """
+    delta = Decimal(delta_of(record))
+    units = promise.spent_units_max(limit_units=account.limit, spent_units=account.spent)
+    accounting = record.accounting
+    epsilon_of = accounting.epsilon_of_gaussians if promise.is_all_gaussian else accounting.epsilon_of_units
+    return RunDivergence(
+        notice=NO_GUARANTEE,
+        individual=key,
+        sequence=sequence,
+        unit=record.accounting.unit,
+        spent_rho=str(rho_of_units(units)),
+        epsilon=epsilon_of(units, delta),
+        delta=str(delta),
     )
 
 

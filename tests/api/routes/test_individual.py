@@ -25,6 +25,7 @@ async def test_the_own_account_and_no_other(world: World) -> None:
         "promise_rho",
         "promise_epsilon",
         "promise_epsilon_replace_one",
+        "promise_epsilon_advisory",
         "promise_of",
         "epsilon_so_far_time_uniform",
         "delta",

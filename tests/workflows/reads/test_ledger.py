@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from service.accounting.accountings import GAUSSIAN
 from service.core.charge import units_down
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.model.individual_views import MyBudget
 from service.workflows.model.rows import OwnAccount
-from service.workflows.model.views import MyBudget, Page, Principal
+from service.workflows.model.views import Page, Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.reads.ledger import Promised, my_budget_view, promised, slot_of
 from service.workflows.replica import Replica

@@ -132,6 +132,7 @@ class BudgetSummary:
     erasures_asked: int = 0  # individuals that ask to be erased and are not yet
     typical_query: TypicalQuery | None = None
     worst_case_ended_after: int | None = None  # queries after which accounting by worst cases would have had to end
+    promise_epsilon_advisory: float | None = None  # of the budget while all noise is Gaussian, where that is less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +384,23 @@ class IndividualBudget:
     left_out_for_good: bool = False  # takes part in no query any more: the rule is `drop`, and one has left it out
     queries_charged: int | None = None  # None from older servers; burns are in neither number
     queries_left_out: int | None = None
+    promise_epsilon_advisory: float | None = None  # of the same limit while all noise is Gaussian, where that is less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDivergence:
+    """How well the answers so far tell the dataset with one record from the one without it, for curators.
+
+    It depends on the record and on the answers: it is not a guarantee, and must not leave the curator.
+    """
+
+    notice: str
+    individual: str
+    sequence: int
+    spent_rho: Decimal
+    epsilon: float  # at `delta`, as if the queries had been fixed beforehand
+    delta: Decimal
+    unit: str = "rho"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ OTHERS: Mapping[str, str] = {
                 f"GET /datasets/{{dataset}}/{part}"
                 for part in (
                     *("budgets", "budgets/summary", "budgets/history", "budgets/export", "alarm", "verification"),
-                    *("backup", "events", "receipts", "erasure-requests", "acts", "analysts"),
+                    *("backup", "events", "receipts", "divergence", "erasure-requests", "acts", "analysts"),
                 )
             ),
         ),

@@ -20,6 +20,7 @@ from sparing._models import (
     Forecast,
     LedgerRow,
     Receipt,
+    RunDivergence,
     SummaryHistory,
     UploadReport,
     Verification,
@@ -139,6 +140,10 @@ class AsyncDatasets:
     async def analysts(self, *, dataset: str) -> tuple[AnalystRow, ...]:
         """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
         return await self._sender.run(datasets.analysts(dataset))
+
+    async def divergence(self, *, dataset: str, individual: str | int) -> RunDivergence:
+        """The divergence of one record along the run; as `Datasets.divergence`."""
+        return await self._sender.run(datasets.divergence(dataset, individual))
 
     def receipts(self, *, dataset: str, individual: str | int, page_size: int = PAGE_SIZE) -> AsyncIterator[Receipt]:
         """The charge of each query to one individual, newest first, fetched page by page as they are consumed."""

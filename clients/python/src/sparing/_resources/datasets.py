@@ -19,6 +19,7 @@ from sparing._models import (
     Forecast,
     LedgerRow,
     Receipt,
+    RunDivergence,
     SummaryHistory,
     UploadReport,
     Verification,
@@ -206,6 +207,13 @@ class Datasets:
     def analysts(self, *, dataset: str) -> tuple[AnalystRow, ...]:
         """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
         return self._sender.run(datasets.analysts(dataset))
+
+    def divergence(self, *, dataset: str, individual: str | int) -> RunDivergence:
+        """How well the answers so far tell the dataset with one record from the one without it.
+
+        A diagnostic for curators: it depends on the record, is not a guarantee, and must not leave the curator.
+        """
+        return self._sender.run(datasets.divergence(dataset, individual))
 
     def receipts(self, *, dataset: str, individual: str | int, page_size: int = PAGE_SIZE) -> Iterator[Receipt]:
         """The charge of each query to one individual, newest first, fetched page by page as they are consumed."""

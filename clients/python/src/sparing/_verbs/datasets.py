@@ -22,6 +22,7 @@ from sparing._models import (
     LedgerRow,
     MonitorTicks,
     Receipt,
+    RunDivergence,
     SummaryHistory,
     UploadReport,
     Verification,
@@ -152,6 +153,11 @@ def audit(dataset: str, kept: str | None, page_size: int) -> Call[Chain]:
 def account(dataset: str, individual: str | int) -> Call[BudgetRow]:
     """One individual's account."""
     return reply_of(BudgetRow, get(_individual(dataset, individual)))
+
+
+def divergence(dataset: str, individual: str | int) -> Call[RunDivergence]:
+    """The divergence of one individual's record along the run."""
+    return reply_of(RunDivergence, get(path("datasets", dataset, "divergence"), individual=key_text(individual)))
 
 
 def acts(dataset: str, page_size: int) -> Stream[ActRow]:

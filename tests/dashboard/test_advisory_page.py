@@ -1,0 +1,76 @@
+"""An advisory epsilon on the pages of an individual and a curator, and a record's divergence behind its warning."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.browser import Site
+from tests.dashboard.conftest import Opening
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CHOIR = {
+    "name": "choir",
+    "guarantee": {"epsilon": "1", "delta": "1e-5"},
+    "accounting": {"kind": "zcdp"},
+    "capacity": 100,
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}},
+        }
+    },
+}
+
+
+def choir(site: Site) -> None:
+    """Ten people under zCDP, keys of an analyst and of one of them, and one answer with Gaussian noise."""
+    rows = "person_id,age\n" + "".join(f"s{n},{n}\n" for n in range(10))
+    with site.client("curator") as curator:
+        curator.post("/v1/datasets", json=CHOIR).raise_for_status()
+        address = "/v1/datasets/choir/tables/people/rows"
+        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
+        wish = {"role": "analyst", "name": "analyst of the choir", "dataset": "choir"}
+        site.keys["analyst of the choir"] = curator.post("/v1/principals", json=wish).json()["key"]
+        wish = {"role": "individual", "name": "s1", "dataset": "choir", "individual": "s1"}
+        site.keys["s1"] = curator.post("/v1/principals", json=wish).json()["key"]
+    ask(site, "one", {"noise": {"sigma": 30}})
+
+
+def ask(site: Site, key: str, terms: dict[str, object]) -> None:
+    """A count of all."""
+    query = {"version": 1, "select": [{"count": {}}]} | terms
+    with site.client("analyst of the choir") as analyst:
+        analyst.post("/v1/datasets/choir/queries", json=query, headers={"Idempotency-Key": key}).raise_for_status()
+
+
+def test_a_limit_is_worth_more_until_an_answer_has_laplace_noise(open_visit: Opening, site: Site) -> None:
+    """The individual and the curator are told; the divergence of a record is fetched once its warning is open."""
+    choir(site)
+    visit, curator = open_visit(), open_visit("dark")
+    visit.sign_in("individual", key="s1")
+    visit.go("/individual")
+    sentence = visit.page.get_by_text("As long as all noise is Gaussian it is ε = 0.915.")
+    expect(sentence).to_be_visible()
+    visit.picture("individual-advisory-light")
+    curator.sign_in("curator")
+    page = curator.page
+    curator.go("/curator/choir")
+    expect(page.get_by_text("advisory: what that is worth while all noise is Gaussian")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    curator.go("/curator/choir/people")
+    page.get_by_label("Key of the individual").fill("s1")
+    page.keyboard.press("Enter")
+    summary = page.get_by_text("How far the answers depend on this record")
+    expect(summary).to_be_visible()
+    assert not [each for each in asked if "divergence" in each]
+    summary.click()
+    expect(page.get_by_text("It is not a guarantee, and must not leave the curator")).to_be_visible()
+    expect(page.get_by_text("ε = 0.1027, δ = 1e-5")).to_be_visible()
+    curator.picture("curator-divergence-dark")
+
+    ask(site, "two", {"mechanism": "laplace", "noise": {"scale": 100}})
+    visit.go("/individual")
+    expect(visit.page.get_by_text("You were promised ε = 1")).to_be_visible()
+    expect(sentence).to_have_count(0)
