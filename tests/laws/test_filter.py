@@ -39,7 +39,7 @@ from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.keys import LEDGER_KEY
 from tests.laws.filter_world import ACCOUNTINGS, AREAS, DATASETS, RULES, registration
-from tests.laws.reference import SHARES, SQUARES, UNIT, ReferenceDataset, frequent, laplace_units
+from tests.laws.reference import SHARES, SQUARES, UNIT, ReferenceDataset, frequent, gaussian_units, laplace_units
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.rotation import times
@@ -193,8 +193,10 @@ class FilterMachine(RuleBasedStateMachine):
             return
         self.entropy.words.clear()
         answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
-        model, priced = self.models[name], {"units": self.laplace} if is_laplace else {}
-        charges, left_out, total = model.ask(model.vectors(kind, number), sigma, shortens=kind == "clipped", **priced)
+        model, units = self.models[name], self.laplace if is_laplace else gaussian_units
+        charges, left_out, total = model.ask(
+            model.vectors(kind, number), sigma, shortens=kind == "clipped", units=units
+        )
         shown = orjson.loads(answer.body)
         words, drawn = self.entropy.replayed(), rounded_laplace if is_laplace else rounded_gaussian
         noise = drawn(shown["dimension"], sigma / shown["grid"], lambda _: next(words))

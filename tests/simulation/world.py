@@ -315,7 +315,7 @@ class World:
 
 
 def _varied(random: Random) -> dict[str, Any]:
-    """What a registration states in place of the usual: any accounting, and a monitor in two of three that may."""
+    """The part of a registration that varies: any accounting, and a monitor in two of three that may have one."""
     accounting = random.choice(sorted(ACCOUNTINGS))
     stated = {"accounting": ACCOUNTINGS[accounting]}
     if accounting == "pure":

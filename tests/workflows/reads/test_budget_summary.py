@@ -19,7 +19,7 @@ from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_rep
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
 
-NO_FACTS = LedgerFacts(recent=(), erasures_asked=0, worst_case_ended_after=None)
+NO_FACTS = LedgerFacts(recent=(), erasures_asked=0, worst_case_ended_after=None, promise_epsilon_advisory=None)
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
 
 
