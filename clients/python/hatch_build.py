@@ -41,10 +41,11 @@ def _room(place: Path) -> str:
 
 
 def copied(package: Path, service: Path, target: str) -> Path:
-    """A folder with the package's own module and the rooms of the service, all renamed."""
+    """A folder with the package's own modules and the rooms of the service, all renamed."""
     found = {path: path.relative_to(service) for path in service.rglob("*.py")}
     found = {path: place for path, place in found.items() if _room(place) in ROOMS and LEFT_OUT not in place.parts}
-    for path, place in {package / "__init__.py": Path("__init__.py"), **found}.items():
+    own = {path: Path(path.name) for path in package.glob("*.py")}
+    for path, place in {**own, **found}.items():
         copy = Path(target, place)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(_NAME.sub("sparing._rooms.", path.read_text(encoding="utf-8")), encoding="utf-8")

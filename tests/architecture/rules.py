@@ -127,17 +127,25 @@ def inward_only(module: Module) -> list[str]:
     return complaints
 
 
-ROOMS_OF_THE_FAKE = "clients/python/src/sparing/_rooms/__init__.py"
+ROOMS_OF_THE_CLIENT = "clients/python/src/sparing/_rooms/"
+# The rooms that a module in there may name, and the modules of the client that may import it, by how they begin.
+ROOMS_NAMED_IN = {
+    f"{ROOMS_OF_THE_CLIENT}fake.py": frozenset({"accounting", "core", "engine", "query"}),
+    f"{ROOMS_OF_THE_CLIENT}research.py": frozenset({"accounting", "core"}),
+}
+IMPORTED_BY = {"testing": "_rooms.fake", "research": "_rooms.research"}
 
 
 def client_without_the_service(module: Module) -> list[str]:
-    """The client speaks HTTP; its fake alone runs rooms of the service, which one module names (a wheel has a copy)."""
-    is_fake = module.path.rpartition("/")[2].removeprefix("_").startswith("testing")
+    """The client speaks HTTP; its fake and its research run rooms of the service, which two modules name."""
+    named = ROOMS_NAMED_IN.get(module.path, frozenset())
+    file = module.path.rpartition("/")[2].removeprefix("_")
+    allowed = {name for beginning, name in IMPORTED_BY.items() if file.startswith(beginning)}
     complaints = []
     for line, name in imports(module):
         root, _, room = name.partition(".")
-        may_be = module.path == ROOMS_OF_THE_FAKE and room.split(".")[0] in {"accounting", "core", "engine", "query"}
-        if (root == "service" and not may_be) or (root == "sparing" and room.startswith("_rooms") and not is_fake):
+        is_far = root == "service" and room.split(".")[0] not in named
+        if is_far or (root == "sparing" and room.startswith("_rooms") and room not in allowed):
             complaints.append(f"{module.path}:{line} imports {name}, which is the service's")
     return complaints
 

@@ -16,7 +16,7 @@ from sparing import _parameters as parameters_module
 from sparing._npz import query_of_npz
 from sparing._parameters import IN_JSON_MAX, KnownHashes, many_in
 from sparing._query import question_json
-from sparing._rooms import QueryProblem
+from sparing._rooms.fake import QueryProblem
 from sparing._testing_parameters import KeptParameters, json_in
 from sparing.learn import LogisticRegression
 from sparing.testing import FakeService

@@ -19,7 +19,7 @@ from clients.python.tests.released import in_bins, rounded_noise
 from sparing import bin_levels, consistent_histogram, ratios
 from sparing._averages import linear_query, mean
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
-from sparing._rooms import GAUSSIAN, UNITS_PER_RHO
+from sparing._rooms.fake import GAUSSIAN, UNITS_PER_RHO
 
 PAGE = (Path(__file__).parents[3] / "docs" / "post-processing.md").read_text(encoding="utf-8")
 COUNTRIES = ["NO", "SE", "DK"]

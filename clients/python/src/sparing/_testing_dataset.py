@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from sparing._models import Dataset
-from sparing._rooms import (
+from sparing._rooms.fake import (
     GAUSSIAN,
     UNITS_PER_RHO,
     Accounting,

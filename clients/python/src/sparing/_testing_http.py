@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from sparing._rooms import QueryProblem, no_dataset
+from sparing._rooms.fake import QueryProblem, no_dataset
 
 ENTRIES_MAX = 256
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1000

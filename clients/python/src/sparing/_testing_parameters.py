@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparing._npz import query_of_npz
 from sparing._parameters import models_in
-from sparing._rooms import HashedParameters, Query, QueryProblem, document_of, parse_query, query_of, with_kept
+from sparing._rooms.fake import HashedParameters, Query, QueryProblem, document_of, parse_query, query_of, with_kept
 
 Arrays = Mapping[str, tuple[tuple[int, ...], bytes]]
 """Shapes and doubles by name."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._expressions import plain
-from sparing._rooms import (
+from sparing._rooms.fake import (
     BooleanColumn,
     CategoryColumn,
     Coding,

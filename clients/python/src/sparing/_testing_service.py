@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._coordinates import by_coordinate
-from sparing._rooms import (
+from sparing._rooms.fake import (
     Plan,
     Query,
     QueryProblem,

@@ -1,0 +1,97 @@
+"""The service's own query language, engine and privacy core, which `sparing.testing` runs."""
+
+from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
+from service.accounting.monitor import Monitor, coefficients, monitor_of
+from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
+from service.core.laplace import rounded_laplace
+from service.core.noise import Entropy, rounded_gaussian
+from service.core.release import answer
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.engine.reduction import reduced
+from service.engine.ticks import TickCounts
+from service.query.calendar import days_of, seconds_of
+from service.query.columns import Coding, coding_of, codings_of
+from service.query.item_precision import by_item, refuse_uneven
+from service.query.language import Query, Sigma
+from service.query.laplace_scale import longest_steps
+from service.query.parameters_ast import HashedParameters, with_kept
+from service.query.parse import document_of, parse_query, query_of
+from service.query.plan import CountIndividuals, Exhausted, Plan, compile_query
+from service.query.problems import QueryProblem
+from service.query.schema import (
+    BooleanColumn,
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    EventsTable,
+    IntegerColumn,
+    Schema,
+    Table,
+    VectorColumn,
+)
+from service.query.stated_noise import StatedNoise, in_query_units, with_noise
+from service.query.suggestions import no_dataset
+from service.query.vector_columns import VectorCoding, vectors_of
+from service.query.words import in_words
+
+__all__ = [
+    "GAUSSIAN",
+    "UNITS_PER_RHO",
+    "Accounting",
+    "BooleanColumn",
+    "BudgetColumn",
+    "CategoryColumn",
+    "Coding",
+    "Column",
+    "CountIndividuals",
+    "DatasetMemory",
+    "DateColumn",
+    "DatetimeColumn",
+    "Entropy",
+    "EventsTable",
+    "Exhausted",
+    "HashedParameters",
+    "IntegerColumn",
+    "Monitor",
+    "Plan",
+    "Query",
+    "QueryProblem",
+    "Schema",
+    "Sigma",
+    "StatedNoise",
+    "Table",
+    "TickCounts",
+    "VectorCoding",
+    "VectorColumn",
+    "accounting_of",
+    "answer",
+    "by_item",
+    "coding_of",
+    "codings_of",
+    "coefficients",
+    "compile_query",
+    "contributions",
+    "days_of",
+    "document_of",
+    "in_query_units",
+    "in_words",
+    "longest_steps",
+    "monitor_of",
+    "no_dataset",
+    "parse_query",
+    "query_of",
+    "reduced",
+    "refuse_uneven",
+    "rho_of_units",
+    "rounded_gaussian",
+    "rounded_laplace",
+    "seconds_of",
+    "units_down",
+    "vectors_of",
+    "with_kept",
+    "with_noise",
+    "worst_case_units",
+]
