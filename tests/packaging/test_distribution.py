@@ -115,6 +115,45 @@ def test_the_fake_of_a_wheel_answers_without_the_server(client_wheel: Path, tmp_
     assert (done.stderr, done.stdout) == ("", "0 1 2 3 4 5 6 7 8 0\n")
 
 
+RESEARCH = """
+import sys
+sys.path += sys.argv[1:]
+import numpy
+from sparing.research import PoissonDescent, RenyiFilter, descend
+settings = PoissonDescent(
+    loss="squared", l2_clip=1, noise_multiplier=20, sampling_rate=0.1, learning_rate=1, steps=3
+)
+run = descend(numpy.eye(4), numpy.ones(4), settings, seed=1, limit=RenyiFilter(order=12, epsilon=1, delta="1e-5"))
+assert not {"orjson", "pydantic", "rfc8785", "scipy", "service"} & sys.modules.keys(), sys.modules
+print(*run.active, run.loss_epsilons(delta=1e-5).shape)
+"""
+
+
+@pytest.mark.slow
+def test_the_research_of_a_wheel_needs_numpy_and_mpmath_alone(client_wheel: Path, tmp_path: Path) -> None:
+    """Beside what the client itself needs; its accountants are the wheel's own copy."""
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-W",
+        "error",
+        "-c",
+        RESEARCH,
+        str(client_wheel),
+        sysconfig.get_path("purelib"),
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    research = {
+        each.name
+        for each in map(Requirement, distribution_at(client_wheel).requires or [])
+        if each.marker is not None and each.marker.evaluate({"extra": "research"})
+    }
+
+    assert (done.stderr, done.stdout) == ("", "4 4 4 (4,)\n")
+    assert research == {"mpmath", "numpy"}
+
+
 def test_the_extra_brings_what_the_rooms_import(client_wheel: Path) -> None:
     """Every package that the copied modules name, in versions to which the service's own belong."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (client_wheel / "sparing/_rooms").rglob("*.py")]
