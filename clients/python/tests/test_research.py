@@ -159,7 +159,8 @@ def test_own_epsilons_are_those_of_the_own_steps() -> None:
     ]
 
     assert run.followed.tolist() == [7, 3, 40]
-    assert (run.budget, run.spent.any()) == (None, False)
+    assert run.budget is None
+    assert not run.spent.any()
     assert run.loss_epsilons([3], delta=1e-5)[0] == pytest.approx(epsilon_of_steps(steps, delta=1e-5), abs=1e-3)
     every = run.epsilons(delta=1e-5)
     assert run.epsilons([40, 7], delta=1e-5).tolist() == [every[2], every[0]]

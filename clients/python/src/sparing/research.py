@@ -28,6 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ from sparing._rooms.research import (
     MU_MAX,
     ORDERS,
     UNITS_PER_RHO,
+    Accounting,
     NoiseGrid,
     OwnSteps,
     RenyiAccounting,
@@ -165,8 +167,7 @@ class RenyiFilter(PoissonFilter):
     @property
     def budget_units(self) -> int:
         """By the conversion of Canonne, Kamath and Steinke 2020."""
-        accounting = RenyiAccounting(order=self.order)
-        return accounting.budget_units(epsilon=Decimal(str(self.epsilon)), delta=Decimal(str(self.delta)))
+        return _budget_units(RenyiAccounting(order=self.order), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +181,7 @@ class GaussianFilter(PoissonFilter):
     @property
     def budget_units(self) -> int:
         """By the curve of Gaussian DP."""
-        return GAUSSIAN.budget_units(epsilon=Decimal(str(self.epsilon)), delta=Decimal(str(self.delta)))
+        return _budget_units(GAUSSIAN, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -281,6 +282,11 @@ def descend(
 
 def _shaped(parameters: Doubles, settings: PoissonDescent) -> Doubles:
     return parameters if settings.loss == "softmax" else parameters[0]
+
+
+@lru_cache(maxsize=64)  # a tenth of a second each
+def _budget_units(accounting: Accounting, limit: PoissonFilter) -> int:
+    return accounting.budget_units(epsilon=Decimal(str(limit.epsilon)), delta=Decimal(str(limit.delta)))
 
 
 def _charge_units(limit: PoissonFilter, settings: PoissonDescent, grid: NoiseGrid) -> NDArray[np.int64]:

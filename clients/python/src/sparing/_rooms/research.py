@@ -1,6 +1,6 @@
 """The service's accountants, which `sparing.research` runs; they need numpy and mpmath."""
 
-from service.accounting.accountings import GAUSSIAN, RenyiAccounting
+from service.accounting.accountings import GAUSSIAN, Accounting, RenyiAccounting
 from service.accounting.admitted_steps import ORDERS
 from service.accounting.noise_grid import NoiseGrid, OwnSteps, grid_of_equal_ratios
 from service.accounting.own_losses import epsilons_of_own_steps
@@ -13,6 +13,7 @@ __all__ = [
     "MU_MAX",
     "ORDERS",
     "UNITS_PER_RHO",
+    "Accounting",
     "NoiseGrid",
     "OwnSteps",
     "RenyiAccounting",
