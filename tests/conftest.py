@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 
+from tests import profiles
 from tests.rotation import IS_WHOLE, TURN, TURN_VARIABLE
 
 if TYPE_CHECKING:
     from tests.e2e.homes import Homes
 
-# Laws are drawn anew at every run, except where a submission is judged: there the same commit gives the same verdict.
-settings.register_profile("anew", deadline=None)
-settings.register_profile("judged", deadline=None, derandomize=True)
-# For `make mutants`: a seeded bug wants to be seen, not explained with the smallest example.
-settings.register_profile("seeded", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
-settings.load_profile("judged" if os.environ.get("CI") else "anew")
+settings.load_profile(profiles.JUDGED if os.environ.get("CI") else profiles.ANEW)
 
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
 TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}

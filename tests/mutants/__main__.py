@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import profiles
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
 from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
 
+SOURCES = ("", "clients/python/src", "clients/demo/src", "clients/audit/src", "clients/papers/src")
 COPIED = ("service", "migrations", "clients", "tests", "pyproject.toml", "README.md")
 SECONDS_MAX = 300
 UNMUTATED_SECONDS_MAX = 3600
@@ -87,11 +89,15 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
             "--assert=plain",
             "-p",
             "no:cacheprovider",
-            "--hypothesis-profile=seeded",
+            "-p",
+            profiles.__name__,
+            f"--hypothesis-profile={profiles.SEEDED}",
             f"--junitxml={report}",
         ]
         command = [sys.executable, "-m", "pytest", *options, *nodes]
-        environment = os.environ | SAME_EVERY_TIME | {"PYTHONPATH": str(copy)}
+        # Before the editable installs, whose packages have no bug in them.
+        path = os.pathsep.join(str(copy / source) for source in SOURCES)
+        environment = os.environ | SAME_EVERY_TIME | {"PYTHONPATH": path}
         try:
             run = subprocess.run(
                 command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False
