@@ -102,7 +102,7 @@ def test_the_references_are_complete(guide_site: Path) -> None:
     assert types <= language ^ interface
     assert {"type-Query", "type-Noise", "type-Condition", "type-CategoryColumn"} <= language
     assert {f"sparing.{name}" for name in public} <= python
-    assert "sparing.testing.FakeService" in python
+    assert {"sparing.testing.FakeService", "sparing.research.descend"} <= python
     with sparing.Client(api_key="k", base_url="http://sparing") as client:
         parts = [type(part) for name, part in vars(client).items() if name[0] != "_"]
     assert {f"{part.__module__}.{part.__qualname__}" for part in parts} <= python

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from service.accounting.noise_grid import OwnSteps
-from service.accounting.privacy_loss import epsilon_of_steps
 from sparing_papers.figure import Request, Table
-from sparing_papers.koskela_sampled import compute_figure_1, grid_of, own_epsilons, steps_of
+from sparing_papers.koskela_sampled import compute_figure_1
 from sparing_papers.made_up import made_up_digits
 
 REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=300, tests=10), is_made_up=True)
@@ -46,17 +44,3 @@ def test_the_central_limit_is_below_the_truth(table: Table) -> None:
     assert central[-1] < truth[-1] / 2
     ((least, _),), ((limit, _),) = (table.series(f"{name}: its mu") for name in ("least mu above", "central limit"))
     assert limit < least
-
-
-def test_an_epsilon_is_a_function_of_the_own_steps() -> None:
-    """Alone and among others bit by bit, and that of the composition of its steps."""
-    own = OwnSteps(grid_of(8), 3)
-    for _ in range(50):
-        own.record(np.array([0.5, 0.1, 0.02]), sigma=1.0)
-    alone = OwnSteps(own.grid, 1)
-    alone.counts[:] = own.counts[1]
-    epsilons = own_epsilons(own, sampled=0.1, steps=50)
-
-    assert own_epsilons(alone, sampled=0.1, steps=50) == [epsilons[1]]
-    expected = epsilon_of_steps(steps_of(own, 1, sampled=0.1), delta=1e-6)
-    assert epsilons[1][1] == pytest.approx(expected, abs=1e-3)

@@ -92,7 +92,9 @@ def test_a_missing_statement_is_noticed() -> None:
     assert len(complaints(page.format(f"{other}\n{good}"), "P", ["Lemma 1", "Lemma 2"])) == 1
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:service|sparing_papers|sparing_audit)\.[\w.]+)`", PAGE))))
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`((?:service|sparing|sparing_papers|sparing_audit)\.[\w.]+)`", PAGE)))
+)
 def test_each_function_of_the_page_exists(name: str) -> None:
     """By its full path, methods included."""
     assert resolve_name(name) is not None

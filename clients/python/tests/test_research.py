@@ -164,7 +164,9 @@ def test_own_epsilons_are_those_of_the_own_steps() -> None:
     assert run.loss_epsilons([3], delta=1e-5)[0] == pytest.approx(epsilon_of_steps(steps, delta=1e-5), abs=1e-3)
     every = run.epsilons(delta=1e-5)
     assert run.epsilons([40, 7], delta=1e-5).tolist() == [every[2], every[0]]
-    assert (run.loss_epsilons(delta=1e-5) < every).all()
+    by_losses = run.loss_epsilons(delta=1e-5)
+    assert (by_losses < every).all()
+    assert run.loss_epsilons([3], delta=1e-5).tolist() == [by_losses[1]]
     assert run.epsilons(delta=1e-5, orders=[12])[1] >= every[1]
     with pytest.raises(ValueError, match="individual 5 was not followed"):
         run.epsilons([7, 5], delta=1e-5)

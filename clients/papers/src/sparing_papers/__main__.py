@@ -18,7 +18,15 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sparing_papers import accountants, feldman_zrnic, feldman_zrnic_digits, koskela, koskela_digits, koskela_sampled
+from sparing_papers import (
+    accountants,
+    feldman_zrnic,
+    feldman_zrnic_digits,
+    koskela,
+    koskela_digits,
+    koskela_sampled,
+    poisson_filters,
+)
 from sparing_papers.digits import Digits, read_digits
 from sparing_papers.figure import PaperFigure, Request
 from sparing_papers.made_up import made_up_digits
@@ -27,6 +35,7 @@ from sparing_papers.style import names, save, save_small
 FIGURES: Final = [
     *accountants.FIGURES,
     *koskela_sampled.FIGURES,
+    *poisson_filters.FIGURES,
     *koskela.FIGURES,
     *koskela_digits.FIGURES,
     *feldman_zrnic.FIGURES,

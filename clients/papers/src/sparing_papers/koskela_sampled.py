@@ -15,18 +15,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from service.accounting.admitted_steps import ORDERS
 from service.accounting.central_limit import central_limit_mu_approximation, upper_mu_approximation
 from service.accounting.conversions import delta_of_mu
-from service.accounting.noise_grid import NoiseGrid, OwnSteps, grid_of_equal_ratios
-from service.accounting.own_losses import epsilons_of_own_steps
 from service.accounting.privacy_loss import Steps, composed_losses
-from service.accounting.subsampled_rdp import epsilons_of_divergences
+from sparing.research import PoissonDescent, PoissonRun, descend
+from sparing_papers.digits import CLASSES
 from sparing_papers.figure import Cell, PaperFigure, Request, Table
-from sparing_papers.sampled_descent import SampledDescent, fit_samples
 from sparing_papers.style import BLUE, ORANGE, TEAL, logarithmic_deltas, plain
 
-__all__ = ["FIGURES", "compute_figure_1", "own_epsilons", "steps_of"]
+__all__ = ["FIGURES", "compute_figure_1", "steps_of"]
 
 DELTA: Final = 1e-6
 SAMPLE: Final = 300
@@ -35,59 +32,49 @@ MULTIPLIER: Final = 2.0
 CLIP: Final = 0.5
 RATE: Final = 1.0
 FOLLOWED: Final = 1000
-LEAST_SHARE: Final = 0.01
-"""Of the clip: a shorter gradient counts as that."""
 DELTA_SHOWN: Final = 1e-8
 """The least delta of the curve; what the accountant adds for its numerics is far below it."""
 BINS: Final = 26
 BIN: Final = 0.05
 
 
-def grid_of(intervals: int) -> NoiseGrid:
-    """Mus at equal ratios from a hundredth of the clip to the clip."""
-    return grid_of_equal_ratios(LEAST_SHARE / MULTIPLIER, 1 / MULTIPLIER, intervals=intervals)
-
-
-def own_epsilons(own: OwnSteps, *, sampled: float, steps: int) -> list[tuple[float, float]]:
-    """Each individual's epsilon at 1e-6 by Rényi divergences and by privacy loss distributions."""
-    divergences = own.divergences(rate=sampled, orders=ORDERS)
-    by_orders = epsilons_of_divergences(divergences, orders=ORDERS, delta=DELTA)
-    by_losses = epsilons_of_own_steps(own, rate=sampled, steps_max=steps, delta=DELTA)
-    return list(zip(by_orders.tolist(), by_losses.tolist(), strict=True))
-
-
-def steps_of(own: OwnSteps, individual: int, *, sampled: float) -> list[Steps]:
-    """The steps of one individual, each at the mu of its cell."""
-    counts = own.counts[individual]
-    return [Steps(float(own.grid.charged[cell]), sampled, int(counts[cell])) for cell in np.flatnonzero(counts) if cell]
+def steps_of(run: PoissonRun, place: int) -> list[Steps]:
+    """The steps of the individual at this place of the followed, each at the mu of its cell."""
+    counts, charged = run.own.counts[place], run.own.grid.charged
+    rate = run.settings.sampling_rate
+    return [Steps(float(charged[cell]), rate, int(counts[cell])) for cell in np.flatnonzero(counts) if cell]
 
 
 def compute_figure_1(request: Request) -> Table:
     """The epsilons of individuals by both accountants, and the curve of the one whose epsilon is in the middle."""
     people = len(request.digits.train)
     sampled, followed = (0.05, 12) if request.quick else (SAMPLE / people, FOLLOWED)
-    settings = SampledDescent(
-        clip=CLIP,
-        multiplier=MULTIPLIER,
-        sampled=sampled,
-        rate=RATE,
+    settings = PoissonDescent(
+        loss="softmax",
+        classes=CLASSES,
+        l2_clip=CLIP,
+        noise_multiplier=MULTIPLIER,
+        sampling_rate=sampled,
+        learning_rate=RATE,
         steps=100 if request.quick else round(EPOCHS / sampled),
+        intervals=8 if request.quick else 92,
     )
     drawn = np.random.default_rng([request.seed, 60]).choice(people, followed, replace=False)
-    found = fit_samples(
-        request.digits,
+    run = descend(
+        request.digits.train,
+        request.digits.train_labels,
         settings,
-        [request.seed, 61],
-        grid=grid_of(8 if request.quick else 92),
+        seed=[request.seed, 61],
         followed=drawn.tolist(),
-        tell=lambda share: request.tell(share / 5),
+        after_step=lambda step, _: request.tell(step / settings.steps / 5),
     )
-    epsilons = own_epsilons(found.own, sampled=sampled, steps=settings.steps)
+    both = run.epsilons(delta=DELTA).tolist(), run.loss_epsilons(delta=DELTA).tolist()
+    epsilons = list(zip(*both, strict=True))
     middle = sorted(range(followed), key=lambda each: epsilons[each][1])[followed // 2]
     rows: list[tuple[Cell, ...]] = [("individual, Rényi and loss distribution", *each) for each in epsilons]
     return Table(
         header=("curve", "epsilon", "delta, or epsilon"),
-        rows=[*rows, *_curves(steps_of(found.own, middle, sampled=sampled), 12 if request.quick else 61)],
+        rows=[*rows, *_curves(steps_of(run, middle), 12 if request.quick else 61)],
     )
 
 

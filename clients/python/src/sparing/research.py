@@ -17,7 +17,7 @@ With a filter, individuals whose next charge is more than what they have left ar
 (Feldman and Zrnic 2021, Algorithm 2). A filter adds up one number: the Rényi divergence of one order (Theorem 4.5), or
 mu^2 / 2 of Gaussian DP (Koskela, Tobaben and Honkela 2023, Theorem 12), which sampling does not make smaller. Charges
 are integers of 2^-40, rounded up, and each is a function of that individual's own record and of the parameters, bit by
-bit, whoever else is there.
+bit, whatever other rows there are.
 
 A simulation over public data, or the researcher's own, in the researcher's process: no query of the service is sampled
 (docs/filters.md). Noise is numpy's, of doubles and from a seed: a seed that others know tells them samples and noise.
@@ -219,7 +219,7 @@ class PoissonRun:
         return epsilons_of_divergences(divergences, orders=orders, delta=delta)
 
     def loss_epsilons(self, individuals: Sequence[int] | None = None, *, delta: float) -> Doubles:
-        """The same by privacy loss distributions: smaller, and some hundredths of a second for each individual.
+        """The same by privacy loss distributions: smaller, and slower.
 
         Koskela, Tobaben and Honkela 2023, Appendix D. Raises ValueError for an individual that was not followed and a
         delta outside [1e-20, 1).
@@ -380,7 +380,7 @@ class _Descent:
 
 
 class _Accounts:
-    """What individuals have spent, from their norms alone."""
+    """The accounts of individuals, functions of their own norms alone."""
 
     def __init__(
         self, settings: PoissonDescent, limit: PoissonFilter | None, people: int, followed: NDArray[np.int64]
