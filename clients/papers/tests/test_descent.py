@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from sparing_papers.descent import Descent, accuracy, fit, losses
-from sparing_papers.digits import CLASSES, Digits
+from sparing_papers.digits import CLASSES
+from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
 
 DIGITS = made_up_digits(3, individuals=60, tests=200)
 SETTINGS = Descent(clip=0.7, noise=2.0, rate=3.0, budget=5 * 0.7**2, steps=12)
 
 
-def one_by_one(digits: Digits, settings: Descent, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def one_by_one(digits: Labelled, settings: Descent, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Algorithm 3, an individual at a time, in doubles."""
     source = np.random.default_rng(seed)
     spent = np.zeros(len(digits.train))

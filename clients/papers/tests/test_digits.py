@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparing_papers.digits import oriented, read_digits, without_kept_out
+from sparing_papers.digits import oriented, read_digits
+from sparing_papers.labelled import without_kept_out
 
 IMAGES = np.random.default_rng(1).integers(0, 256, (12, 28, 28), dtype=np.uint8)
 

@@ -9,16 +9,17 @@ from service.accounting.accountings import GAUSSIAN
 from sparing_audit.curves import gaussian_epsilon
 from sparing_papers.descent import fit
 from sparing_papers.figure import Request
-from sparing_papers.koskela_digits import (
+from sparing_papers.koskela_descent import (
     CERTIFIED,
+    EPSILON,
+    FACTORS,
+    compute_curves,
     compute_figure_2,
-    compute_figure_6,
-    compute_figure_9,
-    compute_figure_10,
     compute_histograms,
     descent,
     epsilon_shares,
 )
+from sparing_papers.koskela_digits import DIGITS
 from sparing_papers.made_up import made_up_digits
 
 REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=200, tests=100), is_made_up=True)
@@ -26,23 +27,19 @@ REQUEST = Request(seed=1, quick=True, digits=made_up_digits(1, individuals=200, 
 
 def test_the_filter_begins_after_fifty_steps() -> None:
     """All are active until then, at each clip and each epsilon."""
-    for compute, factors in (
-        (compute_figure_6, (0.5, 1.0, 2.0, 5.0)),
-        (compute_figure_9, (1.0,)),
-        (compute_figure_10, (1.0,)),
-    ):
-        table = compute(REQUEST)
+    for epsilon, factors in ((EPSILON, FACTORS), ("0.5", (1.0,)), ("10", (1.0,))):
+        table = compute_curves(DIGITS, [(epsilon, factor) for factor in factors], REQUEST)
         for factor in factors:
             active = [count for _, count in table.series("active", factor)]
             assert set(active[:CERTIFIED]) == {200}
             assert len(active) == 100
             assert active == sorted(active, reverse=True)
-    assert descent("2.75", 5.0).rho == pytest.approx(descent("2.75", 0.5).rho)
+    assert descent(DIGITS, "2.75", 5.0).rho == pytest.approx(descent(DIGITS, "2.75", 0.5).rho)
 
 
 def test_charges_of_the_groups_rise_and_stay_within_the_budget() -> None:
     """Of each digit, step by step."""
-    table = compute_figure_2(REQUEST)
+    table = compute_figure_2(DIGITS, REQUEST)
     budget = GAUSSIAN.budget_units(epsilon=Decimal("2.75"), delta=Decimal("1e-5")) / 2**40
     for digit in range(10):
         rho = [row[3] for row in table.series(digit)]
@@ -52,7 +49,7 @@ def test_charges_of_the_groups_rise_and_stay_within_the_budget() -> None:
 
 def test_an_individual_epsilon_is_that_of_its_spent_total() -> None:
     """Bins against epsilons of the audit's own curve."""
-    settings = descent("2.75", 1.0)
+    settings = descent(DIGITS, "2.75", 1.0)
     found = fit(REQUEST.digits, settings, [1], kept=[CERTIFIED])
     own = [gaussian_epsilon(float(mu), 1e-5) for mu in np.sqrt(found.spent[CERTIFIED]) / settings.noise]
     shares = epsilon_shares(found, settings, 2.75)
@@ -60,4 +57,4 @@ def test_an_individual_epsilon_is_that_of_its_spent_total() -> None:
     expected, _ = np.histogram(np.minimum(own, 2.749), edges)
 
     assert [share * 200 for _, share in shares] == pytest.approx(expected.tolist(), abs=1e-9)
-    assert sum(float(row[2]) for row in compute_histograms(REQUEST).rows) == pytest.approx(3)
+    assert sum(float(row[2]) for row in compute_histograms(DIGITS, REQUEST).rows) == pytest.approx(3)

@@ -25,10 +25,12 @@ from sparing_papers import (
     koskela,
     koskela_digits,
     koskela_sampled,
+    koskela_tabular,
     poisson_filters,
 )
-from sparing_papers.digits import Digits, read_digits
+from sparing_papers.digits import read_digits
 from sparing_papers.figure import PaperFigure, Request
+from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
 from sparing_papers.style import names, save, save_small
 
@@ -38,6 +40,7 @@ FIGURES: Final = [
     *poisson_filters.FIGURES,
     *koskela.FIGURES,
     *koskela_digits.FIGURES,
+    *koskela_tabular.FIGURES,
     *feldman_zrnic.FIGURES,
     *feldman_zrnic_digits.FIGURES,
 ]
@@ -80,13 +83,13 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
-def _digits(wished: argparse.Namespace, *, needed: bool) -> Digits:
+def _digits(wished: argparse.Namespace, *, needed: bool) -> Labelled:
     if wished.quick or not needed:
         return made_up_digits(wished.seed)
     return read_digits(wished.digits)
 
 
-def _one(figure: PaperFigure, wished: argparse.Namespace, digits: Digits, progress: Progress, task: TaskID) -> None:
+def _one(figure: PaperFigure, wished: argparse.Namespace, digits: Labelled, progress: Progress, task: TaskID) -> None:
     done = progress.tasks[0].completed
     progress.update(task, description=figure.name)
     request = Request(

@@ -5,8 +5,8 @@ of standard deviation sigma C is drawn once for a step; the algorithm as printed
 individual. The parameters after B_norm / C^2 steps are those of private descent without a filter: until then no
 individual can be short of its budget.
 
-The model is a softmax regression: the gradient of an individual is (prediction - digit) times its features, and its
-norm the product of both norms.
+The model is linear, a softmax or a logistic regression: the gradient of an individual is (prediction - label) times
+its features, and its norm the product of both norms.
 """
 
 import math
@@ -17,15 +17,38 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing_papers.digits import CLASSES, Digits
+from sparing_papers.digits import CLASSES
+from sparing_papers.labelled import Labelled
 
-__all__ = ["Descent", "Fit", "accuracy", "fit", "losses", "softmax"]
+__all__ = [
+    "LOGISTIC",
+    "SOFTMAX",
+    "Descent",
+    "Fit",
+    "LinearLoss",
+    "accuracy",
+    "area_under_curve",
+    "fit",
+    "logistic",
+    "losses",
+    "softmax",
+]
 
 BLOCK: Final = 1000
 """Individuals whose features are worked on at a time."""
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearLoss:
+    """The cross-entropy of a linear model, by functions of features (n, d), labels (n,) and parameters (rows, d)."""
+
+    rows: int  # of the parameters
+    errors: Callable[[Floats, Labels, Doubles], Floats]  # (n, rows): prediction less label
+    losses: Callable[[Floats, Labels, Doubles], Doubles]  # (n,), nats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +82,23 @@ class Fit:
 
 
 def fit(
-    digits: Digits,
+    data: Labelled,
     settings: Descent,
     seed: Sequence[int],
     *,
+    loss: LinearLoss | None = None,
     kept: Iterable[int] = (),
     tell: Callable[[float], None] = lambda _: None,
 ) -> Fit:
     """Descend from zero. `kept` are numbers of steps after which the state is kept, beside the last one.
 
+    The loss is that of a softmax regression of ten classes, unless another is given.
     `tell` is called with the share of the steps that is done. Equal seeds give equal fits on one machine, bit by bit.
     """
-    source = np.random.default_rng(seed)
-    lengths = np.sqrt(np.einsum("ij,ij->i", digits.train, digits.train, dtype=np.float64))
-    room = np.full(len(digits.train), settings.budget)
-    parameters = np.zeros((CLASSES, digits.train.shape[1]))
+    model, source = loss or SOFTMAX, np.random.default_rng(seed)
+    lengths = np.sqrt(np.einsum("ij,ij->i", data.train, data.train, dtype=np.float64))
+    room = np.full(len(data.train), settings.budget)
+    parameters = np.zeros((model.rows, data.train.shape[1]))
     wanted = {*kept, settings.steps}
     found = Fit(parameters={}, spent={}, active=[])
     for step in range(settings.steps + 1):
@@ -82,15 +107,15 @@ def fit(
         if step == settings.steps:
             break
         found.active.append(int(np.count_nonzero(room > 0)))
-        total, room = _summed(digits, lengths, parameters, room, settings.clip)
+        total, room = _summed(data, model, lengths, parameters, room, settings.clip)
         total += source.normal(0, settings.noise, total.shape)
-        parameters = parameters - settings.rate / len(digits.train) * total
+        parameters = parameters - settings.rate / len(data.train) * total
         tell((step + 1) / settings.steps)
     return found
 
 
 def _summed(
-    digits: Digits, lengths: Doubles, parameters: Doubles, room: Doubles, clip: float
+    data: Labelled, loss: LinearLoss, lengths: Doubles, parameters: Doubles, room: Doubles, clip: float
 ) -> tuple[Doubles, Doubles]:
     """The sum of all gradients, each as long as its clip and its room allow, and the room that is left.
 
@@ -99,9 +124,8 @@ def _summed(
     total, left = np.zeros_like(parameters), np.empty_like(room)
     for start in range(0, len(room), BLOCK):
         block = slice(start, start + BLOCK)
-        features, most = digits.train[block], np.sqrt(room[block])
-        errors = softmax(features, parameters)
-        errors[np.arange(len(errors)), digits.train_labels[block]] -= 1
+        features, most = data.train[block], np.sqrt(room[block])
+        errors = loss.errors(features, data.train_labels[block], parameters)
         norms = lengths[block] * np.sqrt(np.einsum("ij,ij->i", errors, errors, dtype=np.float64))
         counted = np.minimum(np.minimum(norms, clip), most)
         errors *= (counted / np.maximum(norms, np.finfo(float).tiny))[:, None].astype(np.float32)
@@ -111,12 +135,27 @@ def _summed(
     return total, left
 
 
-def accuracy(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -> float:
+def accuracy(features: Floats, labels: Labels, parameters: Doubles) -> float:
     """The share of images of which the digit is predicted."""
     return float(np.mean((features @ parameters.T.astype(np.float32)).argmax(axis=1) == labels))
 
 
-def losses(features: Floats, labels: NDArray[np.int64], parameters: Doubles) -> Doubles:
+def area_under_curve(features: Floats, labels: Labels, parameters: Doubles) -> float:
+    """The chance that one of label 1 has a higher score than one of label 0, equal scores counted half.
+
+    By ranks (Mann and Whitney 1947), equal scores at the mean of their ranks. Raises ValueError where a label lacks.
+    """
+    positives = int(np.count_nonzero(labels == 1))
+    negatives = len(labels) - positives
+    if positives == 0 or negatives == 0:
+        raise ValueError("an area under the curve needs both labels")
+    scores = features @ parameters[0].astype(np.float32)
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return float((ranks[labels == 1].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def losses(features: Floats, labels: Labels, parameters: Doubles) -> Doubles:
     """The cross-entropy (n,) of each image."""
     right = softmax(features, parameters)[np.arange(len(labels)), labels]
     return -np.log(np.maximum(right.astype(np.float64), 1e-12))
@@ -129,3 +168,30 @@ def softmax(features: Floats, parameters: Doubles) -> Floats:
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
+
+
+def logistic(features: Floats, parameters: Doubles) -> Floats:
+    """The probabilities (n, 1) that a model with one row of parameters gives to label 1."""
+    scores = features @ parameters.T.astype(np.float32)
+    found: Floats = np.float32(0.5) * (1 + np.tanh(scores / 2))
+    return found
+
+
+def _softmax_errors(features: Floats, labels: Labels, parameters: Doubles) -> Floats:
+    errors = softmax(features, parameters)
+    errors[np.arange(len(errors)), labels] -= 1
+    return errors
+
+
+def _logistic_errors(features: Floats, labels: Labels, parameters: Doubles) -> Floats:
+    return logistic(features, parameters) - labels[:, None].astype(np.float32)
+
+
+def _logistic_losses(features: Floats, labels: Labels, parameters: Doubles) -> Doubles:
+    scores = (features @ parameters[0].astype(np.float32)).astype(np.float64)
+    found: Doubles = np.logaddexp(0, np.where(labels == 1, -scores, scores))
+    return found
+
+
+SOFTMAX: Final = LinearLoss(rows=CLASSES, errors=_softmax_errors, losses=losses)
+LOGISTIC: Final = LinearLoss(rows=1, errors=_logistic_errors, losses=_logistic_losses)

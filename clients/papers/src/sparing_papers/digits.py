@@ -4,14 +4,15 @@ The file is an archive of numpy with `train_images` (n, 28, 28) of bytes, `train
 `test_labels`. A feature is worked out from one image alone, so that no individual's gradient depends on another.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "Digits", "oriented", "read_digits", "without_kept_out"]
+from sparing_papers.labelled import Labelled
+
+__all__ = ["CLASSES", "oriented", "read_digits"]
 
 Images = NDArray[np.uint8]
 
@@ -22,32 +23,12 @@ STEP: Final = 2.0**-8
 """Of the features: 0 to 255 stand for 0 to 255/256."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digits:
-    """The features (n, d) and digits of those who are protected, and of the test images, which no fit sees."""
-
-    train: NDArray[np.float32]
-    train_labels: NDArray[np.int64]
-    test: NDArray[np.float32]
-    test_labels: NDArray[np.int64]
-
-
-def read_digits(file: Path) -> Digits:
+def read_digits(file: Path) -> Labelled:
     """Features of edges of all images in a file. Raises OSError, and KeyError where the file lacks an array."""
     with np.load(file) as held:
         train, test = (np.float32(STEP) * oriented(held[f"{part}_images"]) for part in ("train", "test"))
         labels = {part: held[f"{part}_labels"].astype(np.int64) for part in ("train", "test")}
-    return Digits(train=train, train_labels=labels["train"], test=test, test_labels=labels["test"])
-
-
-def without_kept_out(digits: Digits, kept_out: int) -> Digits:
-    """The last `kept_out` of the training images in the place of the test images: settings are chosen on them."""
-    return Digits(
-        train=digits.train[:-kept_out],
-        train_labels=digits.train_labels[:-kept_out],
-        test=digits.train[-kept_out:],
-        test_labels=digits.train_labels[-kept_out:],
-    )
+    return Labelled(train=train, train_labels=labels["train"], test=test, test_labels=labels["test"])
 
 
 def oriented(images: Images) -> Images:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from sparing_papers.digits import Digits
+from sparing_papers.labelled import Labelled
 
 __all__ = ["Cell", "PaperFigure", "Request", "Table"]
 
@@ -37,7 +37,7 @@ class Request:
 
     seed: int
     quick: bool  # coarser, for a test: seconds instead of minutes
-    digits: Digits
+    digits: Labelled
     is_made_up: bool  # whether the digits are generated ones, in the place of a file
     tell: Callable[[float], None] = field(default=lambda _: None)  # the share that is done
 
