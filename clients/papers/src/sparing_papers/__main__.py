@@ -11,6 +11,9 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -25,9 +28,11 @@ from sparing_papers import (
     koskela,
     koskela_digits,
     koskela_sampled,
+    koskela_served,
     koskela_tabular,
     poisson_filters,
 )
+from sparing_papers.counted import served
 from sparing_papers.digits import read_digits
 from sparing_papers.figure import PaperFigure, Request
 from sparing_papers.labelled import Labelled
@@ -41,6 +46,7 @@ FIGURES: Final = [
     *koskela.FIGURES,
     *koskela_digits.FIGURES,
     *koskela_tabular.FIGURES,
+    *koskela_served.FIGURES,
     *feldman_zrnic.FIGURES,
     *feldman_zrnic_digits.FIGURES,
 ]
@@ -62,10 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _save_seeds(wished, figures)
     began = time.monotonic()
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, ExitStack() as stack:
+        running = cache(lambda: stack.enter_context(served()))
+        request = Request(
+            seed=wished.seed,
+            quick=wished.quick,
+            digits=digits,
+            is_made_up=wished.quick,
+            served=lambda: nullcontext(running()),
+        )
         task = progress.add_task("figures", total=sum(each.share for each in figures))
         for each in figures:
-            _one(each, wished, digits, progress, task)
+            _one(each, request, wished, progress, task)
     console.print(f"{len(figures)} figures in {wished.out} after {time.monotonic() - began:.0f} s")
 
 
@@ -89,17 +103,14 @@ def _digits(wished: argparse.Namespace, *, needed: bool) -> Labelled:
     return read_digits(wished.digits)
 
 
-def _one(figure: PaperFigure, wished: argparse.Namespace, digits: Labelled, progress: Progress, task: TaskID) -> None:
+def _one(figure: PaperFigure, request: Request, wished: argparse.Namespace, progress: Progress, task: TaskID) -> None:
     done = progress.tasks[0].completed
     progress.update(task, description=figure.name)
-    request = Request(
-        seed=wished.seed,
-        quick=wished.quick,
-        digits=digits,
-        is_made_up=wished.quick,
-        tell=lambda share: progress.update(task, completed=done + share * figure.share),
-    )
-    table = figure.compute(request)
+
+    def tell(share: float) -> None:
+        progress.update(task, completed=done + share * figure.share)
+
+    table = figure.compute(replace(request, tell=tell))
     progress.console.print(f"{figure.title}: {names(save(figure, table, wished.out))}")
     if wished.docs:
         folder = ROOT / "docs" / "figures"

@@ -13,7 +13,7 @@ from service.settings import Settings
 from sparing import Client
 from sparing._query import QueryRequest
 
-__all__ = ["Promised", "answers_until_left_out", "served"]
+__all__ = ["Promised", "Served", "answers_until_left_out", "served"]
 
 BATCH: Final = 256
 ENVIRONMENT: Final = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_LOG": "json"}
@@ -30,27 +30,36 @@ class Promised:
     accounting: object
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A service that runs: its address, a curator's key, and the settings with which its store can be opened."""
+
+    url: str
+    key: str
+    settings: Settings
+
+
 @contextmanager
-def served() -> Iterator[tuple[str, str]]:
-    """A service with servers and a home of its own, removed at the end: its address and a curator's key."""
+def served() -> Iterator[Served]:
+    """A service with servers and a home of its own, removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sparing-papers-"))
     folder.chmod(0o711)  # as root, another account runs the database and passes through here
     try:
         settings = Settings.of(ENVIRONMENT, home=folder / "home")
         with serving(settings, host="127.0.0.1", port=0) as (url, replica):
             _, key = replica.principals.create(role="curator", name="figures")
-            yield url, key
+            yield Served(url=url, key=key, settings=settings)
     finally:
         rmtree(folder, ignore_errors=True)
 
 
 def answers_until_left_out(
-    promised: Sequence[Promised], *, sigma: float, tell: Callable[[float], None] = lambda _: None
+    found: Served, promised: Sequence[Promised], *, sigma: float, tell: Callable[[float], None] = lambda _: None
 ) -> list[int]:
     """The number of counts that one individual pays for in a dataset of each guarantee. Raises SparingError."""
-    with served() as (url, key), Client(base_url=url, api_key=key) as curator:
+    with Client(base_url=found.url, api_key=found.key) as curator:
         made = curator.principals.create(role="analyst", name="figures")
-        with Client(base_url=url, api_key=made.key) as analyst:
+        with Client(base_url=found.url, api_key=made.key) as analyst:
             counted = []
             for number, each in enumerate(promised):
                 name = f"figures-{number}"

@@ -1,10 +1,12 @@
 """A figure of a paper: a table of numbers, made from a request, and a drawing of the table."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
+from sparing_papers.counted import Served, served
 from sparing_papers.labelled import Labelled
 
 __all__ = ["Cell", "PaperFigure", "Request", "Table"]
@@ -40,6 +42,7 @@ class Request:
     digits: Labelled
     is_made_up: bool  # whether the digits are generated ones, in the place of a file
     tell: Callable[[float], None] = field(default=lambda _: None)  # the share that is done
+    served: Callable[[], AbstractContextManager[Served]] = served  # a running service, of its own or shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

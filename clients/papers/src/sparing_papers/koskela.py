@@ -130,7 +130,8 @@ def compute_figure_5(request: Request) -> Table:
         rows += [(name, epsilon, admitted_steps(accounting, Decimal(repr(epsilon)))) for epsilon in epsilons]
     asked = COUNTED[request.quick]
     promised = [Promised(epsilon=epsilon, delta=str(DELTA), accounting=STATED[name]) for epsilon, name in asked]
-    counted = answers_until_left_out(promised, sigma=SIGMA, tell=request.tell)
+    with request.served() as found:
+        counted = answers_until_left_out(found, promised, sigma=SIGMA, tell=request.tell)
     for (epsilon, name), answers in zip(asked, counted, strict=True):
         rows.append((f"{name}, answered by the service", float(epsilon), answers))
     return Table(header=("curve", "epsilon", "k"), rows=rows)
