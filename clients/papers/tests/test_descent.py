@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparing_papers.descent import Descent, accuracy, fit, losses
+from sparing_papers.descent import LOGISTIC, Descent, accuracy, area_under_curve, fit, losses
 from sparing_papers.digits import CLASSES
 from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
@@ -92,3 +92,42 @@ def test_a_model_that_knows_nothing_has_the_loss_of_a_guess() -> None:
 
     assert losses(DIGITS.test, DIGITS.test_labels, nothing) == pytest.approx(np.log(10))
     assert accuracy(DIGITS.test, DIGITS.test_labels, nothing) == np.mean(DIGITS.test_labels == 0)
+
+
+def test_a_logistic_step_is_algorithm_3_one_individual_at_a_time() -> None:
+    """With labels of 0 and 1 and one row of parameters; losses are cross-entropies."""
+    data = replace(DIGITS, train_labels=DIGITS.train_labels % 2, test_labels=DIGITS.test_labels % 2)
+    source, at, spent = np.random.default_rng([1]), np.zeros((1, data.train.shape[1])), np.zeros(len(data.train))
+    for _ in range(SETTINGS.steps):
+        total = np.zeros_like(at)
+        for person, (vector, label) in enumerate(zip(data.train, data.train_labels, strict=True)):
+            gradient = (1 / (1 + np.exp(-(at @ vector))) - label)[:, None] * vector
+            norm = np.linalg.norm(gradient)
+            length = min(norm, SETTINGS.clip, np.sqrt(max(0.0, SETTINGS.budget - spent[person])))
+            total += gradient * (length / norm)
+            spent[person] += length**2
+        at = at - SETTINGS.rate / len(data.train) * (total + source.normal(0, SETTINGS.noise, at.shape))
+    found = fit(data, SETTINGS, [1], loss=LOGISTIC)
+    chances = 1 / (1 + np.exp(-(data.test @ at[0])))
+
+    assert found.parameters[12] == pytest.approx(at, abs=2e-4)
+    assert found.spent[12] == pytest.approx(spent, abs=2e-4)
+    assert 0 < found.active[-1] < 60
+    expected = -np.log(np.where(data.test_labels == 1, chances, 1 - chances))
+    assert LOGISTIC.losses(data.test, data.test_labels, at) == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_area_under_the_curve_is_its_definition() -> None:
+    """The share of pairs in the right order, equal scores counted half; of unlike labels alone."""
+    source = np.random.default_rng(5)
+    features = source.integers(-3, 4, (70, 1)).astype(np.float32)
+    labels = (features[:, 0] + source.normal(0, 3, 70) > 0).astype(np.int64)
+    one = np.ones((1, 1))
+    pairs = np.sign(features[labels == 1] - features[labels == 0].T).astype(float) / 2 + 0.5
+
+    assert 0.5 < area_under_curve(features, labels, one) < 0.95
+    assert area_under_curve(features, labels, one) == pytest.approx(float(pairs.mean()), rel=1e-12)
+    assert area_under_curve(features, labels, -one) == pytest.approx(1 - float(pairs.mean()), rel=1e-12)
+    assert area_under_curve(features, labels, 0 * one) == 0.5
+    with pytest.raises(ValueError, match="needs both labels"):
+        area_under_curve(features, np.ones(70, dtype=np.int64), one)

@@ -68,6 +68,15 @@ def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Path) -> No
 
 
 @pytest.mark.slow
+def test_the_charges_of_a_served_fit_add_up(drawn: Path) -> None:
+    """To the unit, in the figure's own numbers; and worked out again within their bounds."""
+    found = {name: float(value) for name, _, value, _ in rows(drawn / "koskela-tabular-service.csv")}
+
+    assert found["units, sum of accounts"] == found["units, sum of the ledger"] > 0
+    assert 0 < found["difference of an individual, largest part of its bound"] <= 1
+
+
+@pytest.mark.slow
 def test_the_admitted_steps_are_those_of_the_page(drawn: Path) -> None:
     """By each accountant, of each workload."""
     drawn_rows = rows(drawn / "admitted-steps.csv")
@@ -78,7 +87,7 @@ def test_the_admitted_steps_are_those_of_the_page(drawn: Path) -> None:
 @pytest.mark.slow
 def test_equal_seeds_give_equal_files(drawn: Path, tmp_path: Path) -> None:
     """Bit by bit in another process, pictures included."""
-    chosen = ["koskela-1", "koskela-6", "feldman-zrnic-odometers", "feldman-zrnic-1"]
+    chosen = ["koskela-1", "koskela-6", "koskela-tabular-2", "feldman-zrnic-odometers", "feldman-zrnic-1"]
     draw(tmp_path, "--only", *chosen)
 
     for name in chosen:

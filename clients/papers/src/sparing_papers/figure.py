@@ -55,4 +55,5 @@ class PaperFigure:
     draw: Callable[[Figure, Table], None]
     size: tuple[float, float] = (7.2, 4.2)  # inches
     needs_digits: bool = False
+    keeps_numbers: bool = False  # whether --docs also keeps the CSV, because no seed repeats it
     share: float = 1.0  # of the time that a plain curve takes, for the bar of progress

