@@ -189,7 +189,7 @@ def _ledger(found: Served, people: int) -> Units:
 
 
 def recomputed_units(people: People, found: ServedFit) -> tuple[Doubles, Doubles]:
-    """What the queries of the fit charge each individual, in doubles, and how far off that may be: (n,), (n,) units.
+    """Each individual's charges by the queries of the fit, in doubles, and how far off they may be: (n,), (n,) units.
 
     The charge of a gradient is min(|error| |x|, clip)^2 / (2 sigma^2), at most what is left. The service rounds a
     prediction's argument x theta to 2^-10, which moves the prediction by 2^-13 at most, and the error to a step s or,

@@ -69,9 +69,9 @@ def choose(
 
 
 def changes(data: Labelled, runs: int) -> dict[float, tuple[float, float]]:
-    """What the steps after the certified ones change, by clip factor: mean and standard error of so many noises.
+    """The change by the steps after the certified ones, by clip factor: mean and standard error of so many noises.
 
-    Of the area under the curve on the test set, at (2.75, 1e-5).
+    It is that of the area under the curve on the test set, at (2.75, 1e-5).
     """
     found = {}
     for factor in FACTORS:
