@@ -14,7 +14,7 @@ from sparing_papers.koskela_descent import DELTA
 from sparing_papers.koskela_served import ACTIVE_SHARES, Asked, ServedFit, recomputed_units
 from sparing_papers.tabular import BRACKETS, read_people, split
 
-DOCS = Path(__file__).parents[3] / "docs"
+ROOT = Path(__file__).parents[3]
 CERTIFIED = 12
 PEOPLE, TESTS = split(read_people(), 1)
 SOME = PEOPLE.of(np.arange(600))
@@ -115,13 +115,15 @@ def test_a_charge_by_hand() -> None:
 
 def kept() -> dict[tuple[str, float], tuple[float, float]]:
     """The numbers of the run that the page shows, by curve and place."""
-    with (DOCS / "figures" / "koskela-tabular-service.csv").open(encoding="utf-8", newline="") as opened:
+    with (ROOT / "clients" / "papers" / "kept" / "koskela-tabular-service.csv").open(
+        encoding="utf-8", newline=""
+    ) as opened:
         return {(name, float(at)): (float(value), float(off)) for name, at, value, off in list(csv.reader(opened))[1:]}
 
 
 def test_the_numbers_of_the_page_are_those_of_the_kept_run() -> None:
     """Sums, differences, exhausted, and what `active` answered."""
-    page = (DOCS / "papers.md").read_text(encoding="utf-8").partition("### A fit through the service")[2]
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").partition("### A fit through the service")[2]
     found = kept()
     accounts, ledger = (found[f"units, sum of {name}", 0][0] for name in ("accounts", "the ledger"))
     own, (again, off) = found["units of the fit, sum of accounts", 0][0], found["units of the fit, recomputed", 0]

@@ -112,4 +112,4 @@ def test_each_picture_of_the_page_exists_and_each_picture_is_on_it() -> None:
     """A picture that no text explains would not be found."""
     shown = set(re.findall(r"\]\((figures/[\w-]+\.png)\)", PAGE))
 
-    assert shown == {f"figures/{path.name}" for path in (ROOT / "docs" / "figures").glob("*.png")}
+    assert shown == {f"figures/{path.name}" for path in (ROOT / "docs" / "figures").iterdir()}

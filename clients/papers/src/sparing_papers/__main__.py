@@ -2,7 +2,8 @@
 
 Into the folder go, for each figure, its numbers as CSV and its drawing as PNG and SVG, and the seeds of all. Figures of
 MNIST need the file of the images (--digits, or SPARING_DIGITS), and are left out without it; with --quick, everything
-is coarser and generated digits stand in for the file. --docs also puts small pictures into docs/figures.
+is coarser and generated digits stand in for the file. --docs also puts small pictures into docs/figures, and
+numbers that no seed repeats into clients/papers/kept.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from sparing_papers.digits import read_digits
 from sparing_papers.figure import PaperFigure, Request
 from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
-from sparing_papers.style import names, save, save_small
+from sparing_papers.style import names, save, save_numbers, save_small
 
 FIGURES: Final = [
     *accountants.FIGURES,
@@ -116,6 +117,8 @@ def _one(figure: PaperFigure, request: Request, wished: argparse.Namespace, prog
         folder = ROOT / "docs" / "figures"
         folder.mkdir(exist_ok=True)
         save_small(figure, table, folder)
+        if figure.keeps_numbers:
+            save_numbers(figure, table, ROOT / "clients" / "papers" / "kept")
     progress.update(task, completed=done + figure.share)
 
 

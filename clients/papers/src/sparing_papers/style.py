@@ -25,6 +25,7 @@ __all__ = [
     "logarithmic_deltas",
     "plain",
     "save",
+    "save_numbers",
     "save_small",
 ]
 
@@ -46,7 +47,7 @@ _LOOK: Final[dict[Any, Any]] = {
 
 def save(wanted: PaperFigure, table: Table, folder: Path) -> list[Path]:
     """Write the table as CSV and its drawing as PNG and SVG."""
-    files = [_save_numbers(wanted, table, folder), *(folder / f"{wanted.name}.{kind}" for kind in ("png", "svg"))]
+    files = [save_numbers(wanted, table, folder), *(folder / f"{wanted.name}.{kind}" for kind in ("png", "svg"))]
     with rc_context(_LOOK):
         figure = _drawn(wanted, table)
         figure.savefig(files[1], dpi=_DPI, metadata={"Software": None})
@@ -55,9 +56,7 @@ def save(wanted: PaperFigure, table: Table, folder: Path) -> list[Path]:
 
 
 def save_small(wanted: PaperFigure, table: Table, folder: Path) -> Path:
-    """Write the drawing as a PNG of the size that a page shows, and the numbers that no seed repeats."""
-    if wanted.keeps_numbers:
-        _save_numbers(wanted, table, folder)
+    """Write the drawing as a PNG of the size that a page shows."""
     file = folder / f"{wanted.name}.png"
     with rc_context(_LOOK):
         _drawn(wanted, table).savefig(
@@ -66,7 +65,8 @@ def save_small(wanted: PaperFigure, table: Table, folder: Path) -> Path:
     return file
 
 
-def _save_numbers(wanted: PaperFigure, table: Table, folder: Path) -> Path:
+def save_numbers(wanted: PaperFigure, table: Table, folder: Path) -> Path:
+    """Write the table as CSV."""
     file = folder / f"{wanted.name}.csv"
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")
