@@ -38,10 +38,16 @@ class Survey:
         return client(self.served.url, self.curator_key)
 
     def sequences(self) -> list[int]:
-        """Of the ledger, as the curator reads it."""
+        """Of the ledger, as the curator reads it: every page."""
+        found: list[int] = []
+        page: dict[str, int | str] = {"limit": 1000}
         with self.curator() as curator:
-            rows = curator.get("/v1/datasets/survey/ledger", params={"limit": 1000}).json()["items"]
-        return [row["sequence"] for row in reversed(rows)]
+            while True:
+                listed = curator.get("/v1/datasets/survey/ledger", params=page).json()
+                found += [row["sequence"] for row in listed["items"]]
+                if listed["next"] is None:
+                    return found[::-1]
+                page["cursor"] = listed["next"]
 
 
 @contextmanager
