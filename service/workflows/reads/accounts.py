@@ -23,6 +23,7 @@ from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, LedgerPosit
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import (
     PAGE_BYTES_MAX,
+    Promised,
     budget_row,
     is_full,
     my_budget_view,
@@ -64,10 +65,7 @@ class Wanted:
 
 def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> MyBudget:
     """One individual's own account. Raises NotFound, Unavailable, Fenced."""
-    with snapshot(writer.guard) as transaction:
-        slot = slot_of(transaction, key)
-        promise = promised(record, transaction, slot)
-        wanted = Wanted.of(record, transaction, [(slot, key)])
+    wanted, promise = _promised(record, key, writer)
     return my_budget_view(record, _one(wanted, writer, exchange), promise)
 
 
@@ -80,10 +78,7 @@ def one_account(record: DatasetRecord, key: str, writer: WriterThread, exchange:
 
 def divergence(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> RunDivergence:
     """The divergence of one individual's record along the run, for a curator. Raises NotFound, Unavailable, Fenced."""
-    with snapshot(writer.guard) as transaction:
-        slot = slot_of(transaction, key)
-        promise = promised(record, transaction, slot)
-        wanted = Wanted.of(record, transaction, [(slot, key)])
+    wanted, promise = _promised(record, key, writer)
     account = _one(wanted, writer, exchange)
     return run_divergence(record, account, promise, key=key, sequence=wanted.head.seq)
 
@@ -102,6 +97,13 @@ def budgets(
     items = tuple(budget_row(key, account) for (_, key), account in zip(people, found, strict=True))
     has_next = is_full([len(key.encode()) for _, key in people], limit=limit)
     return Page(items=items, next=str(people[-1][0]) if has_next else None)
+
+
+def _promised(record: DatasetRecord, key: str, writer: WriterThread) -> tuple[Wanted, Promised]:
+    """One individual's account as it is wanted, and its promise, of one snapshot."""
+    with snapshot(writer.guard) as transaction:
+        slot = slot_of(transaction, key)
+        return Wanted.of(record, transaction, [(slot, key)]), promised(record, transaction, slot)
 
 
 def _one(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> OwnAccount:
