@@ -26,12 +26,8 @@ CHOIR = {
 def choir(site: Site) -> None:
     """Ten people under zCDP, keys of an analyst and of one of them, and one answer with Gaussian noise."""
     rows = "person_id,age\n" + "".join(f"s{n},{n}\n" for n in range(10))
+    site.add(CHOIR, rows, analyst={})
     with site.client("curator") as curator:
-        curator.post("/v1/datasets", json=CHOIR).raise_for_status()
-        address = "/v1/datasets/choir/tables/people/rows"
-        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
-        wish = {"role": "analyst", "name": "analyst of the choir", "dataset": "choir"}
-        site.keys["analyst of the choir"] = curator.post("/v1/principals", json=wish).json()["key"]
         wish = {"role": "individual", "name": "s1", "dataset": "choir", "individual": "s1"}
         site.keys["s1"] = curator.post("/v1/principals", json=wish).json()["key"]
     ask(site, "one", {"noise": {"sigma": 30}})
@@ -40,7 +36,7 @@ def choir(site: Site) -> None:
 def ask(site: Site, key: str, terms: dict[str, object]) -> None:
     """A count of all."""
     query = {"version": 1, "select": [{"count": {}}]} | terms
-    with site.client("analyst of the choir") as analyst:
+    with site.client("choir") as analyst:
         analyst.post("/v1/datasets/choir/queries", json=query, headers={"Idempotency-Key": key}).raise_for_status()
 
 

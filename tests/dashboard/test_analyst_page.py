@@ -239,12 +239,7 @@ def pure_ward(site: Site) -> None:
     if "ward" in site.keys:
         return
     rows = "person_id,country,age\n" + "".join(f"w{n},{['NO', 'SE', 'DK'][n % 3]},{n % 90}\n" for n in range(300))
-    with site.client("curator") as curator:
-        curator.post("/v1/datasets", json=PURE).raise_for_status()
-        address = "/v1/datasets/ward/tables/people/rows"
-        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
-        wish = {"role": "analyst", "name": "analyst of the ward", "dataset": "ward", "allowance_rho": "40"}
-        site.keys["ward"] = curator.post("/v1/principals", json=wish).json()["key"]
+    site.add(PURE, rows, analyst={"allowance_rho": "40"})
 
 
 def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: Site) -> None:

@@ -31,12 +31,7 @@ OLDER = {"version": 1, "select": [{"count": {}}], "where": {"ge": [{"col": "age"
 def club(site: Site) -> None:
     """The dataset with nine hundred people, and an analyst of it."""
     rows = "person_id,age\n" + "".join(f"c{n},{n % 90}\n" for n in range(900))
-    with site.client("curator") as curator:
-        curator.post("/v1/datasets", json=CLUB).raise_for_status()
-        address = "/v1/datasets/club/tables/people/rows"
-        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
-        wish = {"role": "analyst", "name": "analyst of the club", "dataset": "club"}
-        site.keys["club"] = curator.post("/v1/principals", json=wish).json()["key"]
+    site.add(CLUB, rows, analyst={})
 
 
 def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening, site: Site) -> None:
