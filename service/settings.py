@@ -7,15 +7,15 @@ table in docs/operations.md with these declarations.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticKnownError
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
 from service.files import folder_of
 from service.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
 from service.ray_settings import RAY, RayAddress
+from service.url_settings import AlarmUrl, DatabaseUrl, PlainUrl, RedisUrl
 
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
@@ -72,47 +72,9 @@ def _expanded(path: Path) -> Path:
         raise ValueError("must be a path, and the account after its ~ must exist") from None
 
 
-def _plain_url(text: str) -> str:
-    try:
-        parts = urlsplit(text.replace("{hostname}", "hostname"))
-        is_plain = parts.scheme == "http" and parts.hostname and not (parts.path or parts.query or parts.username)
-        is_plain = is_plain and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_plain = False
-    if not is_plain:
-        raise ValueError("must be http://host or http://host:port")  # the text may hold a password
-    return text
-
-
-def _redis_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        is_url = bool(parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0)
-        is_url = is_url or (parts.scheme == "unix" and parts.path.startswith("/"))
-    except ValueError:
-        is_url = False
-    if not is_url:
-        raise ValueError("must be redis://host:port, rediss://host:port or unix:///path")  # it may hold a password
-    return text
-
-
 def _secret(text: str) -> str:
     if len(text) < _SECRET_CHARACTERS_MIN or not (text.isascii() and text.isprintable()):
         raise ValueError(f"must have at least {_SECRET_CHARACTERS_MIN} printable ASCII characters")
-    return text
-
-
-def _alarm_url(text: str, info: ValidationInfo) -> str:
-    try:
-        parts = urlsplit(text)
-        is_url = parts.scheme in {"http", "https"} and parts.hostname and parts.username is None and parts.port != 0
-        is_url = is_url and text.isascii() and text.isprintable() and " " not in text
-    except ValueError:
-        is_url = False
-    if not is_url:
-        raise ValueError("must be an http or https URL without a user")  # the text may hold a token
-    if info.data.get("alarm_secret") is None:
-        raise ValueError("needs SPARING_ALARM_SECRET, with which its requests are signed")
     return text
 
 
@@ -122,10 +84,7 @@ _Pepper = Annotated[bytes, BeforeValidator(_pepper)]
 _LogStyle = Annotated[Literal["json", "console"], BeforeValidator(_log_style)]
 _Home = Annotated[Path, AfterValidator(_expanded)]
 _Folder = Annotated[Path, AfterValidator(Path.absolute)]
-_PlainUrl = Annotated[str, AfterValidator(_plain_url)]
-_RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 _Secret = Annotated[str, AfterValidator(_secret)]
-_AlarmUrl = Annotated[str, AfterValidator(_alarm_url)]
 
 
 class Settings(BaseSettings):
@@ -139,13 +98,13 @@ class Settings(BaseSettings):
         validate_default=True,
         description="The folder of the pepper, the embedded servers and their data.",
     )
-    database_url: str | None = Field(
+    database_url: DatabaseUrl | None = Field(
         validation_alias="DATABASE_URL",
         default=None,
         repr=False,
         description="The URL of a Postgres; empty runs an embedded one in the home.",
     )
-    redis_url: _RedisUrl | None = Field(
+    redis_url: RedisUrl | None = Field(
         validation_alias="REDIS_URL",
         default=None,
         repr=False,
@@ -187,7 +146,7 @@ class Settings(BaseSettings):
     )
     shards: _Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
     ray_address: RayAddress | None = Field(validation_alias="SPARING_RAY_ADDRESS", default=None, description=RAY)
-    forward_url: _PlainUrl = Field(
+    forward_url: PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
         default="http://127.0.0.1",
         description="The private address at which other processes reach this one; "
@@ -341,7 +300,7 @@ class Settings(BaseSettings):
         description="The secret with which requests to SPARING_ALARM_URL are signed: "
         "at least 32 printable ASCII characters.",
     )
-    alarm_url: _AlarmUrl | None = Field(
+    alarm_url: AlarmUrl | None = Field(
         validation_alias="SPARING_ALARM_URL",
         default=None,
         repr=False,

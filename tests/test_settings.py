@@ -14,6 +14,7 @@ from tests.architecture.source import ROOT
 
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 HOME = Path("/srv")
+ESCAPED = "an @ in a password is written %40, a / %2F, a ? %3F and a # %23"
 SECRET = "correct-horse"
 OIDC = {
     "SPARING_OIDC_CLIENT_ID": "sparing",
@@ -140,6 +141,23 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
             ("REDIS_URL", url, "must be redis://host:port, rediss://host:port or unix:///path")
             for url in (SECRET, f"http://:{SECRET}@cache", f"redis://:{SECRET}", "redis://cache:port", "unix://")
         ],
+        *[
+            ("REDIS_URL", url, f"must be redis://host:port, rediss://host:port or unix:///path; {ESCAPED}")
+            for url in (f"redis://:a@{SECRET}@cache", f"redis://me:1/{SECRET}@cache", f"redis://me:1#{SECRET}@cache")
+        ],
+        *[
+            ("DATABASE_URL", url, f"must be postgresql://name:password@host:port/database; {ESCAPED}")
+            for url in (
+                f"mysql://u:{SECRET}@db",
+                f"host=db password={SECRET}",
+                f"postgresql://u:a@{SECRET}@db/care",
+                f"postgresql://u:1/{SECRET}@db/care",
+                f"postgresql://u:1?{SECRET}@db/care",
+                f"postgresql://u:1#{SECRET}@db/care",
+                f"postgresql://u:{SECRET}@db:port/care",
+                f"postgresql://u:{SECRET}@[::1/care",
+            )
+        ],
         ("SPARING_ALARM_SECRET", SECRET, "must have at least 32 printable ASCII characters"),
         ("SPARING_ALARM_SECRET", "ø" * 32, "must have at least 32 printable ASCII characters"),
         (
@@ -181,6 +199,12 @@ def test_an_unusable_value_is_refused_by_name_and_by_what_is_allowed(name: str, 
     assert str(refused.value) == f"{name} {allowed}"
     assert refused.value.__cause__ is None
     assert refused.value.__context__ is None
+
+
+def test_an_address_of_several_hosts_or_a_socket_is_a_databases() -> None:
+    """As libpq reads them."""
+    for url in ("postgresql://u:p%40ss@one:1,two:2/care", "postgres://u@/care?host=%2Frun%2Fpostgres&port=5432"):
+        assert Settings.of({"DATABASE_URL": url}).database_url == url
 
 
 INDIVIDUAL = '{"x": {"role": "individual", "dataset": "care"}}'

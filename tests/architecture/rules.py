@@ -46,7 +46,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "logs": frozenset({"incidents"}),
     "oidc_settings": frozenset(),
     "ray_settings": frozenset(),
-    "settings": frozenset({"files", "oidc_settings", "ray_settings"}),
+    "settings": frozenset({"files", "oidc_settings", "ray_settings", "url_settings"}),
+    "url_settings": frozenset(),
     "metrics": frozenset({"workflows"}),
     "run": frozenset(
         {"api", "embedded", "failpoints", "incidents", "logs", "metrics", "query", "settings", "store", "workflows"}
@@ -379,7 +380,7 @@ COVERS = {
     "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
     "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
     "tests/workflows/writer/test_committer.py": "incidents",
-    "tests/test_settings.py": "oidc_settings ray_settings",
+    "tests/test_settings.py": "oidc_settings ray_settings url_settings",
     "tests/workflows/test_looks.py": "workflows/writer/threads",
     "tests/laws/test_every_node.py": "query/*_ast query/group_keys query/language query/*_columns",
     "tests/query/test_gradients.py": "query/learning_ast",

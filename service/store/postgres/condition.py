@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
+from service.store.fault_words import words_of
 from service.store.postgres.refused_writes import refusal
 from service.store.postgres.registrations import DatabaseUnusable
 
@@ -36,14 +37,12 @@ class DatabaseCondition:
 
 
 def database_condition(database_url: str) -> DatabaseCondition:
-    """Look once. Raises DatabaseUnusable when no session can be had, without a password in its text."""
+    """Look once. Raises DatabaseUnusable when no session can be had, without a part of the address in its text."""
     try:
         with psycopg.connect(database_url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
             return _look(session)
-    except psycopg.ProgrammingError:  # its text may quote the address
-        raise DatabaseUnusable("DATABASE_URL cannot be read, or the database refuses what is asked") from None
     except psycopg.Error as fault:
-        raise DatabaseUnusable(" ".join(str(fault).split())) from None
+        raise DatabaseUnusable(words_of(fault, database_url)) from None
 
 
 def _look(session: "psycopg.Connection[tuple[Any, ...]]") -> DatabaseCondition:

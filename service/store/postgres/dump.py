@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, ObjectInUse
 
 from service.embedded.binaries import postgres_candidates
+from service.store.fault_words import words_of
 from service.store.postgres.registrations import DatabaseUnusable
 
 _MAINTENANCE: Final = "postgres"
@@ -131,8 +132,8 @@ def _connected(database_url: str) -> Iterator["psycopg.Connection[tuple[Any, ...
     try:
         with psycopg.connect(database_url, connect_timeout=_CONNECT_TIMEOUT_S) as connection:
             yield connection
-    except psycopg.OperationalError as fault:
-        raise DatabaseUnusable(f"the database cannot be used: {' '.join(str(fault).split())}") from None
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as fault:
+        raise DatabaseUnusable(f"the database cannot be used: {words_of(fault, database_url)}") from None
 
 
 def _run(program: str, major: int, database_url: str, options: Sequence[str]) -> None:
@@ -147,8 +148,7 @@ def _run(program: str, major: int, database_url: str, options: Sequence[str]) ->
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())
-        raise DatabaseUnusable(f"{program} failed: {said[:500]}")
+        raise DatabaseUnusable(f"{program} failed: {words_of(done.stderr, database_url)}")
 
 
 def program_of(program: str, major: int) -> Path:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors, pq
@@ -22,6 +21,7 @@ from service.accounting.monitor import monitor_of
 from service.embedded.binaries import POSTGRES_MAJOR_MIN
 from service.files import folder_of
 from service.query.schema import Schema
+from service.store.fault_words import words_of
 from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import Session, committing, translated
@@ -227,14 +227,12 @@ def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[
     is_told = False
     while True:
         try:
-            if urlsplit(database_url).netloc.count("@") > 1:  # libpq would take the rest of the password for a host
-                raise DatabaseUnusable(f"DATABASE_URL has an @ that must be written %40: it is like {_FORM}")
             timeout_s = conninfo_to_dict(database_url).get("connect_timeout") or _CONNECT_TIMEOUT_S
             return psycopg.connect(database_url, autocommit=True, connect_timeout=int(timeout_s))
         except (ValueError, psycopg.ProgrammingError):  # its text quotes the address
             raise DatabaseUnusable(f"DATABASE_URL is not the address of a Postgres database, such as {_FORM}") from None
         except psycopg.OperationalError as fault:
-            told = f"the database cannot be reached: {' '.join(str(fault).split())}"
+            told = f"the database of DATABASE_URL cannot be reached: {words_of(fault, database_url)}"
             if time.monotonic() >= deadline or not _may_answer_later(database_url):
                 raise DatabaseUnusable(told) from None
         if not is_told:

@@ -9,12 +9,14 @@ from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.store.fault_words import words_of
+
 _TIMEOUT_S: Final = 2.0
 _ROUNDS: Final = 5
 
 
 class RedisUnusable(Exception):
-    """It cannot be reached, or refuses us. The text has no password."""
+    """It cannot be reached, or refuses us. The text has no part of the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +37,8 @@ def redis_condition(url: str) -> RedisCondition:
             url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
         ) as client:
             return _look(client)
-    except ValueError:  # its text may quote the address
-        raise RedisUnusable("REDIS_URL is not the address of a Redis, such as redis://host:6379") from None
-    except RedisError as fault:
-        raise RedisUnusable(f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}") from None
+    except (ValueError, RedisError) as fault:
+        raise RedisUnusable(words_of(fault, url)) from None
 
 
 def _look(client: "Redis") -> RedisCondition:

@@ -37,6 +37,9 @@ def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
     assert differences == []
 
 
+AWAY = "^the database of DATABASE_URL cannot be reached: "
+
+
 def test_migrating_twice_changes_nothing(database_url: str) -> None:
     """A replica that starts later finds the schema as it is."""
     migrate(database_url)
@@ -51,8 +54,8 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
     [
         ("postgres ql://clerk:s3cret@host/care", "^DATABASE_URL is not the address of a Postgres database"),
         ("postgresql://clerk:s3cret@[::1/care", "^DATABASE_URL is not the address of a Postgres database"),
-        ("postgresql://clerk:s3cret@127.0.0.1:1/care", "^the database cannot be reached: .*refused"),
-        ("postgresql://clerk:more@s3cret@127.0.0.1:1/care", "^DATABASE_URL has an @ that must be written %40"),
+        ("postgresql://clerk:s3cret@127.0.0.1:1/care", f"{AWAY}connection refused$"),
+        ("postgresql://clerk:more@s3cret@127.0.0.1:1/care", f"{AWAY}the name of its host has no address$"),
     ],
     ids=["no scheme", "half a host", "nobody there", "a password with an @"],
 )
@@ -68,7 +71,7 @@ def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: st
     """It would refuse it again; the line has neither password nor address."""
     address = re.sub(":[0-9a-f]+@", ":s3cret@", database_url)
     begin = time.monotonic()
-    with pytest.raises(DatabaseUnusable, match=r"^the database cannot be reached: .*password authentication failed"):
+    with pytest.raises(DatabaseUnusable, match=f"{AWAY}password authentication failed"):
         migrate(address, wait_s=60)
     assert time.monotonic() - begin < 10
 
@@ -80,14 +83,14 @@ def test_a_database_that_does_not_answer_yet_is_waited_for(
     sockets = conninfo_to_dict(database_url)["host"]
     link = tmp_path / "s"
     later = make_conninfo(database_url, host=str(link))
-    with pytest.raises(DatabaseUnusable, match=r"^the database cannot be reached: "):
+    with pytest.raises(DatabaseUnusable, match=AWAY):
         migrate(later, wait_s=0.3)
     appearing = threading.Timer(0.7, link.symlink_to, [sockets])
     appearing.start()
     migrate(later, wait_s=60)
     appearing.join()
     told = [record.getMessage() for record in caplog.records if record.name == "sparing.start"]
-    assert [line.partition(":")[0] for line in told] == ["the database cannot be reached"] * 2
+    assert [line.partition(":")[0] for line in told] == ["the database of DATABASE_URL cannot be reached"] * 2
     assert told[1].endswith("it is asked again for 60 s")
 
 
