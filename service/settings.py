@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_core import ErrorDetails, PydanticKnownError
-from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+from pydantic_core import ErrorDetails
+from pydantic_settings import InitSettingsSource, SettingsConfigDict
 
+from service.bound_settings import BoundSettings, Number
 from service.files import folder_of
 from service.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
 from service.ray_settings import RAY, RayAddress
@@ -46,13 +47,6 @@ def _pepper(text: str) -> bytes:
     return pepper
 
 
-def _digits(text: str) -> str:
-    # Pydantic alone would also take signs, spaces, underscores and 1.0.
-    if not (text.isascii() and text.isdecimal()):
-        raise PydanticKnownError("int_parsing")
-    return text
-
-
 def _switch(text: str) -> bool:
     if text not in {"0", "1"}:
         raise ValueError(f"must be 0 or 1, got {text!r}")
@@ -78,7 +72,6 @@ def _secret(text: str) -> str:
     return text
 
 
-_Number = Annotated[int, BeforeValidator(_digits)]
 _Switch = Annotated[bool, BeforeValidator(_switch)]
 _Pepper = Annotated[bytes, BeforeValidator(_pepper)]
 _LogStyle = Annotated[Literal["json", "console"], BeforeValidator(_log_style)]
@@ -87,8 +80,8 @@ _Folder = Annotated[Path, AfterValidator(Path.absolute)]
 _Secret = Annotated[str, AfterValidator(_secret)]
 
 
-class Settings(BaseSettings):
-    """The settings of a process. Secrets do not show in the repr."""
+class Settings(BoundSettings):
+    """The settings of a process, with those of `BoundSettings`. Secrets do not show in the repr."""
 
     model_config = SettingsConfigDict(frozen=True, hide_input_in_errors=True, validate_default=False)
 
@@ -127,7 +120,7 @@ class Settings(BaseSettings):
         default_factory=lambda: folder_of("migrations", in_clone="migrations"),
         description="The folder of migrations; empty takes the one that is installed.",
     )
-    upload_bytes_max: _Number = Field(
+    upload_bytes_max: Number = Field(
         validation_alias="SPARING_UPLOAD_BYTES_MAX",
         default=2**30,
         ge=1,
@@ -138,13 +131,13 @@ class Settings(BaseSettings):
         default=True,
         description="1 loads every dataset at the start; 0 loads each at its first request.",
     )
-    workers: _Number = Field(
+    workers: Number = Field(
         validation_alias="SPARING_WORKERS",
         default=1,
         ge=1,
         description="The number of processes that serve behind the one address, each with a memory of its own.",
     )
-    shards: _Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
+    shards: Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
     ray_address: RayAddress | None = Field(validation_alias="SPARING_RAY_ADDRESS", default=None, description=RAY)
     forward_url: PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
@@ -152,124 +145,124 @@ class Settings(BaseSettings):
         description="The private address at which other processes reach this one; "
         "{hostname} is replaced by the machine's name, and without a port a free one is taken.",
     )
-    start_timeout_ms: _Number = Field(
+    start_timeout_ms: Number = Field(
         validation_alias="SPARING_START_TIMEOUT_MS",
         default=30_000,
         ge=0,
         description="How long `serve` and `migrate` wait for a database that does not answer yet, and every command "
         "for embedded servers that another process is starting, in milliseconds.",
     )
-    connections_max: _Number = Field(
+    connections_max: Number = Field(
         validation_alias="SPARING_CONNECTIONS_MAX",
         default=10,
         ge=1,
         description="The most connections to Postgres of one process, besides two for uploads and erasures.",
     )
-    release_slot_ms: _Number = Field(
+    release_slot_ms: Number = Field(
         validation_alias="SPARING_RELEASE_SLOT_MS",
         default=2,
         ge=0,
         description="The milliseconds of a time slot, in which queries begin and answers leave; 0 delays nothing.",
     )
-    memory_bytes_max: _Number = Field(
+    memory_bytes_max: Number = Field(
         validation_alias="SPARING_MEMORY_BYTES_MAX",
         default=2**32,
         ge=1,
         description="The most memory that requests may take together, in bytes: "
         "half of it all admitted queries, by their public costs, and half all uploads and exports.",
     )
-    vector_bytes_max: _Number = Field(
+    vector_bytes_max: Number = Field(
         validation_alias="SPARING_VECTOR_BYTES_MAX",
         default=2**32,
         ge=0,
         description="The most bytes of a dataset's vectors in memory, by capacity; a registration beyond is refused.",
     )
-    request_deadline_ms: _Number = Field(
+    request_deadline_ms: Number = Field(
         validation_alias="SPARING_REQUEST_DEADLINE_MS",
         default=30_000,
         ge=1,
         description="The time in milliseconds after which a request other than an upload is answered 503; "
         "a query that has begun goes on, and the same key fetches its answer.",
     )
-    http_connections_max: _Number | None = Field(
+    http_connections_max: Number | None = Field(
         validation_alias="SPARING_HTTP_CONNECTIONS_MAX",
         default=None,
         ge=1,
         description="The most connections of clients to one process; empty is 10,000. "
         "A quarter of the limit of open files, and at least 128, is kept free in any case.",
     )
-    head_timeout_ms: _Number = Field(
+    head_timeout_ms: Number = Field(
         validation_alias="SPARING_HEAD_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The time in milliseconds within which the headers of a request have to come.",
     )
-    idle_timeout_ms: _Number = Field(
+    idle_timeout_ms: Number = Field(
         validation_alias="SPARING_IDLE_TIMEOUT_MS",
         default=5_000,
         ge=1,
         description="The time in milliseconds after which a connection without a request is closed; "
         "processes that forward requests to each other keep theirs for 3,000.",
     )
-    body_timeout_ms: _Number = Field(
+    body_timeout_ms: Number = Field(
         validation_alias="SPARING_BODY_TIMEOUT_MS",
         default=30_000,
         ge=1,
         description="The time in milliseconds after which a body slower than 500 bytes a second is given up.",
     )
-    drain_notice_ms: _Number = Field(
+    drain_notice_ms: Number = Field(
         validation_alias="SPARING_DRAIN_NOTICE_MS",
         default=3000,
         ge=0,
         description="The time in milliseconds after SIGTERM in which connections are accepted and refused with 503, "
         "so that a load balancer notices.",
     )
-    drain_ms: _Number = Field(
+    drain_ms: Number = Field(
         validation_alias="SPARING_DRAIN_MS",
         default=20_000,
         ge=1,
         description="The time in milliseconds after that in which accepted requests have to be answered.",
     )
-    statement_timeout_ms: _Number = Field(
+    statement_timeout_ms: Number = Field(
         validation_alias="SPARING_STATEMENT_TIMEOUT_MS",
         default=300_000,
         ge=1,
         description="The longest that Postgres works on one statement, in milliseconds; "
         "the copying of a whole upload is one statement.",
     )
-    lock_timeout_ms: _Number = Field(
+    lock_timeout_ms: Number = Field(
         validation_alias="SPARING_LOCK_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The longest that a statement waits for a lock of another replica, in milliseconds.",
     )
-    idle_transaction_timeout_ms: _Number = Field(
+    idle_transaction_timeout_ms: Number = Field(
         validation_alias="SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
         default=60_000,
         ge=1,
         description="The time in milliseconds after which Postgres takes the locks of a replica that is silent "
         "in a transaction.",
     )
-    tcp_timeout_ms: _Number = Field(
+    tcp_timeout_ms: Number = Field(
         validation_alias="SPARING_TCP_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The longest wait for an acknowledgement on a connection to Postgres, in milliseconds.",
     )
-    redis_timeout_ms: _Number = Field(
+    redis_timeout_ms: Number = Field(
         validation_alias="SPARING_REDIS_TIMEOUT_MS",
         default=50,
         ge=1,
         description="The longest that Redis may take, in milliseconds; after that it is left out for a second.",
     )
-    rate_limit: _Number = Field(
+    rate_limit: Number = Field(
         validation_alias="SPARING_RATE_LIMIT",
         default=0,
         ge=0,
         le=_RATE_MAX,
         description="The requests per second of each principal, over all replicas; 0 is no limit.",
     )
-    rate_burst: _Number = Field(
+    rate_burst: Number = Field(
         validation_alias="SPARING_RATE_BURST",
         default=50,
         ge=1,
@@ -280,7 +273,7 @@ class Settings(BaseSettings):
         default=None,
         description="The form of the log on stderr, json or console; empty is console on a terminal, else json.",
     )
-    metrics_port: _Number | None = Field(
+    metrics_port: Number | None = Field(
         validation_alias="SPARING_METRICS_PORT",
         default=None,
         ge=0,
@@ -376,7 +369,10 @@ class Settings(BaseSettings):
 
 
 # Variable to declaration, in the order of the document.
-VARIABLES: Final = {str(field.validation_alias): field for field in Settings.model_fields.values()}
+VARIABLES: Final = {
+    str(Settings.model_fields[name].validation_alias): Settings.model_fields[name]
+    for name in (*Settings.__annotations__, *BoundSettings.__annotations__)
+}
 
 SECRETS: Final = frozenset(variable for variable, field in VARIABLES.items() if not field.repr)
 """The variables that may also be given as the name of a file with the value, in a variable with _FILE at its end."""

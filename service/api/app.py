@@ -23,6 +23,7 @@ from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_context import DrainState, RequestContext
 from service.api.middleware.request_limits import Fallback, RequestLimits
 from service.api.openapi import REFUSED, describe
+from service.api.places import PlaceBounds, PlacesOfLoops
 from service.api.problems import exception_handlers
 from service.api.query_bodies import NPZ_BYTES_MAX
 from service.api.query_requests import FastPath, FastRoute
@@ -77,6 +78,7 @@ class HttpOptions:
     clock: ReleaseClock | None = None
     deadline_s: float = 30.0
     drain_state: DrainState = field(default_factory=DrainState)
+    places: PlaceBounds = field(default_factory=PlaceBounds)
     telemetry: Telemetry = NULL_TELEMETRY
 
 
@@ -108,6 +110,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
         ],
     )
     app.state.replica = replica
+    app.state.places = PlacesOfLoops(options.places)
     app.state.upload_bytes_max = settings.upload_bytes_max
     app.state.drain_state = options.drain_state
     _include_routes(app)

@@ -23,6 +23,7 @@ from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
 
+from service.api.places import Places, PlacesOfLoops
 from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
 from service.failpoints import reach
@@ -54,6 +55,12 @@ def current_replica(request: Request) -> Replica:
     """The replica that this application serves."""
     replica: Replica = request.app.state.replica
     return replica
+
+
+def current_places(request: Request) -> Places:
+    """The places in which the requests of this application wait for threads."""
+    places: PlacesOfLoops = request.app.state.places
+    return places.here()
 
 
 class RouteGuard:

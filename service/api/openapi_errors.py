@@ -56,7 +56,7 @@ def slugs_of(operation: Schema) -> list[str]:
     roles, name, has_body = set(operation["tags"]), operation["operationId"], "requestBody" in operation
     found = {"internal-error", "uri-too-long", "headers-too-large", *_PARTICULAR.get(name, ())}
     if "security" in operation:
-        found |= {"unauthorized", "cross-site-request", "rate-limited", "unavailable", "draining"}
+        found |= {"unauthorized", "cross-site-request", "rate-limited", "too-many-at-once", "unavailable", "draining"}
         found |= {"role-required"} if roles != _ROLES else set()
     found |= {"not-found"} if "path" in places else set()
     found |= {"invalid-request"} if "query" in places or has_body else set()

@@ -44,6 +44,7 @@ from service.workflows.model.errors import (
     RateLimited,
     RegistrationChanged,
     RoleRequired,
+    TooManyAtOnce,
     Unavailable,
     UnknownDataset,
     WitnessLost,
@@ -72,6 +73,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     AllowanceExceeded: 403,
     RateLimited: 429,
     Busy: 429,
+    TooManyAtOnce: 429,
     Unavailable: 503,
     RegistrationChanged: 503,
     Fenced: 503,
@@ -280,7 +282,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             errors = error.errors
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case RateLimited() | Busy() | Unavailable() | Fenced():
+        case RateLimited() | Busy() | TooManyAtOnce() | Unavailable() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}
         case _:
             pass

@@ -11,6 +11,7 @@ import uvicorn
 from service.api.app import HttpOptions, create_app
 from service.api.middleware.release_slots import Slots
 from service.api.middleware.request_context import DrainState
+from service.api.places import PlaceBounds
 from service.run.http_bounds import HttpBounds
 from service.run.http_protocol import BoundedConfig
 from service.run.listening import ENDING
@@ -68,7 +69,11 @@ def server_of(
     drain_state = DrainState(replica.leave)
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     options = HttpOptions(
-        slots=slots, deadline_s=settings.request_deadline_ms / 1000, drain_state=drain_state, telemetry=telemetry
+        slots=slots,
+        deadline_s=settings.request_deadline_ms / 1000,
+        drain_state=drain_state,
+        places=PlaceBounds.of(settings),
+        telemetry=telemetry,
     )
     config = BoundedConfig(
         create_app(replica, settings, options),

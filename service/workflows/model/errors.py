@@ -15,6 +15,7 @@
     ├── DatasetArchived      the dataset takes no query and no row any more; its curator has said so in public
     ├── DatasetNotEmpty      the dataset has a ledger and cannot be deleted
     ├── RateLimited          this principal asks too often; decided before anything is read
+    ├── TooManyAtOnce        so many requests of this principal wait that no more are taken
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
     │   └── RegistrationChanged  the dataset was extended while rows were read for it; the act is begun again
@@ -180,9 +181,9 @@ class DatasetNotEmpty(WorkflowError):
 class _TooMuch(WorkflowError):
     """More was asked than there is room for."""
 
-    def __init__(self, retry_after_s: int = 1) -> None:
+    def __init__(self, retry_after_s: int = 1, detail: str | None = None) -> None:
         """Say after how many seconds to come back, at least one."""
-        super().__init__()
+        super().__init__(detail)
         self.retry_after_s = max(retry_after_s, 1)
 
 
@@ -198,6 +199,17 @@ class Busy(_TooMuch):
 
     slug = "busy"
     title = "Too many requests are waiting; retry with the same Idempotency-Key."
+
+
+class TooManyAtOnce(_TooMuch):
+    """So many requests of the principal wait at once that no more are taken. Counts its own requests alone."""
+
+    slug = "too-many-at-once"
+    title = "Too many requests with this key wait at once; retry when some of them are answered."
+
+    def __init__(self, awaited: str, most: int) -> None:
+        """Name what is waited for, and how many may wait."""
+        super().__init__(detail=f"At most {most} requests with one key may wait at once for {awaited}; retry later.")
 
 
 class _RetryLater(WorkflowError):

@@ -1,0 +1,48 @@
+"""The settings that bound what one principal may take of what all share, each beyond a default that few reach."""
+
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticKnownError
+from pydantic_settings import BaseSettings
+
+_WAITING_MAX: Final = 32
+_QUERIES_WAITING_MAX: Final = 1024
+_STRANGERS_MAX: Final = 1024
+
+
+def _digits(text: str) -> str:
+    # Pydantic alone would also take signs, spaces, underscores and 1.0.
+    if not (text.isascii() and text.isdecimal()):
+        raise PydanticKnownError("int_parsing")
+    return text
+
+
+Number = Annotated[int, BeforeValidator(_digits)]
+"""A whole number in digits alone."""
+
+
+class BoundSettings(BaseSettings):
+    """The bounds of principals."""
+
+    waiting_max: Number = Field(
+        validation_alias="SPARING_WAITING_MAX",
+        default=_WAITING_MAX,
+        ge=1,
+        description="The requests of one principal that may wait at once in one place, such as the reads or the acts "
+        "on one dataset; the next one is answered 429.",
+    )
+    queries_waiting_max: Number = Field(
+        validation_alias="SPARING_QUERIES_WAITING_MAX",
+        default=_QUERIES_WAITING_MAX,
+        ge=1,
+        description="The queries of one analyst that may wait at once to be read or to be compiled; "
+        "the next one is answered 429.",
+    )
+    strangers_max: Number = Field(
+        validation_alias="SPARING_STRANGERS_MAX",
+        default=_STRANGERS_MAX,
+        ge=1,
+        description="The requests with keys that were not recognised lately that may wait at once to be looked up; "
+        "the next one is answered 429.",
+    )
