@@ -97,7 +97,7 @@ def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
 
 def erase(rig: Rig, dataset: str) -> None:
     """The curator erases the person."""
-    rig.curator.delete(f"/v1/datasets/{dataset}/individuals/the-one").raise_for_status()
+    rig.curator.delete(f"/v1/datasets/{dataset}/individual?individual=the-one").raise_for_status()
 
 
 def pause(rig: Rig, dataset: str) -> None:

@@ -104,7 +104,8 @@ function exports(dataset, at) {
 async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, erased }) {
   const receipts = (/** @type {string | null} */ cursor) =>
     get(withQuery(at("receipts"), { individual: name, limit: RECEIPTS, cursor }));
-  const [account, first] = await Promise.all([get(at("individuals", name)), receipts(null)]);
+  const address = withQuery(at("individual"), { individual: name });
+  const [account, first] = await Promise.all([get(address), receipts(null)]);
   return h.section(
     h.h2(`Individual ${name}`),
     facts([
@@ -117,11 +118,11 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
     ]),
     receiptsTable(first, receipts, dataset.budget_rho, unitSign(dataset)),
     divergencePart(at, name),
-    !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, at("individuals", name))),
+    !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, address)),
     h.details(
       { open: isLeaving },
       h.summary("Erase this individual …"),
-      erasing(name, at("individuals", name), erased),
+      erasing(name, address, erased),
     ),
   );
 }

@@ -37,13 +37,18 @@ class Route:
 
     def path(self, world: World) -> str:
         """The address of what is there."""
-        names = {"dataset": "care", "table": "people", "key": "ed", "query_id": world.query_id}
+        names = {"dataset": "care", "table": "people", "query_id": world.query_id}
         return self.template.format(**names, principal=world.ids["spare"])
 
-    async def call(self, world: World, role: str | None, *, path: str | None = None) -> httpx.Response:
-        """The call that works, here or at another address, under one request id."""
+    async def call(self, world: World, role: str | None, *, path: str | None = None, **instead: Any) -> httpx.Response:
+        """The call that works, here or at another address or with other options, under one request id."""
         headers = {"X-Request-Id": "one-request", **self.headers}
-        return await world.call(role, self.method, path or self.path(world), headers=headers, **self.options)
+        options = {**self.options, **instead}
+        return await world.call(role, self.method, path or self.path(world), headers=headers, **options)
+
+    def names_individual(self) -> bool:
+        """Whether its address has the key of an individual."""
+        return "individual" in self.options.get("params", {})
 
 
 def route(roles: set[str], method: str, template: str, **call: Any) -> Route:
@@ -56,6 +61,7 @@ KEYED = {"Idempotency-Key": "k1"}
 REGISTRATION = {"name": "new", "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": TABLES}
 BATCH = {"content": b'{"queries":[{"idempotency_key":"b1","query":' + COUNT + b"}]}"}
 FILE = {"content": arrow({"person_id": ["fa"], "age": [40]})}
+ED = {"params": {"individual": "ed"}}
 ROWS = {"content": b"person_id,country,age\nfa,NO,40\n"}
 
 ROUTES = [
@@ -66,9 +72,9 @@ ROUTES = [
     route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}/monitor", status=404),  # it has none
     route({CURATOR}, "PATCH", "/datasets/{dataset}", options={"json": {"capacity": 1001}}),
     route({CURATOR}, "POST", "/datasets/{dataset}/tables/{table}/rows", headers=CSV, options=ROWS),
-    route({CURATOR}, "GET", "/datasets/{dataset}/individuals/{key}"),
-    route({CURATOR}, "PATCH", "/datasets/{dataset}/individuals/{key}", options={"json": {"age": 45}}),
-    route({CURATOR}, "DELETE", "/datasets/{dataset}/individuals/{key}", status=204),
+    route({CURATOR}, "GET", "/datasets/{dataset}/individual", options=ED),
+    route({CURATOR}, "PATCH", "/datasets/{dataset}/individual", options={**ED, "json": {"age": 45}}),
+    route({CURATOR}, "DELETE", "/datasets/{dataset}/individual", status=204, options=ED),
     route({CURATOR}, "POST", "/datasets/{dataset}/epochs", status=201),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets"),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets/summary"),

@@ -159,8 +159,8 @@ async def test_headers_of_proxies_change_nothing(world: World) -> None:
 
 async def test_an_address_is_decoded_once(world: World) -> None:
     """A key that looks encoded is itself and no other."""
-    once = await world.call("curator", "GET", "/v1/datasets/care/individuals/%65d")
-    twice = await world.call("curator", "GET", "/v1/datasets/care/individuals/%2565d")
+    once = await world.call("curator", "GET", "/v1/datasets/care/individual?individual=%65d")
+    twice = await world.call("curator", "GET", "/v1/datasets/care/individual?individual=%2565d")
     assert (once.status_code, once.json()["key"], twice.status_code) == (200, "ed", 404)
 
 

@@ -305,7 +305,7 @@ def test_no_query_waits(both: Twins) -> None:
 @pytest.mark.parametrize("route", [each for each in ROUTES if "analyst" not in each.roles], ids=str)
 def test_a_route_of_another_role_is_refused_alike(both: Twins, route: Route) -> None:
     """403, and 404 in another's dataset: the same text."""
-    names = {"dataset": "shop", "table": "people", "key": "p1", "query_id": "x", "principal": "x"}
+    names = {"dataset": "shop", "table": "people", "query_id": "x", "principal": "x"}
     for by, dataset in (("analyst", "shop"), ("one", "bare"), ("stranger", "shop")):
         path = route.template.format(**{**names, "dataset": dataset})
         status, _, _ = both.compare_raw(by, route.method, path)

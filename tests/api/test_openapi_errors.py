@@ -59,13 +59,15 @@ async def _as_others(world: World, route: Route) -> AsyncIterator[httpx.Response
 
 async def _of_nothing(world: World, route: Route) -> AsyncIterator[httpx.Response]:
     """Calls about things that do not exist."""
-    true = {"dataset": "care", "table": "people", "key": "ed", "query_id": world.query_id}
+    true = {"dataset": "care", "table": "people", "query_id": world.query_id}
     true["principal"] = world.ids["spare"]
     for name in true:
         if f"{{{name}}}" in route.template:
             path = route.template.format(**{**true, name: "nothing"})
             for role in route.roles:
                 yield await route.call(world, role, path=path)
+    if route.names_individual():
+        yield await route.call(world, min(route.roles), params={"individual": "nothing"})
 
 
 async def _crooked(world: World, route: Route) -> AsyncIterator[httpx.Response]:

@@ -133,7 +133,7 @@ REFUSED = [
     ("curator", "GET", "/v1/datasets/care/budgets?limit=0", {}, 422, "invalid-request"),
     ("curator", "GET", "/v1/datasets/care/budgets?cursor=x", {}, 422, "invalid-request"),
     ("curator", "POST", "/v1/datasets/care/tables/people/rows", {"content": b"x"}, 415, "unsupported-media-type"),
-    ("curator", "DELETE", "/v1/datasets/care/individuals/nobody", {}, 404, "not-found"),
+    ("curator", "DELETE", "/v1/datasets/care/individual?individual=nobody", {}, 404, "not-found"),
     ("analyst", "POST", "/v1/datasets/care/queries", {"content": COUNT}, 400, "idempotency-key-missing"),
     (
         "analyst",

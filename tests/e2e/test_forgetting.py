@@ -152,7 +152,7 @@ def erase(home: Path, settings: dict[str, str], curator_key: str) -> None:
         return "amend" in acts and acts["amend"]["detail"]["to"] == acts["erase"]["sequence"]
 
     with served(home, **settings) as running, client(running.url, curator_key) as curator:
-        assert curator.delete(f"/v1/datasets/survey/individuals/{KEY}").status_code == 204
+        assert curator.delete(f"/v1/datasets/survey/individual?individual={KEY}").status_code == 204
         await_that(lambda: is_amended(curator))
 
 

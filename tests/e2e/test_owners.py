@@ -149,7 +149,8 @@ def calls(each: httpx.Client, role: str, number: int, place: int) -> list[int]:
         case "c":
             rows = f"person_id,age\n{name},3\n".encode()
             done = [each.post(f"{path}/tables/people/rows", content=rows, headers=CSV)]
-            done += [each.delete(f"{path}/individuals/{name}"), each.get(f"{path}/budgets"), each.get(f"{path}/ledger")]
+            done += [each.delete(f"{path}/individual?individual={name}")]
+            done += [each.get(f"{path}/budgets"), each.get(f"{path}/ledger")]
         case _:
             done = [each.post("/v1/me/budgets/survey/lower", json={"pause": True})]
             done += [each.get("/v1/me/budgets"), each.get("/v1/me/receipts")]

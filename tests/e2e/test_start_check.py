@@ -82,7 +82,7 @@ def test_a_start_closes_a_damaged_dataset(home: Path, capfd: pytest.CaptureFixtu
             replies = [
                 curator.post("/v1/datasets/survey/epochs"),
                 curator.get("/v1/datasets/survey/budgets"),
-                curator.delete("/v1/datasets/survey/individuals/a"),
+                curator.delete("/v1/datasets/survey/individual?individual=a"),
                 curator.post("/v1/datasets/survey/tables/people/rows", content=b"person_id,age\nb,4\n", headers=CSV),
             ]
         assert {(reply.status_code, reply.json()["type"]) for reply in replies} == {CLOSED}

@@ -42,7 +42,7 @@ CUTS = (Cut.BEFORE, Cut.REPLIED, Cut.ERROR)
 DONE_ALREADY = {
     "POST /v1/datasets": 409,
     "POST /v1/datasets/{dataset}/tables/{table}/rows": 422,
-    "DELETE /v1/datasets/{dataset}/individuals/{key}": 404,
+    "DELETE /v1/datasets/{dataset}/individual": 404,
     "DELETE /v1/principals/{principal}": 404,
 }
 ASKING = {"POST /v1/datasets/{dataset}/queries", "POST /v1/datasets/{dataset}/queries/batch"}

@@ -163,7 +163,7 @@ def test_two_processes_amend_one_ledger(scene: Scene, place: str) -> None:
 
 def erase(scene: Scene, replica: Replica) -> None:
     """Erase an individual; the process may die before it says so."""
-    path = f"/v1/datasets/{scene.stage.dataset}/individuals/p{ERASED}"
+    path = f"/v1/datasets/{scene.stage.dataset}/individual?individual=p{ERASED}"
     assert exchange(replica.url, "DELETE", path, scene.stage.curator_key).status in {204, None}
 
 

@@ -63,7 +63,7 @@ def test_public_requests_are_those_of_routes_that_only_analysts_have() -> None:
     others = [
         "POST /v1/me/budgets/{dataset}/lower",
         "POST /v1/me/budgets/{dataset}/resume",
-        "DELETE /v1/datasets/{dataset}/individuals/{key:path}",
+        "DELETE /v1/datasets/{dataset}/individual",
         "unmatched",
     ]
     assert not any(map(of_analysts, others))

@@ -456,7 +456,7 @@ def analyst_calls(
         yield "GET", path, b"", {}
     for path in ("/sign-in", "/analyst", "/analyst/history", "/analyst/allowance", "/assets/style.css", "/v1/session"):
         yield "GET", path, b"", {}
-    yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
+    yield "DELETE", "/v1/datasets/survey/individual?individual=p3", b"", {}
     yield from _hashed_calls()
 
 

@@ -165,7 +165,7 @@ MAKERS: Final[dict[str, Callable[[Random, list[str]], Any]]] = {
     "POST /v1/files/preview": lambda random, _: file(random),
     "PATCH /v1/datasets/{dataset}": lambda random, _: extension(random),
     "POST /v1/datasets/{dataset}/tables/{table}/rows": lambda random, _: rows(random),
-    "PATCH /v1/datasets/{dataset}/individuals/{key}": lambda random, _: correction(random),
+    "PATCH /v1/datasets/{dataset}/individual": lambda random, _: correction(random),
     "PUT /v1/datasets/{dataset}/alarm": lambda random, _: {"share": random.choice([0.1, 0.99, None])},
     "POST /v1/principals": principal,
     "PATCH /v1/principals/{principal}": lambda random, _: {"name": random.choice(["Ann", "Bo"])},

@@ -30,7 +30,7 @@ OF_ALL_DATASETS: Final = frozenset(
 CHANGES_PRINCIPALS: Final = frozenset(
     {
         *("DELETE /v1/datasets/{dataset}", "DELETE /v1/principals/{principal}", "POST /v1/principals/{principal}/key"),
-        *("DELETE /v1/datasets/{dataset}/individuals/{key}", "DELETE /v1/session"),
+        *("DELETE /v1/datasets/{dataset}/individual", "DELETE /v1/session"),
     }
 )
 WEIGHTS: Final = {
@@ -44,7 +44,7 @@ WEIGHTS: Final = {
     "POST /v1/datasets/{dataset}/archive": 0.1,
     "DELETE /v1/datasets/{dataset}": 0.4,
     "DELETE /v1/principals/{principal}": 0.7,
-    "DELETE /v1/datasets/{dataset}/individuals/{key}": 0.5,
+    "DELETE /v1/datasets/{dataset}/individual": 0.5,
     "POST /v1/datasets/{dataset}/verification": 0.3,
     "POST /v1/datasets/{dataset}/forecast": 0.5,
 }
@@ -231,8 +231,8 @@ class Walk:
             case "/v1/datasets/{dataset}":
                 self.datasets = [name for name in self.datasets if name != step.dataset]
                 self._end(dataset=step.dataset)
-            case "/v1/datasets/{dataset}/individuals/{key}":
-                self._end(dataset=step.dataset, individual=step.names["key"])
+            case "/v1/datasets/{dataset}/individual":
+                self._end(dataset=step.dataset, individual=step.names["individual"])
             case "/v1/principals/{principal}":
                 self._end(principal=step.names["principal"])
             case _:
@@ -281,7 +281,7 @@ class Walk:
             route=route,
             request=Request(
                 method=method,
-                target=path + self._parameters(route),
+                target=path + self._parameters(route, names["individual"]),
                 headers=tuple((name, value) for name, value in headers.items()),
                 body=self._body(route),
             ),
@@ -308,7 +308,7 @@ class Walk:
         names = {
             "dataset": own or random.choice([*self.datasets, "care", "nowhere"]),
             "table": random.choice(["people", "people", "visits", "none"]),
-            "key": random.choice(bodies.KEYS),
+            "individual": random.choice(bodies.KEYS),
             "query_id": random.choice([*list(self.queries)[-30:], self.world.query_id, "none"]),
             "principal": random.choice(principals or ["none"]),
         }
@@ -316,14 +316,16 @@ class Walk:
             names[random.choice(list(names))] = random.choice(bodies.ODD_TEXTS)
         return names
 
-    def _parameters(self, route: Route) -> str:
+    def _parameters(self, route: Route, individual: str) -> str:
         random, given = self.random, dict(route.options.get("params", {}))
+        if route.names_individual():
+            given["individual"] = individual
         if route.method == "GET" and random.random() < 0.3:
             given["limit"] = random.choice([1, 2, 5, 200, 1000, 0, "x"])
         if route.method == "GET" and random.random() < 0.3:
             given["cursor"] = random.choice(self.cursors)
         if random.random() < 0.1:
-            name = random.choice(["role", "dataset", "search", "analyst", "individual", "dry_run", "delimiter", "x"])
+            name = random.choice(["role", "dataset", "search", "analyst", "dry_run", "delimiter", "x"])
             given[name] = random.choice(["true", "curator", "care", "refuse", *bodies.ODD_TEXTS])
         return f"?{urlencode(given)}" if given else ""
 

@@ -1,6 +1,7 @@
 """The curator's calls: register, append, erase, open an epoch, read the budgets and the acts, hand out keys."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Body, Query, Response
@@ -46,6 +47,7 @@ all_datasets_router = guarded_router("curator", for_all_datasets=True)  # datase
 
 _ROWS = "/datasets/{dataset}/tables/{table}/rows"
 _PREVIEW = "/files/preview"
+_INDIVIDUAL = "/datasets/{dataset}/individual"
 _KEYS = "/datasets/{dataset}/individuals/keys"
 KEYS_PATH = compile_path(f"/v1{_KEYS}")[0]
 UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]
@@ -53,7 +55,10 @@ PREVIEW_PATH = compile_path(f"/v1{_PREVIEW}")[0]
 """The two paths whose bodies may be large."""
 
 
-_KEY = Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")
+_KEY_FORM: Final[Mapping[str, Any]] = {"min_length": 1, "max_length": 1000, "pattern": r"^[^\x00]+$"}
+_KEY = Field(**_KEY_FORM)
+Individual = Annotated[str, Query(**_KEY_FORM, description="The key of the individual.")]
+"""A key may be `..` or hold a slash. Browsers resolve `%2e%2e` in a path, so it is a parameter."""
 _NAME = Field(min_length=1, max_length=128)
 _TEXT = Field(min_length=1, max_length=200)
 
@@ -146,24 +151,21 @@ def append_rows(
     return outcome.report
 
 
-# A key may hold anything, a slash too: `path` takes the rest of the address.
-@router.delete(
-    "/datasets/{dataset}/individuals/{key:path}",
-    status_code=204,
-    summary="Erase an individual",
-    response_class=Response,
-)
-def erase_individual(replica: CurrentReplica, dataset: str, key: str) -> None:
+@router.delete(_INDIVIDUAL, status_code=204, summary="Erase an individual", response_class=Response)
+def erase_individual(replica: CurrentReplica, dataset: str, individual: Individual) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
-    replica.curators.erase_individual(dataset, key)
+    replica.curators.erase_individual(dataset, individual)
 
 
-@router.patch("/datasets/{dataset}/individuals/{key:path}", summary="Correct a record")
+@router.patch(_INDIVIDUAL, summary="Correct a record")
 def correct_record(
-    replica: CurrentReplica, dataset: str, key: str, values: Annotated[dict[str, Value], Body(max_length=200)]
+    replica: CurrentReplica,
+    dataset: str,
+    individual: Individual,
+    values: Annotated[dict[str, Value], Body(max_length=200)],
 ) -> UploadReport:
     """Correct columns of an individual's record; its events stay, and so does all that was charged."""
-    return replica.curators.correct(dataset, key, values)
+    return replica.curators.correct(dataset, individual, values)
 
 
 @router.post("/datasets/{dataset}/epochs", status_code=201, summary="Open an epoch")
@@ -180,18 +182,14 @@ def list_accounts(
     return opaque(replica.curators.budgets(dataset, cursor=cursor, limit=limit))
 
 
-@router.get("/datasets/{dataset}/individuals/{key:path}", summary="Read an account")
-def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
+@router.get(_INDIVIDUAL, summary="Read an account")
+def read_account(replica: CurrentReplica, dataset: str, individual: Individual) -> BudgetRow:
     """The account of one individual, by its key."""
-    return replica.curators.account(dataset, key)
+    return replica.curators.account(dataset, individual)
 
 
 @router.get("/datasets/{dataset}/divergence", summary="Read the divergence of a record")
-def read_divergence(
-    replica: CurrentReplica,
-    dataset: str,
-    individual: Annotated[str, Query(min_length=1, max_length=1000, description="The key of the individual.")],
-) -> RunDivergence:
+def read_divergence(replica: CurrentReplica, dataset: str, individual: Individual) -> RunDivergence:
     """How well the answers so far tell the dataset with one record from the one without it.
 
     It depends on the record and on the answers: it is not a guarantee, and must not leave the curator.
@@ -201,11 +199,7 @@ def read_divergence(
 
 @router.get("/datasets/{dataset}/receipts", summary="List the receipts of an individual")
 def list_receipts(
-    replica: CurrentReplica,
-    dataset: str,
-    individual: Annotated[str, Query(min_length=1, max_length=1000, description="The key of the individual.")],
-    cursor: Cursor = None,
-    limit: Limit = LIMIT_DEFAULT,
+    replica: CurrentReplica, dataset: str, individual: Individual, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[Receipt]:
     """The cost of each query to one individual, newest first."""
     return opaque(replica.curators.receipts(dataset, individual, cursor=cursor, limit=limit))

@@ -57,7 +57,7 @@ async def test_an_analysts_view_does_not_move_with_the_data(world: World) -> Non
     """An upload, an erasure and a query leave the same bytes."""
     before = (await world.call("analyst", "GET", "/v1/datasets/care")).content
     await world.ask("k")
-    await world.call("curator", "DELETE", "/v1/datasets/care/individuals/bo")
+    await world.call("curator", "DELETE", "/v1/datasets/care/individual?individual=bo")
     assert (await world.call("analyst", "GET", "/v1/datasets/care")).content == before
 
 

@@ -128,7 +128,7 @@ async def test_a_wish_that_is_not_clear_is_refused(world: World, body: object, f
 async def test_an_erased_individual_is_told_nothing(world: World) -> None:
     """Not even as a principal: the key opens no more, at once, and neither name nor key is left in the list of them."""
     assert (await world.call("individual", "GET", "/v1/me/budgets")).status_code == 200
-    await world.call("curator", "DELETE", "/v1/datasets/care/individuals/ada")
+    await world.call("curator", "DELETE", "/v1/datasets/care/individual?individual=ada")
     for path in ("/v1/me/budgets", "/v1/me/receipts"):
         assert (await world.call("individual", "GET", path)).status_code == 401
     listed = (await world.call("curator", "GET", "/v1/principals")).json()["items"]

@@ -51,7 +51,13 @@ class Request:
 
 
 def path(*parts: str) -> str:
-    """`/v1/` and the parts, each escaped: names and keys may hold any character."""
+    """`/v1/` and the parts, each escaped. Raises ValueError for a part that an address cannot hold.
+
+    No escape keeps `.` and `..` from being resolved on their way: the address would be another resource's.
+    """
+    for part in parts:
+        if part in {"", ".", ".."}:
+            raise ValueError(f"no dataset, table, query or principal is called {part!r}")
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
@@ -66,11 +72,11 @@ def post(where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE) -> Re
     return Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind)
 
 
-def patch(where: str, body: object, *, method: str = "PATCH") -> Request:
+def patch(where: str, body: object, *, method: str = "PATCH", **params: str) -> Request:
     """Change what is at `where`; a repeated change changes nothing more."""
-    return dataclasses.replace(post(where, body, repeat=Repeat.READ), method=method)
+    return dataclasses.replace(post(where, body, repeat=Repeat.READ), method=method, params=params)
 
 
-def delete(where: str, *, repeat: Repeat = Repeat.READ) -> Request:
+def delete(where: str, *, repeat: Repeat = Repeat.READ, **params: str) -> Request:
     """Delete what is at `where`."""
-    return Request(method="DELETE", path=where, repeat=repeat)
+    return Request(method="DELETE", path=where, repeat=repeat, params=params)

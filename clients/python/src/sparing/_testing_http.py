@@ -127,9 +127,9 @@ OTHERS: Mapping[str, str] = {
         (
             "PATCH /datasets/{dataset}",
             "POST /datasets/{dataset}/tables/{table}/rows",
-            "GET /datasets/{dataset}/individuals/{key}",
-            "PATCH /datasets/{dataset}/individuals/{key}",
-            "DELETE /datasets/{dataset}/individuals/{key}",
+            "GET /datasets/{dataset}/individual",
+            "PATCH /datasets/{dataset}/individual",
+            "DELETE /datasets/{dataset}/individual",
             "POST /datasets/{dataset}/individuals/keys",
             "POST /datasets/{dataset}/epochs",
             "POST /datasets/{dataset}/archive",

@@ -152,7 +152,7 @@ def audit(dataset: str, kept: str | None, page_size: int) -> Call[Chain]:
 
 def account(dataset: str, individual: str | int) -> Call[BudgetRow]:
     """One individual's account."""
-    return reply_of(BudgetRow, get(_individual(dataset, individual)))
+    return reply_of(BudgetRow, get(_individual(dataset), individual=key_text(individual)))
 
 
 def divergence(dataset: str, individual: str | int) -> Call[RunDivergence]:
@@ -180,7 +180,7 @@ def extend(dataset: str, tables: Mapping[str, object] | None, capacity: int | No
 
 def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -> Call[UploadReport]:
     """Put other values into an individual's record."""
-    return reply_of(UploadReport, patch(_individual(dataset, individual), record_of(values)))
+    return reply_of(UploadReport, patch(_individual(dataset), record_of(values), individual=key_text(individual)))
 
 
 def archive(dataset: str, rows: str) -> Call[Dataset]:
@@ -195,11 +195,11 @@ def remove(dataset: str) -> Call[None]:
 
 def erase(dataset: str, individual: str | int) -> Call[None]:
     """Erase an individual's record."""
-    return acknowledged(delete(_individual(dataset, individual)))
+    return acknowledged(delete(_individual(dataset), individual=key_text(individual)))
 
 
-def _individual(dataset: str, individual: str | int) -> str:
-    return path("datasets", dataset, "individuals", key_text(individual))
+def _individual(dataset: str) -> str:
+    return path("datasets", dataset, "individual")
 
 
 def _guarantee(given: Mapping[str, Number | None]) -> dict[str, str]:
