@@ -13,6 +13,7 @@ itself says comes from elsewhere is refused.
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any, Final, Protocol
 
@@ -22,6 +23,8 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.types import Message
 
 from service.api.places import Places, PlacesOfLoops
 from service.api.problems import Refusal, unauthorized
@@ -81,7 +84,7 @@ class RouteGuard:
         return principal
 
     async def admit(self, request: Request) -> Principal:
-        """The principal.
+        """The principal; the request is to be read by `rest_of` from then on.
 
         Raises a 401 refusal for no valid key, UnknownDataset for another's dataset, RoleRequired, RateLimited.
         """
@@ -120,6 +123,7 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
+            request = rest_of(request, caller)
             if parameters and request.scope["query_string"]:
                 _refuse_repeated(request, parameters)
             if is_read and caller.role == "analyst":
@@ -310,4 +314,56 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
     """
     credential = credential_of(request, replica)
     now = None if credential is None else await run_in_threadpool(credential.recogniser.standing, credential.text)
+    return _is_same(now, caller)
+
+
+async def may_go_on(request: Request, replica: Replica, caller: Principal) -> bool:
+    """As `is_still_admitted`, for what asks often: the database is asked once a moment.
+
+    A credential that is ended in this process counts at once, in another one as late as for a new request.
+    """
+    credential = credential_of(request, replica)
+    remembered = None if credential is None else credential.recogniser.remembered(credential.text)
+    return _is_same(remembered, caller) or await is_still_admitted(request, replica, caller)
+
+
+def _is_same(now: Principal | None, caller: Principal) -> bool:
     return now is not None and (now.id, now.role, now.dataset) == (caller.id, caller.role, caller.dataset)
+
+
+def rest_of(request: Request, caller: Principal) -> Request:
+    """The same request, whose body is that of an admitted caller to its end (`AdmittedBody`)."""
+    return request if request.method in _SAFE else Request(request.scope, AdmittedBody(request, caller).receive)
+
+
+class AdmittedBody:
+    """Receives a body, and asks for its credential once more at its end where any of it was waited for.
+
+    A key that ends while a body comes would else be good for as long as its holder sends slowly. A body that came with
+    its head is never waited for, and costs no second look.
+    """
+
+    __slots__ = ("_caller", "_is_whole", "_request", "_waits")
+
+    def __init__(self, request: Request, caller: Principal) -> None:
+        self._request, self._caller, self._is_whole = request, caller, False
+        self._waits: list[None] = []
+
+    async def receive(self) -> Message:
+        """The next message. Raises a 401 of HTTP for the end of a body whose credential has ended."""
+        if self._is_whole:
+            return await self._request.receive()
+        # Called by the event loop only where the message is not there yet.
+        turn = asyncio.get_running_loop().call_soon(self._waits.append, None)
+        message = await self._request.receive()
+        turn.cancel()
+        self._is_whole = not message.get("more_body", False)
+        if self._is_whole and self._waits and message["type"] == "http.request":
+            await refuse_ended(self._request, self._caller)
+        return message
+
+
+async def refuse_ended(request: Request, caller: Principal) -> None:
+    """Raises a 401 of HTTP where the request's credential has ended; FastAPI lets no other refusal out of a body."""
+    if not await may_go_on(request, current_replica(request), caller):
+        raise HTTPException(HTTPStatus.UNAUTHORIZED, headers=unauthorized().headers)

@@ -1,13 +1,17 @@
-"""A file of accounts on its way out: sent as it is made, with memory held for it until it has left."""
+"""A file of accounts on its way out: sent as it is made, with memory held for it until it has left.
+
+It is cut off once its caller's credential has ended; a client sees that it is not whole.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
 from service.api.auth import Caller
+from service.api.middleware.request_limits import ResponseAborted
 from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.transfers import Transfers
 from service.workflows.model.errors import Busy
@@ -31,10 +35,17 @@ async def room(request: Request, caller: Caller) -> AsyncIterator[None]:
 Room = Annotated[None, Depends(room)]
 
 
-async def sent(first: bytes | None, file: AccountFile) -> AsyncIterator[bytes]:
-    """The file from its first piece on, in chunks; each further piece is made once the last one has been taken."""
+async def sent(
+    first: bytes | None, file: AccountFile, *, may_go_on: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    """The file from its first piece on, in chunks; each further piece is made once the last one has been taken.
+
+    Raises ResponseAborted where `may_go_on` says no before a further piece.
+    """
     piece = first
     while piece is not None:
         for begin in range(0, len(piece), CHUNK_BYTES):
             yield piece[begin : begin + CHUNK_BYTES]
+        if not await may_go_on():
+            raise ResponseAborted
         piece = await asyncio.wrap_future(file.next_piece())

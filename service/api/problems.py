@@ -112,7 +112,7 @@ PROBLEMS: Final[Mapping[str, ProblemKind]] = {
 """Every kind of problem by its slug, in which its type ends: those of workflows, and those of HTTP itself."""
 _BY_BARE_STATUS: Final[Mapping[int, str]] = {
     PROBLEMS[slug].status: slug
-    for slug in ("method-not-allowed", "content-too-large", "uri-too-long", "headers-too-large")
+    for slug in ("unauthorized", "method-not-allowed", "content-too-large", "uri-too-long", "headers-too-large")
 }
 """The problems that the router and the outer layers state by their status alone."""
 

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import GuardedRoute, current_replica, with_nearest
+from service.api.auth import GuardedRoute, current_replica, rest_of, with_nearest
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.problems import REFUSALS, Refusal, refusal_of
@@ -82,6 +82,7 @@ class FastRoute(GuardedRoute):
 
         async def guarded(request: Request) -> Response:
             caller = await guard.admit(request)
+            request = rest_of(request, caller)
             try:
                 response: Response = await ask(request, caller, **request.path_params)
             except UnknownDataset as missing:

@@ -24,7 +24,7 @@ from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from service.api.auth import Caller
+from service.api.auth import Caller, refuse_ended
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
 from service.workflows.admission.admission import MemoryFull
@@ -99,6 +99,7 @@ async def _spooled(
         source.seek(0)
         memory_bytes = transfers.reading_bytes(body_bytes=body_bytes, is_text=content_type in _IN_TEXT)
         await stack.enter_async_context(_room(transfers, caller.id, memory_bytes, patience_s=PATIENCE_S))
+        await refuse_ended(request, caller)  # the memory was waited for
         bounds = UploadBounds(decoded_bytes=request.app.state.upload_bytes_max, memory_bytes=memory_bytes)
         yield Upload(content_type=content_type, source=source, key=key, bounds=bounds)
 

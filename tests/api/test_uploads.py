@@ -32,8 +32,11 @@ def request(
         return next(messages)
 
     typed = [] if content_type is None else [(b"content-type", content_type.encode())]
-    state = SimpleNamespace(replica=SimpleNamespace(transfers=transfers or Transfers(2**30)), upload_bytes_max=2**20)
-    scope = {"type": "http", "method": "POST", "headers": [*typed, *headers], "app": SimpleNamespace(state=state)}
+    principals = SimpleNamespace(remembered=lambda _: CURATOR)
+    replica = SimpleNamespace(transfers=transfers or Transfers(2**30), principals=principals)
+    state = SimpleNamespace(replica=replica, upload_bytes_max=2**20)
+    sent = [*typed, *headers, (b"authorization", b"Bearer key")]
+    scope = {"type": "http", "method": "POST", "headers": sent, "app": SimpleNamespace(state=state)}
     return Request(scope, receive)
 
 

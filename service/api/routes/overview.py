@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
@@ -13,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
-from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_admitted
+from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_admitted, may_go_on
 from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
 from service.api.query_requests import QUERY_BODY, sent_query
@@ -95,14 +96,17 @@ def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory
     responses=EXPORTED,
     response_class=Response,
 )
-async def export_budgets(request: Request, replica: CurrentReplica, dataset: str, _room: Room) -> Response:
+async def export_budgets(
+    request: Request, replica: CurrentReplica, caller: Caller, dataset: str, _room: Room
+) -> Response:
     """The account of every individual as one CSV or Parquet file, sent as it is made; 429 where exports are many."""
     form: FileForm = "parquet" if PARQUET in request.headers.get("accept", "") else "csv"
     file = await run_in_threadpool(replica.curators.export, dataset, form)
     first = await asyncio.wrap_future(file.next_piece())  # a refusal comes before the response begins
     headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{form}"'}
     media_type = PARQUET if form == "parquet" else CSV
-    return StreamingResponse(sent(first, file), media_type=media_type, headers=headers)
+    goes_on = partial(may_go_on, request, replica, caller)
+    return StreamingResponse(sent(first, file, may_go_on=goes_on), media_type=media_type, headers=headers)
 
 
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
