@@ -37,6 +37,7 @@ OPERATOR: Final[Mapping[str, str]] = {
     "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
     "sparing_requests_in_flight": "requests in flight, of individuals and curators too, for as long as they take",
     "sparing_closed_connections": "connections of clients that the server has ended, by the bound that they passed",
+    "sparing_dropped_headers": "headers of forwarded requests that the service does not read and does not pass on",
     "sparing_queue_length": "items that wait in all writer queues together",
     "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
     "sparing_lost_shards": "shards of divided datasets that do not work, which faults of processes make",
@@ -68,6 +69,7 @@ class PrometheusTelemetry:
         self._other_requests = Counter(*_described("sparing_other_requests"), by, registry=registry)
         self._in_flight = Gauge(*_described("sparing_requests_in_flight"), registry=registry)
         self._closed = Counter(*_described("sparing_closed_connections"), ["kind"], registry=registry)
+        self._dropped = Counter(*_described("sparing_dropped_headers"), registry=registry)
         self._overruns = Counter(*_described("sparing_slot_overruns"), registry=registry)
         self._batches = Histogram(*_described("sparing_batch_questions"), buckets=_BATCHES, registry=registry)
         self._commits = Counter(*_described("sparing_commits"), ["kind"], registry=registry)
@@ -112,6 +114,10 @@ class PrometheusTelemetry:
     def connection_closed(self, kind: str) -> None:
         """Count it by kind."""
         self._closed.labels(kind).inc()
+
+    def headers_dropped(self, headers: int) -> None:
+        """Count them."""
+        self._dropped.inc(headers)
 
     def slot_overrun(self) -> None:
         """Count it."""

@@ -151,7 +151,7 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
         return []
     return [
         Middleware(Fallback, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=LONG_PATHS),
-        Middleware(Forwarding, replica=replica, ownership=replica.ownership),
+        Middleware(Forwarding, replica=replica, ownership=replica.ownership, telemetry=options.telemetry),
     ]
 
 

@@ -10,7 +10,7 @@ is set anew only when it has rung.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import httptools
@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from service.api.auth import RECOGNISED
+from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.middleware.request_context import COUNTED_AS, DELIVERY_S
 from service.api.middleware.request_limits import REFUSED_AS
 from service.run.http_bounds import ConnectionTable, End, HttpBounds, Rank
@@ -60,7 +61,7 @@ class BoundedProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        super().__init__(config, server_state, {**app_state, CONNECTION: ConnectionState()}, _loop)
         self._bounds, self._table = config.bounds, config.table
         self.timeout_keep_alive: float = self._bounds.idle_s  # type: ignore[assignment]
         self._phase, self._since_s = _HEAD, 0.0
@@ -131,11 +132,9 @@ class BoundedProtocol(HttpToolsProtocol):
             _check_head(self.parser.get_http_version(), hosts, coding)
         if self._last is not None and self._last.scope["state"].get(RECOGNISED) is not None:
             self._is_known = True
-        if self.parser.should_upgrade():
-            if self.parser.get_method() == b"CONNECT":
-                raise _Objection("not-implemented")
-            self._is_upgrade = True
-            return
+        self._is_upgrade = self.parser.should_upgrade()
+        if self._is_upgrade and self.parser.get_method() == b"CONNECT":
+            raise _Objection("not-implemented")
         super().on_headers_complete()
         self._last = self.cycle
         self.headers = []  # fields after the body are no headers of the request
@@ -231,13 +230,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("malformed-request")
 
     def _read_without_upgrade(self, rest: bytes) -> bool:
-        """Read a request again that asks for another protocol, as if it did not; False where it was refused.
+        """Read on after the head of a request that asks for another protocol; False where what follows was refused.
 
-        The parser leaves the body of such a request to the other protocol.
+        The parser leaves the body of such a request to the other protocol. Another parser reads it, from a head that
+        holds nothing of the request but its framing.
         """
         while True:
-            data = self._head_without_upgrade() + rest
-            self._is_upgrade, self.parser = False, httptools.HttpRequestParser(self)
+            data = _framing_of(self.cycle.scope["headers"]) + rest
+            self._is_upgrade, self.parser = False, httptools.HttpRequestParser(_BodyFirst(self))
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             try:
                 self.parser.feed_data(data)
@@ -248,12 +248,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 return False
             else:
                 return True
-
-    def _head_without_upgrade(self) -> bytes:
-        version = self.parser.get_http_version().encode()
-        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
-        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
-        return b"\r\n".join([*lines, b"", b""])
 
     def _end(self, end: End) -> None:
         self._table.count(end)
@@ -306,6 +300,36 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle
 
 
+class _BodyFirst:
+    """The callbacks of a connection, less those of the first head, whose request has begun."""
+
+    def __init__(self, protocol: BoundedProtocol) -> None:
+        self._protocol, self._is_begun = protocol, False
+        self.on_body: Callable[[bytes], None] = protocol.on_body
+        self.on_message_complete: Callable[[], None] = protocol.on_message_complete
+
+    def on_message_begin(self) -> None:
+        """Pass on that the next request begins."""
+        if self._is_begun:
+            self._protocol.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Pass a part of the next request's target on."""
+        if self._is_begun:
+            self._protocol.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Pass a header of the next request on."""
+        if self._is_begun:
+            self._protocol.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Pass on that the next request's head is whole."""
+        if self._is_begun:
+            self._protocol.on_headers_complete()
+        self._is_begun = True
+
+
 class _HalfClosing:
     """A transport that is closed in one direction, so that a client which still sends can read the response.
 
@@ -323,11 +347,19 @@ class _HalfClosing:
             self._transport.write_eof()
 
 
+def _framing_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A head of our own whose body is framed as that of a request with these headers."""
+    fields = dict(headers)
+    is_chunked, length = b"transfer-encoding" in fields, fields.get(b"content-length", b"0")
+    framing = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % int(length)
+    return b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing
+
+
 def _check_head(version: str, hosts: int, coding: bytes | None) -> None:
     """Raises _Objection for a version, a number of valid hosts or a transfer coding that RFC 9112 has refused."""
     if version not in {"1.0", "1.1"}:
         raise _Objection("malformed-request" if version == "0.9" else "http-version-unsupported")
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
+    if hosts != 1:
         raise _Objection("malformed-request")
     if coding is not None and version == "1.0":
         raise _Objection("malformed-request")

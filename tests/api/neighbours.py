@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import httpx
@@ -14,6 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from service.api.app import HttpOptions, create_app
+from service.api.forwarding.hop import new_hop_id, sealed
+from service.api.forwarding.request_head import HOP_HEADER, head_of
 from service.api.middleware.request_context import DrainState
 from service.store.entropy import system_entropy
 from service.workflows.model.rows import Lease, ReplicaAddress
@@ -89,6 +92,29 @@ class Neighbours:
     def loaded(self) -> int:
         """How many datasets the other process has opened."""
         return len(self.other.replica.registry.opened())
+
+
+async def ask_sealed(
+    asked: World, body: bytes, key: str, *, by: Ownership, to: Ownership, changed: bytes = b""
+) -> httpx.Response:
+    """A query of the analyst as one process sends it to another; `changed` is one header more than was sealed."""
+    url = "http://sparing/v1/datasets/care/queries"
+    headers = [
+        (b"host", b"sparing"),
+        (b"authorization", f"Bearer {asked.keys['analyst']}".encode()),
+        (b"content-type", b"application/json"),
+        (b"idempotency-key", key.encode()),
+        (b"x-request-id", b"sealed"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    path = urlsplit(url).path
+    received = {"path": path, "raw_path": path.encode(), "query_string": b"", "state": {"request_id": "sealed"}}
+    head = head_of({"type": "http", "method": "POST", "headers": headers, **received})
+    seal = sealed(head, new_hop_id(), to.replica, by).split(HOP_HEADER + b": ")[1].strip()
+    more = [(b"accept", changed)] if changed else []
+    return await asked.client.send(
+        httpx.Request("POST", url, headers=[*headers, *more, (HOP_HEADER, seal)], content=body)
+    )
 
 
 async def until(happens: Callable[[], object]) -> None:

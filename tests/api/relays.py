@@ -6,12 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
+from service.api.forwarding.hop import repeating, sealed_id
 from service.api.middleware.request_context import DeliveryFailed
 from service.api.problems import response_of
 from service.workflows.model.api_keys import Pepper
@@ -42,6 +43,7 @@ class Owner:
     app: ASGIApp
     scopes: list[Scope] = field(default_factory=list)
     greetings: int = 0
+    repeats_ids: bool = True
     server: uvicorn.Server | None = None
 
     def die(self) -> None:
@@ -55,7 +57,9 @@ class Owner:
             await answered(send, self.ownership.proof(dict(scope["headers"])[CHALLENGE_HEADER]))
             return
         self.scopes.append(scope)
-        await self.app(scope, receive, send)
+        hop_id = sealed_id(scope, self.ownership)
+        assert hop_id is not None
+        await self.app(scope, receive, repeating(hop_id, send) if self.repeats_ids else send)
 
 
 @dataclass
@@ -66,11 +70,12 @@ class Relay:
     replica: ReplicaAddress
     outcomes: list[object] = field(default_factory=list)
     url: str = ""
+    principal: UUID = field(default_factory=uuid4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = Body(receive)
         try:
-            is_carried = await self.client.carry(self.replica, scope, body, send)
+            is_carried = await self.client.carry(self.replica, self.principal, scope, body, send)
         except DeliveryFailed as gone:
             self.outcomes.append(gone)
             return
@@ -94,7 +99,7 @@ async def carried(
         theirs = Ownership(leases=MemoryLeases(), replica=replica, pepper=pepper)
         ours = Ownership(leases=MemoryLeases(), replica=ReplicaAddress(id=uuid4(), url=""), pepper=PEPPER)
         owner, relay = Owner(theirs, app), Relay(ForwardingClient(ours, clock), replica, url=url_of(doors[1]))
-        owner.server = await stack.enter_async_context(served(owner, doors[0]))
+        owner.server = await stack.enter_async_context(served(received(owner), doors[0]))
         await stack.enter_async_context(served(received(relay), doors[1]))
         yield relay, owner
 

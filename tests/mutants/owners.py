@@ -47,9 +47,65 @@ MUTANTS = [
         name="forwarding without end",
         incident="Two processes that each take the other for the owner send a request to and fro until it times out.",
         file="service/api/forwarding/middleware.py",
-        find='elif any(name == HOP_HEADER for name, _ in scope["headers"]):',
-        put='elif any(name == HOP_HEADER.upper() for name, _ in scope["headers"]):',
+        find="        elif is_last_hop:",
+        put="        elif is_last_hop and caller.dataset == record.name:",
         killed_by="tests/api/forwarding/test_middleware.py::test_a_request_is_forwarded_once",
+    ),
+    Mutant(
+        name="a connection for everybody",
+        incident="A byte too many on a shared connection makes a curator's answer an analyst's.",
+        file="service/api/forwarding/exchange.py",
+        find="head, key = head_of(scope), (replica.id, principal)",
+        put="head, key = head_of(scope), (replica.id, replica.id)",
+        killed_by="tests/api/forwarding/test_exchange.py::test_a_connection_carries_one_principal",
+    ),
+    Mutant(
+        name="headers that were not understood are passed on",
+        incident="A header that this process ignores tells the owner where the body ends.",
+        file="service/api/forwarding/request_head.py",
+        find="        elif name not in HEADERS_MADE and name != HOP_HEADER:\n            dropped += 1",
+        put="        elif name not in HEADERS_MADE and name != HOP_HEADER:\n            passed.append((name, value))",
+        killed_by="tests/api/forwarding/test_request_head.py::test_the_framing_is_written_by_us",
+    ),
+    Mutant(
+        name="a seal of whatever it is",
+        incident="The owner runs a request that stood in another's body, with a seal from elsewhere.",
+        file="service/api/forwarding/hop.py",
+        find="    fits = head.dropped == 0 and ownership.is_seal(_message(hop_id, head.encoded()), seal)",
+        put="    fits = head.dropped == 0 and ownership.is_seal(_message(hop_id, head.encoded()), seal) is not None",
+        killed_by="tests/api/forwarding/test_hop.py::test_a_request_that_was_changed_fits_no_seal",
+    ),
+    Mutant(
+        name="requests without a seal on a connection of sealed ones",
+        incident="A body that is read as the next request becomes the act of whoever wrote it, and shifts all replies.",
+        file="service/api/forwarding/middleware.py",
+        find="            connection.is_of_a_replica = True",
+        put="            connection.is_of_a_replica = connection.is_of_a_replica",
+        killed_by="tests/api/forwarding/test_middleware.py::test_a_greeted_connection_carries_sealed_requests_alone",
+    ),
+    Mutant(
+        name="any reply is the reply",
+        incident="After one reply too many each caller is given the answer of the caller before.",
+        file="service/api/forwarding/exchange.py",
+        find="                if not is_reply(headers, hop_id):",
+        put="                if not headers:",
+        killed_by="tests/api/forwarding/test_exchange.py::test_a_reply_without_the_id_of_its_request_is_passed_on_to_nobody",
+    ),
+    Mutant(
+        name="a byte too many is kept",
+        incident="A reply that nobody has asked for waits on a kept connection for the next request.",
+        file="service/api/forwarding/connection.py",
+        find="        self._is_broken |= self.is_whole\n        try:",
+        put="        try:",
+        killed_by="tests/api/forwarding/test_connection.py::test_what_comes_after_the_response_breaks_the_connection",
+    ),
+    Mutant(
+        name="the wait of the next is ended with the caller's",
+        incident="A client that leaves while its body is written ends the body of the next request on the connection.",
+        file="service/api/forwarding/connection.py",
+        find="await asyncio.shield(self._writable)",
+        put="await self._writable",
+        killed_by="tests/api/forwarding/test_connection.py::test_a_caller_that_is_cancelled_leaves_the_wait_to_the_next",
     ),
     Mutant(
         name="a broken answer is asked for again",
@@ -63,14 +119,8 @@ MUTANTS = [
         name="a stranger is forwarded",
         incident="A dataset's existence shows in how long a wrong key takes to be refused.",
         file="service/api/forwarding/middleware.py",
-        find="""        if principal is None:
-            return None
-        named = _NAMED.fullmatch(scope["path"])
-        name = principal.dataset or (named and named[1])
-""",
-        put="""        named = _NAMED.fullmatch(scope["path"])
-        name = (principal and principal.dataset) or (named and named[1])
-""",
+        find="record = None if caller is None else await self._concerned(scope, caller)",
+        put="record = await self._concerned(scope, caller) if _NAMED.fullmatch(scope['path']) else None",
         killed_by="tests/api/forwarding/test_middleware.py::test_what_concerns_no_dataset_that_the_caller_may_name_is_answered_here",
     ),
 ]

@@ -155,14 +155,9 @@ def read_by_h11(raw: bytes) -> tuple[list[Read], str]:
 
 
 def as_we_tell_it(read: Read) -> Read:
-    """A request that h11 has read, without what the application is not told: upgrades, and the host before a path."""
+    """A request that h11 has read, without what the application is not told: the host before a path."""
     method, target, fields, body = read
-    path = re.sub(rb"http://[^/]*", b"", target)
-    return method, path, [each for each in fields if each[0] != b"upgrade" or not _upgrades(fields)], body
-
-
-def _upgrades(fields: list[tuple[bytes, bytes]]) -> bool:
-    return any(name == b"connection" and b"upgrade" in value.lower() for name, value in fields)
+    return method, re.sub(rb"http://[^/]*", b"", target), fields, body
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ MALFORMED, NOT_IMPLEMENTED = (400, "malformed-request"), (501, "not-implemented"
     [
         (b"GET /livez\r\n\r\n", MALFORMED),
         (b"GET /livez HTTP/1.1\r\n\r\n", MALFORMED),
+        (b"GET /livez HTTP/1.0\r\n\r\n", MALFORMED),
         (b"GET /livez HTTP/1.1\r\n" + HOST + HOST + b"\r\n", MALFORMED),
         (b"GET /livez HTTP/1.1\r\nHost: a/b@c\r\n\r\n", MALFORMED),
         (b"GET /livez HTTP/2.0\r\n" + HOST + b"\r\n", (505, "http-version-unsupported")),

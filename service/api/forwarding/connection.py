@@ -20,14 +20,14 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 
 class ConnectionLost(Exception):
-    """The connection ended before the response was whole, or what came is not HTTP."""
+    """The connection ended before the response was whole, or what came on it is not the one response awaited."""
 
 
 class PeerConnection(asyncio.Protocol):
     """A connection: write a request, await `head`, then `take` until the response is whole, and `begin` anew."""
 
     def __init__(self) -> None:
-        self.is_lost = False
+        self.is_lost = self._is_broken = False
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -41,6 +41,11 @@ class PeerConnection(asyncio.Protocol):
         self._waiting_bytes, self._has_head = 0, False
         self.is_whole = self.is_kept_alive = False
 
+    @property
+    def is_reusable(self) -> bool:
+        """Whether its response is whole and another request may follow: nothing written waits, nothing came besides."""
+        return self.is_whole and self.is_kept_alive and self._writable is None and not self.is_lost
+
     # The request
 
     def write(self, data: bytes) -> None:
@@ -51,19 +56,19 @@ class PeerConnection(asyncio.Protocol):
     async def drained(self) -> None:
         """Wait until what was written has mostly left."""
         if self._writable is not None:
-            await self._writable
+            await asyncio.shield(self._writable)  # a caller that is cancelled must not end the wait of the next
 
     # The response
 
     async def head(self) -> tuple[int, RawHeaders]:
         """Status and headers. Raises ConnectionLost."""
-        while not self._has_head:
+        while not self._has_head or self._is_broken:
             await self._notice()
         return self._parser.get_status_code(), self._headers
 
     async def take(self) -> tuple[bytes, bool]:
         """The next part of the body, and whether it is the last. Raises ConnectionLost."""
-        while not (self._parts or self.is_whole):
+        while self._is_broken or not (self._parts or self.is_whole):
             await self._notice()
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts = []
@@ -91,10 +96,13 @@ class PeerConnection(asyncio.Protocol):
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a response; between two exchanges, nothing that should come."""
+        """Part of the response. A byte that comes when none is awaited, or a second response, breaks the connection."""
+        self._is_broken |= self.is_whole
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._is_broken = True
+        if self._is_broken:
             self.close()
             return
         if self._waiting_bytes > BUFFERED_BYTES_MAX and self._transport is not None:
@@ -118,6 +126,10 @@ class PeerConnection(asyncio.Protocol):
         self._writable = None
 
     # Called by the parser
+
+    def on_message_begin(self) -> None:
+        """A response begins: the first."""
+        self._is_broken |= self.is_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One more header."""

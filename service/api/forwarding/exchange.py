@@ -1,4 +1,4 @@
-"""Forwards a request to another process and streams its response back, unchanged.
+"""Sends a request to another process, with a head made anew, and streams the response back.
 
 The process at an address must first prove that it is the replica that is meant: requests bear API keys, and the
 address may be another process' by now, or mean another machine there.
@@ -10,36 +10,40 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.forwarding.connection import ConnectionLost, PeerConnection, RawHeaders
+from service.api.forwarding.hop import is_reply, new_hop_id, sealed
+from service.api.forwarding.idle import ConnectionKey, IdleConnections
+from service.api.forwarding.request_head import HOP_HEADER, head_of
 from service.api.middleware.request_context import DELIVERED_BYTES_PER_S, DELIVERY_S, NOT_STARTED, DeliveryFailed
-from service.api.problems import request_id_of
 from service.incidents import report_incident
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replication.ownership import Ownership
 
 GREETING_PATH: Final = "/forwarding"
 CHALLENGE_HEADER: Final = b"x-sparing-challenge"
-HOP_HEADER: Final = b"x-sparing-hop"
 CONNECT_S: Final = 2.0
-IDLE_S: Final = 3.0
-"""Uvicorn ends a connection on which nothing has come for five seconds; an older one is not used again."""
 KEPT_BYTES_MAX: Final = 64 * 1024
 _NOT_STARTED: Final = NOT_STARTED.lower().encode()
 _CHALLENGE_BYTES: Final = 16
 _FOR_ONE_HOP: Final = frozenset(
-    b"connection expect keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
-    b" transfer-encoding upgrade x-request-id".split()
+    {b"connection", b"keep-alive", b"trailer", b"transfer-encoding", b"upgrade", b"x-request-id", HOP_HEADER}
 )
+"""The headers of a response that each process writes by itself, and the id of the hop."""
 
 
 class UnexpectedReplica(Exception):
     """The process at a replica's address is not that replica."""
+
+
+class UnexpectedReply(Exception):
+    """A reply does not repeat the id of the request that waits for it."""
 
 
 class Body:
@@ -49,7 +53,7 @@ class Body:
         self._receive = receive
         self._kept: list[Message] = []
         self._kept_bytes = 0
-        self.is_whole = self.is_abandoned = False
+        self.is_whole = self.is_sent = self.is_abandoned = False
 
     @property
     def is_replayable(self) -> bool:
@@ -88,25 +92,37 @@ class Body:
 class ForwardingClient:
     """Keeps connections to other replicas. Belongs to one event loop."""
 
-    def __init__(self, ownership: Ownership, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ownership: Ownership,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        telemetry: Telemetry = NULL_TELEMETRY,
+    ) -> None:
         """`ownership` proves and checks proofs; `clock` counts seconds."""
-        self._ownership, self._clock = ownership, clock
-        self._idle: dict[UUID, list[tuple[PeerConnection, float]]] = {}
+        self._ownership, self._telemetry = ownership, telemetry
+        self._idle = IdleConnections(clock)
 
-    async def carry(self, replica: ReplicaAddress, scope: Scope, body: Body, send: Send) -> bool:
+    async def carry(self, replica: ReplicaAddress, principal: UUID, scope: Scope, body: Body, send: Send) -> bool:
         """Have `replica` answer. False when it has not started with the request, and `body` can be rewound.
 
-        Raises Unavailable when it may have started and did not answer. A response that breaks off has no end.
+        Raises Unavailable when it may have started and did not answer, or when the reply is not the one to this
+        request, and what `head_of` raises. A response that breaks off has no end.
         """
-        wire = await self._wire(replica)
+        head, key = head_of(scope), (replica.id, principal)
+        wire = await self._wire(replica, key)
         if wire is None:
             return False
-        is_chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
-        wire.write(_head_of(scope))
-        has_begun = False
-        with _sending(wire, body, is_chunked=is_chunked):
+        self._telemetry.headers_dropped(head.dropped)
+        hop_id, has_begun = new_hop_id(), False
+        wire.write(sealed(head, hop_id, replica, self._ownership))
+        with _sending(wire, body, body_bytes=head.body_bytes):
             try:
                 status, headers = await wire.head()
+                if not is_reply(headers, hop_id):
+                    wire.close()
+                    report_incident(UnexpectedReply(), "forwarding: a reply that was not to the request before it")
+                    raise Unavailable
                 if body.is_replayable and any(name == _NOT_STARTED for name, _ in headers):
                     wire.close()
                     return False
@@ -118,18 +134,15 @@ class ForwardingClient:
                     raise Unavailable from None
                 # Either the client has left, or the server cuts the connection of a response that has no end.
             finally:
-                self._put_back(replica, wire, is_free=wire.is_whole and body.is_whole)
+                self._put_back(key, wire, is_sent=body.is_sent)
         return True
 
-    async def _wire(self, replica: ReplicaAddress) -> PeerConnection | None:
-        """A connection to a replica; None when it cannot be reached."""
-        idle = self._idle.get(replica.id, [])
-        while idle:
-            wire, since = idle.pop()
-            if not wire.is_lost and self._clock() < since + IDLE_S:
-                wire.begin()
-                return wire
-            wire.close()
+    async def _wire(self, replica: ReplicaAddress, key: ConnectionKey) -> PeerConnection | None:
+        """A connection to a replica for one principal's requests; None when it cannot be reached."""
+        wire = self._idle.take(key)
+        if wire is not None:
+            wire.begin()
+            return wire
         try:
             async with asyncio.timeout(CONNECT_S):
                 return await self._connected(replica)
@@ -169,9 +182,9 @@ class ForwardingClient:
             raise UnexpectedReplica
         wire.begin()
 
-    def _put_back(self, replica: ReplicaAddress, wire: PeerConnection, *, is_free: bool) -> None:
-        if is_free and wire.is_kept_alive and not wire.is_lost:
-            self._idle.setdefault(replica.id, []).append((wire, self._clock()))
+    def _put_back(self, key: ConnectionKey, wire: PeerConnection, *, is_sent: bool) -> None:
+        if is_sent and wire.is_reusable:
+            self._idle.put(key, wire)
         else:
             wire.close()
 
@@ -189,38 +202,30 @@ async def _relay(wire: PeerConnection, send: Send) -> None:
 
 
 @contextmanager
-def _sending(wire: PeerConnection, body: Body, *, is_chunked: bool) -> Iterator[None]:
+def _sending(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> Iterator[None]:
     """Beside what happens within: send the body, and end the connection when the client leaves."""
-    sending = asyncio.ensure_future(_send(wire, body, is_chunked=is_chunked))
+    sending = asyncio.ensure_future(_send(wire, body, body_bytes=body_bytes))
     try:
         yield
     finally:
         sending.cancel()
 
 
-async def _send(wire: PeerConnection, body: Body, *, is_chunked: bool) -> None:
+async def _send(wire: PeerConnection, body: Body, *, body_bytes: int | None) -> None:
+    """Send a body of that length, or of any length in chunks of our own; one of another length ends the connection."""
+    sent_bytes = 0
     while (data := await body.take()) is not None:
+        sent_bytes += len(data)
+        if body_bytes is not None and (sent_bytes > body_bytes or (body.is_whole and sent_bytes < body_bytes)):
+            break
         if data:
-            wire.write(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)
-        if body.is_whole and is_chunked:
+            wire.write(data if body_bytes is not None else b"%x\r\n%b\r\n" % (len(data), data))
+        if body.is_whole and body_bytes is None:
             wire.write(b"0\r\n\r\n")
         await wire.drained()
+        body.is_sent = body.is_whole
     wire.close()
 
 
-def _head_of(scope: Scope) -> bytes:
-    """The request's first line and headers, as they came but for those of one hop."""
-    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    target = path + b"?" + scope["query_string"] if scope["query_string"] else path
-    lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target)]
-    lines += [b"%b: %b" % header for header in _without_hop(scope["headers"])]
-    if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
-        lines.append(b"transfer-encoding: chunked")
-    lines += [b"x-request-id: %b" % request_id_of(scope).encode(), HOP_HEADER + b": 1", b"", b""]
-    return b"\r\n".join(lines)
-
-
 def _without_hop(headers: RawHeaders) -> RawHeaders:
-    """Headers less those of one hop, those that `Connection` names, and the request's id, which each side adds."""
-    named = {token.strip().lower() for name, value in headers if name == b"connection" for token in value.split(b",")}
-    return [(name, value) for name, value in headers if name not in _FOR_ONE_HOP and name not in named]
+    return [(name, value) for name, value in headers if name not in _FOR_ONE_HOP]

@@ -1,8 +1,9 @@
 """Requests that concern one dataset go to the process that owns it (`service.workflows.replication.ownership`).
 
 A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
-once, whole and as it came. The receiver asks again for the key, the rate limit and everything else, so that the
-process in between is trusted with nothing; a caller that is not known is answered here, like everywhere.
+once, with a head made anew and its body as it came. The receiver asks again for the key, the rate limit and everything
+else, so that the process in between is trusted with nothing; a caller that is not known is answered here, like
+everywhere.
 
 This layer stands outside the release slots: a response is held by the owner, and passed on when it comes.
 """
@@ -17,11 +18,14 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import Authentication, authenticated
-from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, ForwardingClient
-from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED
+from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
+from service.api.forwarding.hop import CONNECTION, ConnectionState, is_on_a_hop, repeating, sealed_id
+from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED, UNSEALED
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord, ReplicaAddress
+from service.workflows.model.views import Principal
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
@@ -37,24 +41,41 @@ _NAMED: Final = re.compile(r"/v1/datasets/([^/\0]+)(?:/[^\0]*)?", re.DOTALL)
 class Forwarding:
     """Forwards what another process owns, refuses what has no owner, and leaves the rest to the layers within."""
 
-    def __init__(self, app: ASGIApp, *, replica: Replica, ownership: Ownership) -> None:
+    def __init__(
+        self, app: ASGIApp, *, replica: Replica, ownership: Ownership, telemetry: Telemetry = NULL_TELEMETRY
+    ) -> None:
         self.app = app
         self._replica, self._ownership = replica, ownership
-        self._client = ForwardingClient(ownership)
+        self._client = ForwardingClient(ownership, telemetry=telemetry)
         self._recognition = Authentication()
         self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Leave it to the layers within, or answer."""
-        if scope["type"] != "http" or scope["method"] not in METHODS:
+        """Leave it to the layers within, or answer. Nothing is run on another process' connection without its seal."""
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
-            return
-        if scope["path"] == GREETING_PATH:
+        elif is_on_a_hop(scope):
+            hop_id = sealed_id(scope, self._ownership)
+            if hop_id is None:
+                scope["state"][COUNTED_AS] = UNSEALED
+                refusal = Refusal("malformed-request", headers={"Connection": "close"})
+                await response_of(refusal, request_id_of(scope))(scope, receive, send)
+            else:
+                await self._pass(scope, receive, repeating(hop_id, send), is_last_hop=True)
+        elif scope["path"] == GREETING_PATH and scope["method"] == "GET":
             scope["state"][COUNTED_AS] = GREETING
             await self._greeting(scope)(scope, receive, send)
+        else:
+            await self._pass(scope, receive, send, is_last_hop=False)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, *, is_last_hop: bool) -> None:
+        """Leave it to the layers within, to another process or to none."""
+        if scope["method"] not in METHODS:
+            await self.app(scope, receive, send)
             return
         try:
-            record = await self._concerned(scope)
+            caller = await self._caller(scope)
+            record = None if caller is None else await self._concerned(scope, caller)
             owner = None if record is None else self._ownership.at_hand(record.id) or await self._claim(record.id)
         except Unavailable:  # this process leaves
             await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
@@ -62,15 +83,21 @@ class Forwarding:
         except REFUSALS as refusal:
             await response_of(refusal, request_id_of(scope))(scope, receive, send)
             return
-        if record is None or owner is None or self._ownership.is_here(owner):
+        if caller is None or record is None or owner is None or self._ownership.is_here(owner):
             await self.app(scope, receive, send)
-        elif any(name == HOP_HEADER for name, _ in scope["headers"]):
+        elif is_last_hop:
             await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
         else:
-            await self._forward(record, owner, scope, receive, send)
+            await self._forward(caller, record, owner, scope, receive, send)
 
     async def _forward(
-        self, record: DatasetRecord, owner: ReplicaAddress, scope: Scope, receive: Receive, send: Send
+        self,
+        caller: Principal,
+        record: DatasetRecord,
+        owner: ReplicaAddress,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Have the owner answer; where it does not even start, the next owner, which may be this process."""
         body = Body(receive)
@@ -78,7 +105,7 @@ class Forwarding:
         try:
             for pause_s in PAUSES_S:
                 await asyncio.sleep(pause_s)
-                if await self._client.carry(owner, scope, body, send):
+                if await self._client.carry(owner, caller.id, scope, body, send):
                     return
                 self._ownership.invalidate(record.id, owner)
                 owner = self._ownership.at_hand(record.id) or await self._claim(record.id)
@@ -93,15 +120,16 @@ class Forwarding:
         del scope["state"][COUNTED_AS]
         await self.app(scope, body.receive, send)
 
-    async def _concerned(self, scope: Scope) -> DatasetRecord | None:
-        """The one dataset that a request concerns; None for a stranger, and for what concerns none or all."""
+    async def _caller(self, scope: Scope) -> Principal | None:
+        """The request's principal; None for a stranger, and where no dataset can be concerned."""
         if not scope["path"].startswith(_CONCERNED):
             return None
-        principal = await authenticated(Request(scope), self._replica, self._recognition)
-        if principal is None:
-            return None
+        return await authenticated(Request(scope), self._replica, self._recognition)
+
+    async def _concerned(self, scope: Scope, caller: Principal) -> DatasetRecord | None:
+        """The one dataset that a caller's request concerns; None for what concerns none or all."""
         named = _NAMED.fullmatch(scope["path"])
-        name = principal.dataset or (named and named[1])
+        name = caller.dataset or (named and named[1])
         if not name:
             return None
         registry = self._replica.registry
@@ -125,7 +153,10 @@ class Forwarding:
             claim.exception()  # the requests that waited may have gone
 
     def _greeting(self, scope: Scope) -> PlainTextResponse:
-        """The proof that this process is its replica."""
+        """The proof that this process is its replica. From now on the connection carries forwarded requests alone."""
+        connection: ConnectionState | None = scope["state"].get(CONNECTION)
+        if connection is not None:
+            connection.is_of_a_replica = True
         challenge = next((value for name, value in scope["headers"] if name == CHALLENGE_HEADER), b"")
         return PlainTextResponse(self._ownership.proof(challenge))
 

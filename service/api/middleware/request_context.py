@@ -19,6 +19,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.forwarding.hop import echo
 from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
 from service.incidents import REQUEST_ID
@@ -35,6 +36,7 @@ NOT_STARTED: Final = "X-Not-Started"
 UNMATCHED: Final = "unmatched"
 FORWARDED: Final = "forwarded"
 GREETING: Final = "greeting"
+UNSEALED: Final = "unsealed"
 COUNTED_AS: Final = "counted_as"
 """Where a layer says under which name a request counts that no route answers."""
 
@@ -104,7 +106,7 @@ class RequestContext:
 
         try:
             if self.drain_state.draining and scope["path"] not in PROBES:
-                refusal = Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1"})
+                refusal = Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1", **echo(scope)})
                 await response_of(refusal, request_id)(scope, receive, see_off)
             else:
                 await self.app(scope, receive, see_off)

@@ -75,6 +75,10 @@ class Pepper:
         """A replica's answer to a challenge before another sends it requests, and the keys that they bear."""
         return self._mac(b"forwarding", replica.bytes + challenge)
 
+    def request_seal(self, replica: UUID, request: bytes) -> bytes:
+        """The seal of a request that one process sends to another; a greeting is answered with no such seal."""
+        return self._mac(b"forwarded request", replica.bytes + request)
+
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
         # `hmac.digest` would give up the GIL, however short the message.
         return hmac.new(self.secret, purpose + b"\0" + message, "sha256").digest()

@@ -24,6 +24,9 @@ class Telemetry(Protocol):
     def connection_closed(self, kind: str) -> None:
         """The server has ended a client's connection, for a reason of a short list."""
 
+    def headers_dropped(self, headers: int) -> None:
+        """So many headers of a request were not passed on to the process that owns its dataset."""
+
     def slot_overrun(self) -> None:
         """A response was not ready at its instant and leaves at a later one."""
 
@@ -50,6 +53,9 @@ class NullTelemetry:
         """Nothing."""
 
     def connection_closed(self, kind: str) -> None:
+        """Nothing."""
+
+    def headers_dropped(self, headers: int) -> None:
         """Nothing."""
 
     def slot_overrun(self) -> None:

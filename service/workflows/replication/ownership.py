@@ -104,6 +104,14 @@ class Ownership(Background):
         expected = self._pepper.forwarding_proof(replica.id, challenge).hex().encode()
         return hmac.compare_digest(expected, proof)
 
+    def seal(self, replica: ReplicaAddress, request: bytes) -> bytes:
+        """The seal of a request that this process sends to `replica`, as text."""
+        return self._pepper.request_seal(replica.id, request).hex().encode()
+
+    def is_seal(self, request: bytes, seal: bytes) -> bool:
+        """Whether a request was sealed for this process by one that has the pepper."""
+        return hmac.compare_digest(self.seal(self.replica, request), seal)
+
     # The life of it
 
     def leave(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from service.api.forwarding.connection import BUFFERED_BYTES_MAX, ConnectionLost, PeerConnection
-from tests.api.neighbours import bound
+from tests.api.neighbours import bound, until
 
 RESPONSE = b"HTTP/1.1 201 Created\r\nX-Own: 1\r\nContent-Length: 10\r\n\r\n0123456789"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
@@ -89,6 +89,44 @@ async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
         wire.begin()
         with pytest.raises(ConnectionLost):
             await wire.head()
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+@pytest.mark.parametrize("surplus", [RESPONSE, b"H", b"x", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\n"])
+async def test_what_comes_after_the_response_breaks_the_connection(surplus: bytes, *, is_together: bool) -> None:
+    """A reply too many, or a byte: whether it comes with the response or once that was taken."""
+    async with wired() as (wire, _, writer):
+        writer.write(RESPONSE + surplus if is_together else RESPONSE)
+        if is_together:
+            with pytest.raises(ConnectionLost):
+                await response_of(wire)
+        else:
+            assert await response_of(wire) == b"0123456789"
+            assert wire.is_reusable
+            writer.write(surplus)
+            await until(lambda: wire.is_lost)
+        assert not wire.is_reusable
+
+
+@pytest.mark.parametrize("raw", [b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"])
+async def test_another_protocol_is_no_response(raw: bytes) -> None:
+    """None was asked for."""
+    async with wired() as (wire, _, writer):
+        writer.write(raw)
+        with pytest.raises(ConnectionLost):
+            await response_of(wire)
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_wait_to_the_next() -> None:
+    """The end of the wait is the connection's, and no caller's."""
+    async with wired() as (wire, _, _):
+        wire.pause_writing()
+        first, second = asyncio.ensure_future(wire.drained()), asyncio.ensure_future(wire.drained())
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        wire.resume_writing()
+        await second
 
 
 async def test_closing_wakes_waiting_callers_and_the_other_end() -> None:

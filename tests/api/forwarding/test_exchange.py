@@ -3,13 +3,16 @@
 import asyncio
 import hashlib
 import logging
+import re
 from functools import partial
 from uuid import uuid4
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.forwarding.exchange import IDLE_S, KEPT_BYTES_MAX
+from service.api.forwarding.exchange import KEPT_BYTES_MAX
+from service.api.forwarding.idle import IDLE_S
+from service.api.forwarding.request_head import HOP_HEADER
 from service.api.middleware.request_context import DeliveryFailed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
@@ -60,7 +63,7 @@ async def test_a_response_is_passed_on_while_it_comes() -> None:
     go_on = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-length", b"8"), (b"x-own", b"1"), (b"connection", b"x-hop"), (b"x-hop", b"1")]
+        headers = [(b"content-length", b"8"), (b"x-own", b"1"), (b"connection", b"x-own")]
         await send({"type": "http.response.start", "status": 418, "headers": headers})
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
         await go_on.wait()
@@ -69,28 +72,76 @@ async def test_a_response_is_passed_on_while_it_comes() -> None:
     async with carried(app) as (relay, _), connected(relay) as client:
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
         status, headers = await client.head()
-        assert (status, headers["x-own"], "x-hop" in headers) == (418, "1", False)
+        assert (status, headers["x-own"], "x-sparing-hop" in headers) == (418, "1", False)
         assert await client.reader.readexactly(4) == b"half"
         go_on.set()
         assert await client.reader.readexactly(4) == b"half"
 
 
-async def test_what_is_asked_is_passed_on_and_what_is_for_one_hop_is_not() -> None:
-    """Method, path as it was written, query, headers, and the request's id; a mark says that it was forwarded."""
+async def test_the_head_is_made_anew_from_what_the_service_reads() -> None:
+    """Method, path as it was written, query, the headers on the list, a length of its own, the request's id, a seal."""
     async with carried(echo) as (relay, owner), connected(relay) as client:
         await client.ask(
             "DELETE /a%2Fb%20c?d=%41&e HTTP/1.1\nhost: a.example\nauthorization: Bearer k\n"
-            "connection: keep-alive, x-hop\nx-hop: 1\nte: trailers\nx-other: v\nx-request-id: mine"
+            "connection: keep-alive, authorization, host\nte: trailers\nx-other: v\nx-request-id: mine"
         )
         (scope,) = owner.scopes
         assert (scope["method"], scope["raw_path"], scope["query_string"]) == ("DELETE", b"/a%2Fb%20c", b"d=%41&e")
-        assert dict(scope["headers"]) == {
+        headers = dict(scope["headers"])
+        assert re.fullmatch(rb"[0-9a-f]{16}\.[0-9a-f]{64}", headers.pop(HOP_HEADER))
+        assert headers == {
             b"host": b"a.example",
             b"authorization": b"Bearer k",
-            b"x-other": b"v",
             b"x-request-id": b"mine",
-            b"x-sparing-hop": b"1",
+            b"content-length": b"0",
         }
+
+
+@pytest.mark.parametrize("nominated", ["content-length", "host", "authorization", "content-type", "x-sparing-hop"])
+async def test_connection_nominates_nothing(nominated: str) -> None:
+    """A body stays the body of its request, whatever `Connection` names; the next request is answered by itself."""
+    hidden = b"DELETE /hidden HTTP/1.1\r\nhost: a\r\n\r\n"
+    head = f"POST /x HTTP/1.1\nhost: a\nconnection: keep-alive, {nominated}\ncontent-length: {len(hidden)}"
+    async with carried(echo) as (relay, owner), connected(relay) as client:
+        assert (await client.ask(head, hidden))[2].startswith(b"%d " % len(hidden))
+        assert (await client.ask("GET /y HTTP/1.1\nhost: a"))[2].startswith(b"0 ")
+        assert [scope["path"] for scope in owner.scopes] == ["/x", "/y"]
+
+
+async def test_a_connection_carries_one_principal() -> None:
+    """Two that take turns have a connection each, and each keeps its own."""
+    async with carried(echo) as (relay, owner), connected(relay) as client:
+        principals = [uuid4(), uuid4()]
+        for number in range(6):
+            relay.principal = principals[number % 2]
+            assert (await client.ask("GET /x HTTP/1.1\nhost: a"))[0] == 200
+        assert owner.greetings == 2
+
+
+async def test_a_reply_without_the_id_of_its_request_is_passed_on_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """503, the connection ends, and the operator is told."""
+    async with carried(echo) as (relay, owner), connected(relay) as client:
+        owner.repeats_ids = False
+        status, headers, _ = await client.ask("GET /x HTTP/1.1\nhost: a")
+        assert (status, headers["retry-after"]) == (503, "1")
+        owner.repeats_ids = True
+        assert (await client.ask("GET /x HTTP/1.1\nhost: a"))[0] == 200
+        assert (owner.greetings, isinstance(relay.outcomes[0], Unavailable)) == (2, True)
+    assert "a reply that was not to the request before it" in caplog.text
+
+
+async def test_a_connection_whose_writing_was_cut_short_is_not_kept() -> None:
+    """The owner refuses while much of the body waits to be written."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await answered(send, b"no", 413)
+
+    async with carried(app) as (relay, owner), connected(relay) as client:
+        for _ in range(2):
+            head = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % MEBIBYTE
+            await client.send(head + bytes(MEBIBYTE))
+            assert (await client.answer())[0] == 413
+        assert (owner.greetings, relay.outcomes) == (2, [True, True])
 
 
 async def test_one_that_expects_to_be_told_is_told_here() -> None:

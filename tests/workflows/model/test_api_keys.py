@@ -41,6 +41,7 @@ def test_each_purpose_has_a_hash_of_its_own() -> None:
             of.cache_key(),
             of.database_proof(salt),
             of.forwarding_proof(UUID(int=0), salt),
+            of.request_seal(UUID(int=0), salt),
         ]
 
     assert len({*digests(pepper), *digests(other)}) == 2 * len(digests(pepper))

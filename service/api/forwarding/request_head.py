@@ -1,0 +1,87 @@
+"""The head of a request as one process sends it to another: made anew from what this one has understood.
+
+A header that the service does not read is left out, and `Connection` names none of those that it does read. So nothing
+that a client writes decides where a request ends.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from starlette.types import Scope
+
+from service.api.problems import Refusal, request_id_of
+
+HEADERS_READ: Final = frozenset(
+    b"accept accept-encoding authorization content-encoding content-type cookie host idempotency-key if-none-match"
+    b" sec-fetch-site x-sparing-request".split()
+)
+"""The request headers that the service reads, beside those of `HEADERS_MADE`; all of them in the one list there is."""
+
+HEADERS_MADE: Final = frozenset({b"content-length", b"transfer-encoding", b"x-request-id"})
+"""The headers that each process writes by itself: the framing of the body, and the request's id."""
+
+HOP_HEADER: Final = b"x-sparing-hop"
+"""The header by which one process shows another that it sends this very request (`service.api.forwarding.hop`)."""
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
+_TARGET: Final = re.compile(rb"/[!-~]*")
+_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHead:
+    """A request line, the headers to pass on, and the length of the body, None where it comes in chunks.
+
+    `dropped` is the number of headers that are not passed on.
+    """
+
+    method: bytes
+    target: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    body_bytes: int | None
+    dropped: int
+
+    def encoded(self) -> bytes:
+        """The head on the wire, without the empty line that ends it."""
+        lines = [b"%b %b HTTP/1.1" % (self.method, self.target)]
+        lines += [b"%b: %b" % header for header in self.headers]
+        lines.append(
+            b"transfer-encoding: chunked" if self.body_bytes is None else b"content-length: %d" % self.body_bytes
+        )
+        return b"\r\n".join([*lines, b""])
+
+
+def head_of(scope: Scope) -> RequestHead:
+    """The head of a request that this process has received.
+
+    Raises a `malformed-request` refusal for a target, a value or a length that no head may hold.
+    """
+    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    target = path + b"?" + scope["query_string"] if scope["query_string"] else path
+    passed: RawHeaders = []
+    body_bytes: int | None = 0
+    dropped, is_sound = 0, _TARGET.fullmatch(target) is not None
+    for name, value in scope["headers"]:
+        if name in HEADERS_READ:
+            passed.append((name, value))
+            is_sound = is_sound and _VALUE.fullmatch(value) is not None
+        elif name == b"transfer-encoding":
+            body_bytes = None
+        elif name == b"content-length":
+            is_sound = is_sound and _LENGTH.fullmatch(value) is not None
+            body_bytes = int(value) if is_sound else 0
+        elif name not in HEADERS_MADE and name != HOP_HEADER:
+            dropped += 1
+    if not is_sound:
+        raise Refusal("malformed-request")
+    return RequestHead(
+        method=scope["method"].encode(),
+        target=target,
+        headers=(*passed, (b"x-request-id", request_id_of(scope).encode())),
+        body_bytes=body_bytes,
+        dropped=dropped,
+    )
