@@ -5,9 +5,7 @@ the ledger. One line is appended to tests/records/soak.jsonl after every soak, a
 """
 
 import argparse
-import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
 from shutil import rmtree
@@ -25,6 +22,7 @@ from shutil import rmtree
 import psycopg
 from psycopg import sql
 
+from loadtests.records import keep_record
 from loadtests.soak_serving import embedded_kills, full_disks, homes_in, idle_crowds, swelling_uploads, walks
 from service.embedded import EmbeddedPostgres, EmbeddedValkey
 from service.store.postgres.registrations import migrate
@@ -39,7 +37,6 @@ from tests.faults.replicas import Nursery
 from tests.faults.scenario import Stage, staged
 from tests.faults.stopping import stop_under_load
 
-RECORDS = Path(__file__).parents[1] / "tests" / "records"
 TEMPLATE = "soak_template"
 KILLS, TRIALS, RACES, STOPS, FALLS = 10, 100, 200, 10, 5
 
@@ -186,20 +183,17 @@ class Tally:
 
     def keep(self, seen: Mapping[str, int]) -> None:
         """Append the record."""
-        record = {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": _git("rev-parse", "HEAD"),
-            "is_clean": not _git("status", "--porcelain", "--untracked-files=no"),
-            "minutes": round((time.monotonic() - self.started) / 60, 1),
-            "rounds": dict(self.rounds),
-            "faults": dict(self.faults),
-            "seen": dict(seen),
-            "failures": self.failures,
-            "seeds": self.seeds,
-        }
-        RECORDS.mkdir(exist_ok=True)
-        with (RECORDS / "soak.jsonl").open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        keep_record(
+            "soak",
+            {
+                "minutes": round((time.monotonic() - self.started) / 60, 1),
+                "rounds": dict(self.rounds),
+                "faults": dict(self.faults),
+                "seen": dict(seen),
+                "failures": self.failures,
+                "seeds": self.seeds,
+            },
+        )
 
 
 def main() -> int:
@@ -245,11 +239,6 @@ def grounds() -> Iterator[BaseVersion]:
         )
         ground.make_template()
         yield ground
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=RECORDS.parent)  # noqa: S607
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":
