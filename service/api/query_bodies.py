@@ -20,10 +20,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.json_text import document_of
 from service.query.language import Query
 from service.query.literals_ast import INTEGER_MAX
 from service.query.parameters_ast import PARAMETERS_MAX, HashedParameters
-from service.query.parse import BODY_BYTES_MAX, document_of, query_of
+from service.query.parse import BODY_BYTES_MAX, query_of
 from service.query.problems import QueryProblem, quoted
 
 __all__ = ["NPZ_BYTES_MAX", "query_of_npz"]

@@ -8,8 +8,8 @@ gives a condition its meaning in a table.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Discriminator, Field, Strict, Tag, model_validator
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from service.query.literals_ast import (
     NOT_EMPTY,
@@ -27,7 +27,7 @@ from service.query.literals_ast import (
 from service.query.parameters_ast import Parameters
 from service.query.schema import REAL_MAX, doc, optional
 
-EDGES_MAX = 10_001
+EDGES_MIN, EDGES_MAX = 2, 10_001
 PARTS_MAX = 4096  # of a conjunction or disjunction
 LISTED_MAX = 2**15  # literals of `in`
 FOLDS_MAX = 1000
@@ -116,10 +116,18 @@ Row = Annotated[
 
 Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(literal)")], Discriminator(operand_kind)]
 """A value that depends on the row, or a literal."""
-Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
+Two = Annotated[tuple[Operand, Operand], Strict(strict=False), Field(fail_fast=True)]
 
 
 # Parts of a column, to group by
+
+
+def _enough_edges(edges: tuple[object, ...]) -> tuple[object, ...]:
+    """Not `min_length`, which counts only the edges that were valid and then complains about that as well."""
+    if len(edges) < EDGES_MIN:
+        lengths = {"min_length": EDGES_MIN, "actual_length": len(edges)}
+        raise PydanticKnownError("too_short", {"field_type": "Tuple", **lengths})
+    return edges
 
 
 class Bin(Closed):
@@ -131,7 +139,8 @@ class Bin(Closed):
         Annotated[
             tuple[Number | Annotated[str, Field(max_length=40)], ...],
             Strict(strict=False),
-            Field(min_length=2, max_length=EDGES_MAX),
+            Field(fail_fast=True, max_length=EDGES_MAX, json_schema_extra={"minItems": EDGES_MIN}),
+            AfterValidator(_enough_edges),
         ]
         | None
     ) = optional("The edges, increasing; or `width`.")
@@ -224,7 +233,7 @@ Feature = Annotated[
 Features = Annotated[
     tuple[Feature, ...],
     Strict(strict=False),
-    Field(max_length=FEATURES_MAX),
+    Field(fail_fast=True, max_length=FEATURES_MAX),
     NOT_EMPTY,
     doc("The features, in the order of the answer."),
 ]
@@ -325,7 +334,10 @@ class Ge(Comparison):
 
 
 Values = Annotated[
-    tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=LISTED_MAX, json_schema_extra=SOME), NOT_EMPTY
+    tuple[Value, ...],
+    Strict(strict=False),
+    Field(fail_fast=True, max_length=LISTED_MAX, json_schema_extra=SOME),
+    NOT_EMPTY,
 ]
 
 
@@ -367,7 +379,7 @@ class FoldOf(Closed):
     in_: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=FOLDS_MAX)], ...],
         Strict(strict=False),
-        Field(max_length=FOLDS_MAX),
+        Field(fail_fast=True, max_length=FOLDS_MAX),
         NOT_EMPTY,
     ] = Field(alias="in", description="The parts that are selected, from 0 on.")
 
@@ -426,8 +438,7 @@ Condition = Annotated[
 Parts = Annotated[
     tuple[Condition, ...],
     Strict(strict=False),
-    FailFast(),
-    Field(max_length=PARTS_MAX, json_schema_extra=SOME),
+    Field(fail_fast=True, max_length=PARTS_MAX, json_schema_extra=SOME),
     NOT_EMPTY,
     doc("The conditions."),
 ]

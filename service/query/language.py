@@ -7,12 +7,12 @@ declared columns. These models know nothing of a schema; `service.query.plan` ch
 from itertools import pairwise
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
+from pydantic import Discriminator, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from service.query.expressions_ast import Condition, GroupKey, Row
 from service.query.learning_ast import GradientItem, MomentsItem
-from service.query.literals_ast import NOT_EMPTY, SOME, Closed, ColumnName, Empty, Name, Value, only_key
+from service.query.literals_ast import NOT_EMPTY, SOME, Closed, ColumnName, Empty, Name, Value, not_longer, only_key
 from service.query.parameters_ast import MIXED_MAX, HashedParameters
 from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX, doc, optional
 
@@ -27,7 +27,7 @@ CLIP_MIN, CLIP_MAX = 1e-30, 1e30
 Weight = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
 Clip = Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)]
-ByItem = (Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
+ByItem = (Strict(strict=False), Field(fail_fast=True, max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
 """Of a list with one number for each select item."""
 
 
@@ -49,9 +49,10 @@ class OfColumn(Closed):
     """A column by its name, or some of its values."""
 
     column: Annotated[ColumnName, doc("The column, or `people.town` for that of the individual that an event is of.")]
-    values: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY] | None = (
-        optional("The values to count, in the order of the answer; left out, the whole declared domain.")
-    )
+    values: (
+        Annotated[tuple[Value, ...], Strict(strict=False), Field(fail_fast=True, max_length=WEIGHTS_MAX), NOT_EMPTY]
+        | None
+    ) = optional("The values to count, in the order of the answer; left out, the whole declared domain.")
 
 
 class OfValue(Closed):
@@ -101,14 +102,14 @@ class Weights(Closed):
     indices: Annotated[
         tuple[Value, ...],
         Strict(strict=False),
-        Field(max_length=WEIGHTS_MAX),
+        Field(fail_fast=True, max_length=WEIGHTS_MAX),
         NOT_EMPTY,
         doc("The values of the column that weigh something."),
     ]
     values: Annotated[
         tuple[Weight, ...],
         Strict(strict=False),
-        Field(max_length=WEIGHTS_MAX),
+        Field(fail_fast=True, max_length=WEIGHTS_MAX),
         NOT_EMPTY,
         doc("Their weights, in the same order."),
     ]
@@ -128,23 +129,20 @@ class Matrix(Closed):
     starts: Annotated[
         tuple[Annotated[int, Field(ge=0)], ...],
         Strict(strict=False),
-        FailFast(),
-        Field(max_length=STARTS_MAX),
+        Field(fail_fast=True, max_length=STARTS_MAX),
         doc("The place in `indices` at which each functional begins; and at the end, their number."),
     ]
     indices: Annotated[
         tuple[Value, ...],
         Strict(strict=False),
-        FailFast(),
-        Field(max_length=ENTRIES_MAX),
+        Field(fail_fast=True, max_length=ENTRIES_MAX),
         NOT_EMPTY,
         doc("The values of the column that weigh something, of all functionals one after the other."),
     ]
     values: Annotated[
         tuple[Weight, ...],
         Strict(strict=False),
-        FailFast(),
-        Field(max_length=ENTRIES_MAX),
+        Field(fail_fast=True, max_length=ENTRIES_MAX),
         NOT_EMPTY,
         doc("Their weights, in the same order."),
     ]
@@ -168,7 +166,11 @@ class Linear(Closed):
         Annotated[
             Annotated[Weights, Tag("(one)")]
             | Annotated[
-                tuple[Weights, ...], Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)")
+                tuple[Weights, ...],
+                Strict(strict=False),
+                Field(fail_fast=True, max_length=SELECT_MAX),
+                NOT_EMPTY,
+                Tag("(several)"),
             ],
             Discriminator(_number_kind),
         ]
@@ -362,6 +364,7 @@ class Query(Closed):
         tuple[Item, ...],
         Strict(strict=False),
         Field(max_length=SELECT_MAX, json_schema_extra=SOME),
+        not_longer(SELECT_MAX),
         NOT_EMPTY,
         doc("The numbers to compute, in the order of the answer; no item twice."),
     ]
@@ -372,6 +375,7 @@ class Query(Closed):
         tuple[GroupKey, ...],
         Strict(strict=False),
         Field(max_length=GROUP_BY_MAX),
+        not_longer(GROUP_BY_MAX),
         doc("The groups, the first one outermost; they range over the declared domains, empty groups included."),
     ] = ()
     per_individual: Annotated[

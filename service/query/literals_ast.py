@@ -2,9 +2,9 @@
 
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 Part = TypeVar("Part")
@@ -20,6 +20,21 @@ def _not_empty(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 # Not `min_length`, which counts only the parts that were valid and then complains about that as well.
 NOT_EMPTY = AfterValidator(_not_empty)
 SOME: JsonDict = {"minItems": 1}  # the same, said in the JSON schema
+
+
+def not_longer(parts_max: int) -> BeforeValidator:
+    """Refuses a longer list before any part of it is read. Every other list of a query ends at its first wrong part.
+
+    `max_length` counts only the parts that were valid.
+    """
+
+    def check(parts: object) -> object:
+        if isinstance(parts, list | tuple) and len(parts) > parts_max:
+            lengths = {"max_length": parts_max, "actual_length": len(parts)}
+            raise PydanticKnownError("too_long", {"field_type": "Tuple", **lengths})
+        return parts
+
+    return BeforeValidator(check)
 
 
 class Closed(BaseModel):

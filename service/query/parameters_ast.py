@@ -25,11 +25,17 @@ def _rows_kind(node: object) -> str:
 
 
 Parameter = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
-_Numbers = Annotated[tuple[Parameter, ...], Strict(strict=False), Field(max_length=PARAMETERS_MAX), NOT_EMPTY]
+_Numbers = Annotated[
+    tuple[Parameter, ...], Strict(strict=False), Field(fail_fast=True, max_length=PARAMETERS_MAX), NOT_EMPTY
+]
 ListedParameters = Annotated[
     Annotated[_Numbers, Tag("(one)")]
     | Annotated[
-        tuple[_Numbers, ...], Strict(strict=False), Field(max_length=PARAMETERS_MAX), NOT_EMPTY, Tag("(classes)")
+        tuple[_Numbers, ...],
+        Strict(strict=False),
+        Field(fail_fast=True, max_length=PARAMETERS_MAX),
+        NOT_EMPTY,
+        Tag("(classes)"),
     ],
     Discriminator(_rows_kind),
     doc("One parameter for each feature; of `softmax` one such list for each value of the target."),
@@ -47,7 +53,7 @@ class HashedParameters(Closed):
         Annotated[
             tuple[Annotated[int, Field(ge=1, le=PARAMETERS_MAX)], ...],
             Strict(strict=False),
-            Field(min_length=1, max_length=2),
+            Field(fail_fast=True, min_length=1, max_length=2),
         ]
         | None
     ) = optional("(features,), or of `softmax` (classes, features); left out, as it was when the numbers were sent.")

@@ -18,8 +18,9 @@ from service.engine.rows import RowView, TableRows
 from service.engine.selection import selection
 from service.query.columns import coding_of
 from service.query.item_precision import by_item, refuse_uneven
+from service.query.json_text import DEPTH_MAX
 from service.query.language import Query
-from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
+from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema

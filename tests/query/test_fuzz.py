@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from service.accounting.accountings import GAUSSIAN
 from service.query.canonical import canonical_bytes
+from service.query.json_text import DEPTH_MAX
 from service.query.language import Query
-from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
+from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from tests.query.damaged_bytes import DAMAGES, Damage, damaged, deleted, drawn

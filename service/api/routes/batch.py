@@ -3,13 +3,10 @@
 The entries are one unit in the schedule: they share their slots and a commit, and their sequence numbers adjoin.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
-import orjson
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -21,8 +18,10 @@ from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, r
 from service.api.query_requests import admitted, checked_key, wait_for_answer
 from service.api.responses import JSON, Answer
 from service.incidents import report_incident
+from service.query.json_text import DEPTH_MAX, Reading, reading_of, written
 from service.query.language import Query
-from service.query.parse import parse_query
+from service.query.parse import query_of
+from service.query.problems import QueryProblem
 from service.query.schema import doc
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal
@@ -30,6 +29,8 @@ from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer, refused
 
 ENTRIES_MAX = 256
+_ENVELOPE_DEPTH: Final = 3
+"""A query in a batch is within so many objects and lists."""
 
 BATCH_BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {JSON: {"schema": {"$ref": "#/components/schemas/BatchRequest"}}}}
@@ -74,25 +75,27 @@ BATCH_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"model": BatchAnswers}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One query of a batch: its key as sent, and the JSON text of its query, numbers as they were written."""
+    """One query of a batch: its key as sent, and the query, or why it is none."""
 
     key: object
-    query: bytes
+    query: Query | QueryProblem
 
 
 def parse_batch(body: bytes) -> list[Entry]:
-    """The entries of `{"queries": [{"idempotency_key", "query"}, ...]}`. Raises InvalidRequest naming the field.
+    """The entries of `{"queries": [{"idempotency_key", "query"}, ...]}`.
 
-    Only the envelope is judged here; a bad key or query is the affair of its own entry.
+    Raises InvalidRequest or QueryProblem for the envelope; a bad key or query is the affair of its own entry.
     """
-    match _document(body):
+    reading = reading_of(body, depth_max=DEPTH_MAX + _ENVELOPE_DEPTH)
+    match reading.document:
         case {"queries": list(listed), **others} if not others:
             if not 1 <= len(listed) <= ENTRIES_MAX:
                 _refuse("queries", f"must hold 1 to {ENTRIES_MAX} entries")
-            return [_entry(each, f"queries[{index}]") for index, each in enumerate(listed)]
+            return [_entry(reading, index, each) for index, each in enumerate(listed)]
         case {"queries": list(), **others}:
-            return _refuse(str(next(iter(others))), "is not a member of a batch")
-        case _:
+            return _refuse(written([str(next(iter(others)))]), "is not a member of a batch")
+        case document:
+            reading.check(document)
             return _refuse("queries", "must be a list of entries")
 
 
@@ -115,12 +118,18 @@ def _submit(replica: Replica, principal: Principal, dataset: str, entries: Seque
     for entry in entries:
         try:
             key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
-            readable.append((key, parse_query(entry.query)))
+            readable.append((key, _readable(entry.query)))
             promises.append(None)
         except REFUSALS as refusal:
             promises.append(refused(refusal))
     waiting = iter(replica.analysts.submit_all(principal, dataset, readable))
     return [next(waiting) if promise is None else promise for promise in promises]
+
+
+def _readable(query: Query | QueryProblem) -> Query:
+    if isinstance(query, QueryProblem):
+        raise query
+    return query
 
 
 async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
@@ -135,51 +144,22 @@ async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
         return problem_bytes(problem)
 
 
-def _document(body: bytes) -> object:
-    try:
-        return json.loads(
-            body.decode(),
-            parse_float=_verbatim,
-            parse_int=_verbatim,
-            parse_constant=_verbatim,
-            object_pairs_hook=_members,
-        )
-    except (ValueError, RecursionError):
-        return _refuse("body", "must be a JSON document in UTF-8")
-
-
-def _entry(entry: object, field: str) -> Entry:
+def _entry(reading: Reading, index: int, entry: object) -> Entry:
     match entry:
-        case {"query": query, **others} if others.keys() <= {"idempotency_key"}:
-            try:
-                return Entry(key=others.get("idempotency_key"), query=orjson.dumps(query, default=_as_written))
-            except TypeError:  # nested beyond what orjson follows, or half a surrogate pair
-                return _refuse(f"{field}.query", "is nested too deeply, or holds text that is not Unicode")
+        case {"query": document, **others} if others.keys() <= {"idempotency_key"}:
+            return Entry(key=others.get("idempotency_key"), query=_query(reading, document))
         case _:
-            return _refuse(field, "must have a query, an idempotency_key and nothing else")
+            reading.check(reading.document)
+            return _refuse(f"queries[{index}]", "must have a query, an idempotency_key and nothing else")
 
 
-def _verbatim(number: str) -> orjson.Fragment:
-    return orjson.Fragment(number)
-
-
-class _Repeating:
-    """An object in which a member is repeated: kept as it was written, so that its own entry can be refused."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        self.pairs = pairs
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeating:
-    members = dict(pairs)
-    return members if len(members) == len(pairs) else _Repeating(pairs)
-
-
-def _as_written(value: object) -> orjson.Fragment:
-    if not isinstance(value, _Repeating):
-        raise TypeError
-    dump = partial(orjson.dumps, default=_as_written)
-    return orjson.Fragment(b"{" + b",".join(dump(name) + b":" + dump(member) for name, member in value.pairs) + b"}")
+def _query(reading: Reading, document: object) -> Query | QueryProblem:
+    try:
+        reading.check(document)
+        return query_of(document)
+    except QueryProblem as problem:
+        problem.__traceback__ = None  # it is kept for the reply, and with it would be every document on the way
+        return problem
 
 
 def _refuse(field: str, message: str) -> NoReturn:

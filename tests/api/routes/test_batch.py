@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.routes.batch import ENTRIES_MAX, Entry, parse_batch
+from service.api.routes.batch import ENTRIES_MAX, parse_batch
+from service.query.json_text import DEPTH_MAX
 from service.query.parse import parse_query
+from service.query.problems import QueryProblem
 from service.workflows.model.errors import InvalidRequest
 from tests.api.world import COUNT, World, build_world
 from tests.factories import REJECTED_SIGMA, RejectingStore
@@ -133,27 +135,35 @@ class TestEnvelope:
             (b"{}", "queries"),
             (b'{"queries":{}}', "queries"),
             (b'{"queries":[]}', "queries"),
-            (b'{"queries":[],"queries":[]}', "queries"),
+            (b'{"queries":[],"queries":[]}', "body"),
             (b'{"queries":[{"query":1}],"x":1}', "x"),
             (b'{"queries":[1]}', "queries[0]"),
             (b'{"queries":[{"query":1},{}]}', "queries[1]"),
             (b'{"queries":[{"query":1,"x":1}]}', "queries[0]"),
             (b'{"queries":[{"query":1,"query":1}]}', "queries[0]"),
-            (b'{"queries":[{"query":"\\ud800"}]}', "queries[0].query"),
-            (b'{"queries":[{"query":' + b"[" * 400 + b"]" * 400 + b"}]}", "queries[0].query"),
+            (b'{"queries":[{"query":' + b"[" * 400 + b"]" * 400 + b"}]}", "body"),
             (b'{"queries":[' + b",".join([b'{"query":1}'] * (ENTRIES_MAX + 1)) + b"]}", "queries"),
         ],
     )
     def test_what_is_no_batch_is_refused_by_field(self, body: bytes, field: str) -> None:
         """As a whole, before any entry is asked."""
-        with pytest.raises(InvalidRequest) as refused:
+        with pytest.raises((InvalidRequest, QueryProblem)) as refused:
             parse_batch(body)
-        assert [error.field for error in refused.value.errors] == [field]
+        assert str(refused.value).split(": ")[0] == field
 
-    def test_a_number_stays_as_it_was_written(self) -> None:
-        """The query's own reader decides what it means."""
-        (entry,) = parse_batch(b'{"queries":[{"idempotency_key":"k","query":{"a":[0.10000000000000000001,1E400,-0]}}]}')
-        assert entry == Entry(key="k", query=b'{"a":[0.10000000000000000001,1E400,-0]}')
+    def test_a_query_in_a_batch_may_be_as_deep_as_alone(self) -> None:
+        """Its envelope is not its own nesting."""
+        lists = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
+        (entry,) = parse_batch(b'{"queries":[{"query":%s}]}' % lists)
+        assert str(entry.query) == "body: must be an object"
+        with pytest.raises(QueryProblem, match="nested"):
+            parse_batch(b'{"queries":[{"query":[%s]}]}' % lists)
+
+    def test_text_that_is_none_is_its_entrys(self) -> None:
+        """And the field is within the query."""
+        one, two = parse_batch(b'{"queries":[{"query":{"from":"\\ud800"}},{"query":%s}]}' % COUNT)
+        assert str(one.query) == "from: has half of a surrogate pair, which is not text"
+        assert two.query == parse_query(COUNT)
 
     @given(sigma=st.floats(min_value=1, max_value=1e6), key=st.text(max_size=20))
     def test_a_query_means_in_a_batch_what_it_means_alone(self, sigma: float, key: str) -> None:
@@ -162,10 +172,10 @@ class TestEnvelope:
         body = json.dumps({"queries": [{"idempotency_key": key, "query": query}]})
         (entry,) = parse_batch(body.encode())
         assert entry.key == key
-        assert parse_query(entry.query) == parse_query(json.dumps(query).encode())
+        assert entry.query == parse_query(json.dumps(query).encode())
 
     @given(body=st.binary(max_size=200))
     def test_no_bytes_at_all_make_it_fail(self, body: bytes) -> None:
-        """Entries or InvalidRequest, nothing else."""
-        with suppress(InvalidRequest):
+        """Entries or a refusal, nothing else."""
+        with suppress(InvalidRequest, QueryProblem):
             assert parse_batch(body)
