@@ -19,7 +19,7 @@ PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) 
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run figures docs test unit mutants check format bench bench-peers attack attack-http soak lock clean
+.PHONY: help demo run figures docs test unit mutants check format bench bench-peers attack attack-http attack-load soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ attack: .venv/.dev-ok ## Try to distinguish neighbours by time: AUCs for all pai
 
 attack-http: .venv/.dev-ok ## Every known form of request smuggling beside honest principals, through nginx and haproxy too; ARGS="--quick"
 	@.venv/bin/python -m loadtests.attack_http $(ARGS)
+
+attack-load: .venv/.dev-ok ## What others wait, and what memory grows, while one principal asks for too much; ARGS="--only resumes", "--quick"
+	@.venv/bin/python -m loadtests.attack_load $(ARGS)
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/; it fails at the end if work exceeds its public price
 	@status=0; for script in $(filter-out loadtests/bench_peers.py,$(wildcard loadtests/bench_*.py)); do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)" || status=1; done; exit $$status

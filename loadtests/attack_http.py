@@ -7,7 +7,7 @@ an analyst with a key sends every known form of smuggling by raw sockets (`loadt
 workers, to two replicas on one home, and to two workers behind nginx and haproxy where these are installed.
 
 Four numbers must be nought: answers of another, requests run at an owner that no client sent (by the metrics of all
-processes: routes that only hidden requests name, and more requests of the honest than these sent), acts that nobody
+processes: routes that only hidden requests name, and more requests of the honest than these sent), acts that no client
 asked for, and queries that were charged though they never came whole. The exit status is 1 if one is not, and 2 if
 nothing was forwarded where it had to be. Every run is a line in tests/records/attack_http.jsonl.
 """
@@ -162,7 +162,7 @@ def _ran_unsent(counted: Counter[str], seen: Seen) -> dict[str, int]:
 
 
 def _acts(rig: Rig, principals: Principals) -> Iterator[str]:
-    """Effects that nobody has asked for."""
+    """Effects that no client has asked for."""
     with client(rig.url, principals.individual) as individual:
         if individual.get(f"/v1/me/erasure/{DATASET}").json()["requested"]:
             yield "an individual asks to be erased"

@@ -1,7 +1,7 @@
 """The known forms in which one request hides in another, as bytes for a raw socket.
 
 Two programs that read the same bytes and find another end of a request are at the root of all of them (RFC 9112, 11.2).
-Each form carries a hidden request that no client has sent: one of the attacker's own on a route that nobody else uses,
+Each form carries a hidden request that no client has sent: one of the attacker's own on a route of no other request,
 or the beginning of an act, whose last header swallows the head of the next request on the connection and so acts with
 its credential. The cut forms carry a query that is never whole.
 """
@@ -20,7 +20,7 @@ HIDDEN_ROUTES: Final = (
     "POST /v1/me/erasure/{dataset}",
     "POST /v1/datasets/{dataset}/verification",
 )
-"""The routes of the hidden requests: nobody else asks for them."""
+"""The routes of the hidden requests, which no other request names."""
 
 # What forwarding reads or copies, and what ends a message.
 _NOMINATED: Final = (

@@ -1,0 +1,340 @@
+"""Attacks on what principals share, each at full size: work that is begun before it is admitted, and places of all."""
+
+import asyncio
+import gzip
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import httpx
+import numpy as np
+
+from loadtests.raw_http import Address, Cut, Wire, request_of
+from loadtests.rig import Rig, arrow_bytes, client, people
+
+ATTACKED: Final = "d"
+OTHER: Final = "other"
+CROWD: Final = "crowd"
+MODELS: Final = "models"
+CROWD_PEOPLE: Final = 2_000_000
+CLASSES: Final = 200
+LEDGER_ENTRIES: Final = 20_000
+_BATCH: Final = 100
+_WITHIN_S: Final = 120.0
+_REFUSED: Final = frozenset({"413", "422", "429", "507"})
+_FINE: Final = frozenset({"200", "201", "202", "204", "401"})
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """A service with an attacked dataset, another one, and the principals of both."""
+
+    rig: Rig
+    address: Address
+    size: float
+    """The share of the full size."""
+    told: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        """Make the datasets, and the principals."""
+        for name in (ATTACKED, OTHER):
+            self.register(name, {"age": {"type": "integer", "lower": 0, "upper": 120}})
+            rows = "id,age\n" + "".join(f"p{n},{n}\n" for n in range(100))
+            self.upload(name, rows.encode(), "text/csv")
+        self.curator = self.key("curator", ATTACKED)
+        self.other_curator = self.key("curator", OTHER)
+        self.analyst = self.key("analyst", ATTACKED)
+        self.other_analyst = self.key("analyst", OTHER)
+        self.individual = self.key("individual", ATTACKED, individual="p7")
+
+    def register(self, name: str, columns: dict[str, Any], *, capacity: int = 100_000) -> None:
+        """Make a dataset of individuals alone."""
+        tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
+        body = {"name": name, "guarantee": {"rho": "1000"}, "capacity": capacity, "tables": tables}
+        self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
+
+    def upload(self, name: str, rows: bytes, content_type: str) -> None:
+        """Append rows."""
+        path = f"/v1/datasets/{name}/tables/people/rows"
+        self.rig.curator.post(path, content=rows, headers={"Content-Type": content_type}).raise_for_status()
+
+    def key(self, role: str, dataset: str, **more: str) -> str:
+        """A new principal's key."""
+        wish = {"role": role, "name": f"{role}-{dataset}", "dataset": dataset, **more}
+        made = self.rig.curator.post("/v1/principals", json=wish).raise_for_status()
+        return str(made.json()["key"])
+
+    def scaled(self, number: int) -> int:
+        """So many at full size."""
+        return max(int(number * self.size), 1)
+
+    async def at_once(self, requests: Iterable[bytes]) -> None:
+        """Send these together, each on a connection of its own, and note what is told."""
+        async with asyncio.TaskGroup() as group:
+            for request in requests:
+                group.create_task(self._send(request))
+
+    async def _send(self, request: bytes) -> None:
+        try:
+            wire = await Wire.to(self.address)
+        except Cut:
+            self.told["no connection"] += 1
+            return
+        try:
+            reply = await wire.ask(request, within_s=_WITHIN_S)
+        except Cut:
+            self.told["cut"] += 1
+        else:
+            self.note(reply.status, reply.body)
+        wire.reset()
+
+    def note(self, status: int, body: bytes) -> None:
+        """Note a status, and the slug of a problem."""
+        slug = ""
+        if status >= httpx.codes.BAD_REQUEST and body.startswith(b"{"):
+            slug = " " + str(json.loads(body).get("type", "")).rpartition(":")[2]
+        self.told[f"{status}{slug}"] += 1
+
+    @cached_property
+    def crowd(self) -> str:
+        """A dataset of many people, made when it is wanted."""
+        count = self.scaled(CROWD_PEOPLE)
+        columns = {"age": {"type": "integer", "lower": 0, "upper": 120}, "country": {"type": "category", "size": 50}}
+        tables = {"people": {"kind": "individuals", "key": "person_id", "columns": columns}}
+        body = {"name": CROWD, "guarantee": {"rho": "1000"}, "capacity": 2 * count, "tables": tables}
+        self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
+        self.upload(CROWD, arrow_bytes(people(count)), "application/vnd.apache.arrow.stream")
+        return self.key("curator", CROWD)
+
+    @cached_property
+    def long_ledger(self) -> str:
+        """An auditor of the attacked dataset, whose ledger is long by then."""
+        query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000}, "reuse": False}
+        with client(self.rig.url, self.analyst) as analyst:
+            for first in range(0, self.scaled(LEDGER_ENTRIES), _BATCH):
+                keys = [f"ledger-{number}" for number in range(first, first + _BATCH)]
+                entries = [{"idempotency_key": key, "query": query} for key in keys]
+                path = f"/v1/datasets/{ATTACKED}/queries/batch"
+                analyst.post(path, json={"queries": entries}).raise_for_status()
+        return self.key("auditor", ATTACKED)
+
+    @cached_property
+    def models(self) -> str:
+        """An analyst of a dataset whose gradients have many parameters."""
+        classes = {"type": "category", "size": CLASSES}
+        self.register(MODELS, {"label": classes, "item": classes})
+        rows = "id,label,item\n" + "".join(f"p{n},{n % CLASSES},{n % CLASSES}\n" for n in range(50))
+        self.upload(MODELS, rows.encode(), "text/csv")
+        return self.key("analyst", MODELS)
+
+
+Attack = Callable[[Ground], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One attack, the preparation that it needs, and its refusal."""
+
+    attack: Attack
+    prepare: Callable[[Ground], object] = lambda _: None
+    must_refuse: bool = True
+    """Whether some of it must be refused; the rest may be done, as long as others do not wait for it."""
+
+    def complaints(self, told: Counter[str]) -> list[str]:
+        """Replies that the attacker should not get."""
+        wrong = [f"{number} told {text}" for text, number in told.items() if text[:3] not in _REFUSED | _FINE]
+        if self.must_refuse and not any(text[:3] in _REFUSED for text in told):
+            wrong.append("nothing was refused")
+        return wrong
+
+
+def _repeated(item: bytes, size: int) -> bytes:
+    return b"[" + b",".join([item] * size) + b"]"
+
+
+async def _ones(ground: Ground) -> None:
+    """A list of numbers where keys of individuals are wanted, 4 MB."""
+    body = _repeated(b"1", ground.scaled(2**21))
+    path = f"/v1/datasets/{ATTACKED}/individuals/keys"
+    await ground.at_once([request_of("POST", path, ground.curator, body=body)])
+
+
+async def _unknown_items(ground: Ground) -> None:
+    """A query of 252 KB with 28,000 unknown items, over 40 connections."""
+    query = {"version": 1, "select": [{"x": {}}] * 28_000, "noise": {"sigma": 20}}
+    body, path = json.dumps(query, separators=(",", ":")).encode(), f"/v1/datasets/{ATTACKED}/queries"
+    keys = [f"Idempotency-Key: unknown-{number}\r\n" for number in range(ground.scaled(40))]
+    await ground.at_once(request_of("POST", path, ground.analyst, body=body, more=key) for key in keys)
+
+
+async def _unknown_previews(ground: Ground) -> None:
+    """The same as previews, and as forecasts by a curator."""
+    query = {"version": 1, "select": [{"x": {}}] * 28_000, "noise": {"sigma": 20}}
+    body, base = json.dumps(query, separators=(",", ":")).encode(), f"/v1/datasets/{ATTACKED}"
+    preview = request_of("POST", f"{base}/queries/preview", ground.analyst, body=body)
+    forecast = request_of("POST", f"{base}/forecast", ground.curator, body=body)
+    await ground.at_once([preview, forecast] * ground.scaled(20))
+
+
+async def _unknown_members(ground: Ground) -> None:
+    """24,500 unknown members, 240 KB, by an individual over 8 connections, five times."""
+    body = json.dumps({f"k{number}": 1 for number in range(20_000)}, separators=(",", ":")).encode()
+    request = request_of("POST", f"/v1/me/budgets/{ATTACKED}/lower", ground.individual, body=body)
+    for _ in range(ground.scaled(5)):
+        await ground.at_once([request] * 8)
+
+
+async def _resumes(ground: Ground) -> None:
+    """1,500 acts at once by one individual, which change nothing."""
+    request = request_of("POST", f"/v1/me/budgets/{ATTACKED}/resume", ground.individual)
+    await ground.at_once([request] * ground.scaled(1500))
+
+
+async def _corrections(ground: Ground) -> None:
+    """An upload of 2,000,000 rows, and 45 corrections that wait for it."""
+    table = people(ground.scaled(CROWD_PEOPLE))
+    age = (table["age"].to_numpy() + 1) % 121
+    rows = arrow_bytes(table.set_column(table.schema.get_field_index("age"), "age", [age]))
+    path = f"/v1/datasets/{CROWD}/tables/people/rows"
+    upload = request_of("POST", path, ground.crowd, body=rows).replace(
+        b"application/json", b"application/vnd.apache.arrow.stream"
+    )
+    sending = asyncio.create_task(ground.at_once([upload]))
+    await asyncio.sleep(1.0)
+    corrections = [correction(CROWD, ground.crowd, "p9", number) for number in range(45)]
+    await asyncio.gather(sending, ground.at_once(corrections))
+
+
+def correction(dataset: str, key: str, individual: str, age: int) -> bytes:
+    """A correction of one record."""
+    body = json.dumps({"age": age}).encode()
+    return request_of("PATCH", f"/v1/datasets/{dataset}/individuals/{individual}", key, body=body)
+
+
+async def _many_keys(ground: Ground) -> None:
+    """8 requests for 59,000 individuals' keys each."""
+    count = ground.scaled(59_000)
+    bodies = [json.dumps([f"p{n}" for n in range(at * count, (at + 1) * count)]).encode() for at in range(8)]
+    path = f"/v1/datasets/{CROWD}/individuals/keys"
+    await ground.at_once(request_of("POST", path, ground.crowd, body=body) for body in bodies)
+
+
+async def _searches(ground: Ground) -> None:
+    """40 searches of a long ledger that match nothing, by one auditor."""
+    path = f"/v1/datasets/{ATTACKED}/ledger?search=nothing%20has%20these%20words"
+    await ground.at_once([request_of("GET", path, ground.long_ledger)] * 40)
+
+
+async def _bombs(ground: Ground) -> None:
+    """8 uploads of 1 MB of gzip, each of which unpacks to 1 GB."""
+    body = gzip.compress(b"id,age\n" + b"\n" * ground.scaled(10**9), compresslevel=6)
+    path = f"/v1/datasets/{ATTACKED}/tables/people/rows"
+    request = request_of("POST", path, ground.curator, body=body, more="Content-Encoding: gzip\r\n")
+    await ground.at_once([request.replace(b"application/json", b"text/csv")] * 8)
+
+
+async def _parameters(ground: Ground) -> None:
+    """Gradients at new parameters each time, with so much noise that they cost nothing: 200 of 320 KB."""
+    model = {"loss": "softmax", "target": "label", "features": [{"one_hot": "item"}], "parameters": "@theta"}
+    query = {"version": 1, "select": [{"gradient": model}], "noise": {"sigma": 4e9}}
+    for number in range(ground.scaled(200)):
+        theta = np.full((CLASSES, CLASSES), float(number + 1))
+        sink = io.BytesIO()
+        np.savez(sink, query=np.array(json.dumps(query)), theta=theta)
+        key = f"Idempotency-Key: gradient-{number}\r\n"
+        path = f"/v1/datasets/{MODELS}/queries"
+        request = request_of("POST", path, ground.models, body=sink.getvalue(), more=key)
+        await ground.at_once([request.replace(b"application/json", b"application/x-npz")])
+
+
+async def _directories(ground: Ground) -> None:
+    """16 npz whose directory has 158,000 entries each."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for number in range(ground.scaled(80_000)):
+            archive.writestr(f"{number:x}", b"")
+    path = f"/v1/datasets/{ATTACKED}/queries"
+    keys = [f"Idempotency-Key: directory-{number}\r\n" for number in range(16)]
+    requests = [request_of("POST", path, ground.analyst, body=sink.getvalue(), more=key) for key in keys]
+    await ground.at_once(request.replace(b"application/json", b"application/x-npz") for request in requests)
+
+
+async def _unknown_keys(ground: Ground) -> None:
+    """3,000 connections, each with a key of the right form and a wrong end."""
+    known = ground.analyst[:-6]
+    wrong = [f"{known}{number:06d}" for number in range(ground.scaled(3000))]
+    await ground.at_once(request_of("GET", "/v1/session", key) for key in wrong)
+
+
+async def _descriptions(ground: Ground) -> None:
+    """The description of the API, for strangers over 20 connections, ten times."""
+    for _ in range(ground.scaled(10)):
+        await ground.at_once([request_of("GET", "/openapi.json", None)] * 20)
+
+
+async def _streams(ground: Ground) -> None:
+    """32 event streams of one curator, open together; then another curator's, which must bring an event."""
+    wires = [await _stream(ground, ATTACKED, ground.curator) for _ in range(32)]
+    other = await _stream(ground, OTHER, ground.other_curator, is_attacker=False)
+    for wire in (*wires, other):
+        wire.reset()
+
+
+async def _stream(ground: Ground, dataset: str, key: str, *, is_attacker: bool = True) -> Wire:
+    wire = await Wire.to(ground.address)
+    wire.writer.write(request_of("GET", f"/v1/datasets/{dataset}/ledger/events?seconds=30", key))
+    came = b""
+    try:
+        async with asyncio.timeout(10):
+            came = await wire.reader.readuntil(b"\r\n\r\n")
+            came += await wire.reader.read(2**12)
+    except (OSError, EOFError, TimeoutError):
+        ground.told["cut"] += 1
+        return wire
+    status = int(came[9:12])
+    if is_attacker:
+        ground.note(status, came.partition(b"\r\n\r\n")[2])
+    elif b"sequence" not in came:
+        ground.told["500 another curator got no event"] += 1
+    return wire
+
+
+ROWS: Final[dict[str, Row]] = {
+    "ones": Row(attack=_ones),
+    "unknown-items": Row(attack=_unknown_items),
+    "unknown-previews": Row(attack=_unknown_previews),
+    "unknown-members": Row(attack=_unknown_members),
+    "resumes": Row(attack=_resumes),
+    "corrections": Row(attack=_corrections, prepare=lambda ground: ground.crowd, must_refuse=False),
+    "many-keys": Row(attack=_many_keys, prepare=lambda ground: ground.crowd, must_refuse=False),
+    "searches": Row(attack=_searches, prepare=lambda ground: ground.long_ledger, must_refuse=False),
+    "bombs": Row(attack=_bombs),
+    "parameters": Row(attack=_parameters, prepare=lambda ground: ground.models),
+    "directories": Row(attack=_directories),
+    "unknown-keys": Row(attack=_unknown_keys, must_refuse=False),
+    "descriptions": Row(attack=_descriptions, must_refuse=False),
+    "streams": Row(attack=_streams),
+}
+
+
+def requests_of_others(ground: Ground) -> dict[str, Callable[[int], bytes]]:
+    """Ordinary requests of others: an analyst of another dataset, probes, and the sign-in page."""
+    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000}, "reuse": False}
+    query |= {"where": {"eq": [{"col": "age"}, 7]}}
+    body, path = json.dumps(query).encode(), f"/v1/datasets/{OTHER}/queries"
+
+    def count(number: int) -> bytes:
+        key = f"Idempotency-Key: other-{number}\r\n"
+        return request_of("POST", path, ground.other_analyst, body=body, more=key)
+
+    plain: Sequence[str] = ("/livez", "/readyz", "/sign-in")
+    return {"another analyst": count} | {each: _fixed(request_of("GET", each, None)) for each in plain}
+
+
+def _fixed(request: bytes) -> Callable[[int], bytes]:
+    return lambda _number: request
