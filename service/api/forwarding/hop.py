@@ -45,8 +45,9 @@ def sealed(head: RequestHead, hop_id: bytes, owner: ReplicaAddress, ownership: O
 
 def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
     """The id of a request that another process has sealed for this one; None where no seal fits what was parsed."""
-    found = _HOP.fullmatch(next(iter(_hops(scope)), b""))
-    if found is None or len(_hops(scope)) > 1:
+    hops = _hops(scope)
+    found = _HOP.fullmatch(hops[0]) if len(hops) == 1 else None
+    if found is None:
         return None
     try:
         head = head_of(scope)

@@ -29,7 +29,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _TARGET: Final = re.compile(rb"/[!-~]*")
-_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+_VALUES: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +64,19 @@ def head_of(scope: Scope) -> RequestHead:
     target = path + b"?" + scope["query_string"] if scope["query_string"] else path
     passed: RawHeaders = []
     body_bytes: int | None = 0
-    dropped, is_sound = 0, _TARGET.fullmatch(target) is not None
+    dropped, is_sound = 0, True
     for name, value in scope["headers"]:
         if name in HEADERS_READ:
             passed.append((name, value))
-            is_sound = is_sound and _VALUE.fullmatch(value) is not None
         elif name == b"transfer-encoding":
             body_bytes = None
         elif name == b"content-length":
-            is_sound = is_sound and _LENGTH.fullmatch(value) is not None
+            is_sound = _LENGTH.fullmatch(value) is not None
             body_bytes = int(value) if is_sound else 0
         elif name not in HEADERS_MADE and name != HOP_HEADER:
             dropped += 1
-    if not is_sound:
+    values = b"".join([value for _, value in passed])
+    if not (is_sound and _TARGET.fullmatch(target) and _VALUES.fullmatch(values)):
         raise Refusal("malformed-request")
     return RequestHead(
         method=scope["method"].encode(),
