@@ -117,6 +117,21 @@ export async function all(/** @type {string} */ path, most = 100000) {
   return items;
 }
 
+const EMPTY_PAGES_MAX = 100;
+
+/**
+ * The first page with an item from a page on: of a search, pages may have none, and a next one. Some pages at most.
+ * @template {{ items: any[], next: string | null }} Page
+ * @param {(cursor: string | null) => Promise<Page>} next
+ * @param {string | null} cursor
+ */
+export async function pageWithItems(next, cursor) {
+  let page = await next(cursor);
+  for (let pages = 1; !page.items.length && page.next && pages < EMPTY_PAGES_MAX; pages += 1)
+    page = await next(page.next);
+  return page;
+}
+
 /** A path with those parameters that are set. */
 export function withQuery(
   /** @type {string} */ path,

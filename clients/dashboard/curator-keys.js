@@ -1,6 +1,6 @@
 // Keys: made, listed, revoked. A key is shown once.
 
-import { erase, get, path, post, withQuery } from "./api.js";
+import { erase, get, pageWithItems, path, post, withQuery } from "./api.js";
 import { individualsOf } from "./columns.js";
 import { calmly, download, field, fill, h, select, table } from "./dom.js";
 import { csv, date, readCsv, rho } from "./format.js";
@@ -30,7 +30,8 @@ async function keysList(/** @type {any[]} */ datasets) {
   let rows = [];
   let next = null;
   async function load(/** @type {string | null} */ cursor) {
-    const page = await get(withQuery("/v1/principals", { limit: PAGE, cursor, search: search.value.trim() }));
+    const query = { limit: PAGE, search: search.value.trim() };
+    const page = await pageWithItems((place) => get(withQuery("/v1/principals", { ...query, cursor: place })), cursor);
     rows = cursor ? [...rows, ...page.items] : page.items;
     next = page.next;
     list();

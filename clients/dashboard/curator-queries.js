@@ -1,6 +1,6 @@
 // The ledger as a curator reads it: each query in words, its public cost, the people it charged and left out.
 
-import { get, path, withQuery } from "./api.js";
+import { get, pageWithItems, path, withQuery } from "./api.js";
 import { calmly, field, fill, h, select, table } from "./dom.js";
 import { entryNumber, foldButton, ledgerLines } from "./folds.js";
 import { count, instant, portion } from "./format.js";
@@ -56,8 +56,8 @@ export async function queriesSection({ dataset, watch }) {
 
   async function load(/** @type {string | null} */ cursor = null) {
     isFirst = cursor === null;
-    const query = { limit: PAGE, cursor, search: search.value.trim(), analyst: analyst.value };
-    const page = await get(withQuery(at, query));
+    const query = { limit: PAGE, search: search.value.trim(), analyst: analyst.value };
+    const page = await pageWithItems((place) => get(withQuery(at, { ...query, cursor: place })), cursor);
     for (const row of page.items) if (row.kind === "query") analysts.set(row.analyst_id, row.analyst);
     const chosen = analyst.value;
     fill(
@@ -66,9 +66,10 @@ export async function queriesSection({ dataset, watch }) {
     );
     return page;
   }
-  function list(/** @type {any[]} */ rows) {
+  function list(/** @type {any[]} */ rows, /** @type {boolean} */ isWhole) {
     const isSearched = search.value || analyst.value;
-    return isSearched && !rows.length ? h.p({ class: "empty" }, "No query matches.") : queriesTable(rows, dataset);
+    const none = isWhole ? "No query matches." : "No query matches among those looked at so far.";
+    return isSearched && !rows.length ? h.p({ class: "empty" }, none) : queriesTable(rows, dataset);
   }
   const show = async () => pages(await load(), load, list, "Older queries");
   const again = calmly(async () => fill(shown, await show().catch(problem)));

@@ -170,11 +170,11 @@ export function facts(/** @type {([string, string] | false)[]} */ pairs) {
 }
 
 /**
- * A list of which older rows can be fetched: `draw(rows)` makes what is shown, `next(cursor)` fetches a page.
+ * A list of which older rows can be fetched: `draw(rows, isWhole)` makes what is shown, `next(cursor)` fetches a page.
  * @template Row
  * @param {{ items: Row[], next: string | null }} first
  * @param {(cursor: string) => Promise<{ items: Row[], next: string | null }>} next
- * @param {(rows: Row[]) => Part} draw
+ * @param {(rows: Row[], isWhole: boolean) => Part} draw
  * @param {string} button
  */
 export function pages(first, next, draw, button) {
@@ -184,7 +184,7 @@ export function pages(first, next, draw, button) {
   const more = h.div();
   const show = (/** @type {typeof first} */ page) => {
     rows.push(...page.items);
-    fill(shown, draw(rows));
+    fill(shown, draw(rows, !page.next));
     fill(more, page.next && h.button({ type: "button", onclick: () => older(String(page.next)) }, button));
   };
   const older = (/** @type {string} */ cursor) =>

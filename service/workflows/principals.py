@@ -25,6 +25,7 @@ TEXT_MAX: Final = 200
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
 INDIVIDUALS_MAX: Final = 100_000
+SEARCHED_MAX: Final = 4096
 _SHOWN_MAX: Final = 20
 _UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
@@ -183,11 +184,16 @@ class Principals:
         ]
 
     def listed(self, *, cursor: str | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL) -> Page[PrincipalRow]:
-        """The principals that `only` admits, active or revoked, without their keys."""
-        records = self._store.principals.listed(after=_uuid(cursor), limit=limit, only=only)
+        """The principals that `only` admits, active or revoked, without their keys.
+
+        A page of a search looks at SEARCHED_MAX principals at most: it may have none, and a next page.
+        """
+        table, after = self._store.principals, _uuid(cursor)
+        last = None if only == EVERY_PRINCIPAL else table.reach(after=after, limit=SEARCHED_MAX)
+        records = table.listed(after=after, limit=limit, only=only, last=last)
+        place = records[-1].id if len(records) == limit else last
         return Page(
-            items=tuple(shown(PrincipalRow, each) for each in records),
-            next=str(records[-1].id) if len(records) == limit else None,
+            items=tuple(shown(PrincipalRow, each) for each in records), next=None if place is None else str(place)
         )
 
     def revoke(self, principal_id: UUID) -> None:

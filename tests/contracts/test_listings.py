@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
 from service.workflows.model.pieces import Outcome, OwnOutcome
-from service.workflows.model.rows import Checkpoint, DatasetRecord, OwnCharge
+from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
 
@@ -129,6 +129,23 @@ def test_pages_of_the_ledger_lose_and_repeat_nothing(
         for slot in range(SLOTS + 2):
             of_slot = transaction.own_charges(slot, before=2**62, limit=100, bytes_max=MANY_BYTES)
             assert of_slot == [as_charge(each, slot) for each in made]
+
+
+def test_a_search_looks_at_the_entries_within_its_reach_alone(store: Store, record: DatasetRecord) -> None:
+    """The reach counts entries and the bytes of their queries, whether they match or not."""
+    made = appended(store, record, [Asked(charged={}, left_out=(), length=length) for length in (5, 100, 1, 1, 1)])
+    with store.transaction(record.id, lock=False) as transaction:
+        reaches = ((6, 2, 999, 4), (6, 9, 103, 2), (6, 9, 104, 1), (3, 9, 1, 2), (1, 9, 9, 1))
+        for before, limit, bytes_max, first in reaches:
+            assert transaction.entries_reach(before=before, limit=limit, bytes_max=bytes_max) == first
+        searches = (("qqqqq", 1, [2, 1]), ("Q", 4, [5, 4]), ("q", 2, [5, 4, 3, 2]), ("x", 1, []))
+        for word, first, found in searches:
+            page = transaction.entry_records(
+                before=6, limit=9, bytes_max=MANY_BYTES, only=EntryFilter(words=(word,)), first=first
+            )
+            assert [each.seq for each in page] == found
+        only = EntryFilter(analyst_id=made[0].analyst_id)
+        assert len(transaction.entry_records(before=6, limit=9, bytes_max=MANY_BYTES, only=only, first=3)) == 3
 
 
 def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) -> None:

@@ -563,6 +563,11 @@ def test_principals_are_kept_listed_and_revoked_once(store: Store, record: Datas
     ):
         assert store.principals.listed(after=None, limit=9, only=only) == found
         assert store.principals.listed(after=UUID(int=1), limit=9, only=only) == found[-1:]
+    only = PrincipalFilter(words=("ana",))
+    assert store.principals.listed(after=UUID(int=0), limit=9, only=only, last=UUID(int=1)) == people[1:2]
+    assert store.principals.reach(after=None, limit=2) == UUID(int=1)
+    assert store.principals.reach(after=UUID(int=0), limit=2) == UUID(int=2)
+    assert store.principals.reach(after=UUID(int=1), limit=2) is None
     assert store.principals.revoke(UUID(int=1), AT)
     assert not store.principals.revoke(UUID(int=1), AT)
     assert not store.principals.revoke(UUID(int=9), AT)

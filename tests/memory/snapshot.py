@@ -76,10 +76,13 @@ class MemorySnapshot:
         yield from self._draft.entries[after:][:limit]
 
     def entry_records(
-        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[EntryRecord]:
-        listed = self._listed(before, limit, bytes_max, only)
+        listed = self._listed(before, limit, bytes_max, only, first)
         return [record_from([getattr(entry, each.name) for each in LISTED_FIELDS]) for entry in listed]
+
+    def entries_reach(self, *, before: int, limit: int, bytes_max: int) -> int:
+        return min((entry.seq for entry in self._listed(before, limit, bytes_max)), default=1)
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
         earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
@@ -201,11 +204,13 @@ class MemorySnapshot:
         later = [(slot, key) for slot, key in rows if slot > after_slot][:limit]
         return first_of(later, [len(key.encode()) for _, key in later], bytes_max=bytes_max)
 
-    def _listed(self, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY) -> list[LedgerEntry]:
+    def _listed(
+        self, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
+    ) -> list[LedgerEntry]:
         earlier = [
             entry
             for entry in reversed(self._draft.entries)
-            if entry.seq < before and only.admits(analyst_id=entry.analyst_id, canonical=entry.canonical)
+            if first <= entry.seq < before and only.admits(analyst_id=entry.analyst_id, canonical=entry.canonical)
         ][:limit]
         return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
 

@@ -50,10 +50,15 @@ class MemoryPrincipals:
         return [record for record in self._kept.principal_records.values() if record.id in set(principal_ids)]
 
     def listed(
-        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
         rows = sorted(filter(only.admits, self._kept.principal_records.values()), key=lambda record: record.id)
+        rows = [record for record in rows if last is None or record.id <= last]
         return [record for record in rows if after is None or record.id > after][:limit]
+
+    def reach(self, *, after: UUID | None, limit: int) -> UUID | None:
+        ids = [record.id for record in self.listed(after=after, limit=limit)]
+        return ids[-1] if len(ids) == limit else None
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         records = self._kept.principal_records.values()

@@ -8,7 +8,7 @@ import pytest
 
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import PrincipalRecord
+from service.workflows.model.rows import PrincipalFilter, PrincipalRecord
 from service.workflows.model.views import Asker
 from service.workflows.principals import REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import SignIns
@@ -211,3 +211,17 @@ def test_the_analysts_of_a_dataset_are_listed_with_their_worst_cases() -> None:
         ]
         with pytest.raises(NotFound):
             replica.principals.analysts_of("nowhere")
+
+
+def test_a_search_of_principals_goes_on_behind_pages_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page looks at so many principals, matching or not."""
+    monkeypatch.setattr("service.workflows.principals.SEARCHED_MAX", 2)
+    only = PrincipalFilter(words=("c",))
+    with open_replica(MemoryStore()) as replica:
+        for name in "abcde":
+            replica.principals.create(role="auditor", name=name)
+        pages = [replica.principals.listed(cursor=None, limit=9, only=only)]
+        while pages[-1].next is not None:
+            pages.append(replica.principals.listed(cursor=pages[-1].next, limit=9, only=only))
+    assert len(pages) == 3
+    assert [row.name for page in pages for row in page.items] == ["c"]

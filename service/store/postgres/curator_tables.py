@@ -45,9 +45,11 @@ _changed_values: Final = attrgetter(*_MAY_CHANGE, "id")
 
 
 _LISTED: Final = (
-    "(%s::uuid IS NULL OR id > %s) AND (%s::text IS NULL OR role = %s) AND (%s::text IS NULL OR dataset = %s)"
+    "(%s::uuid IS NULL OR id > %s) AND (%s::uuid IS NULL OR id <= %s)"
+    " AND (%s::text IS NULL OR role = %s) AND (%s::text IS NULL OR dataset = %s)"
     " AND concat_ws(' ', name, role, dataset, individual, organisation) ILIKE ALL (%s::text[]) ORDER BY id LIMIT %s"
 )
+_REACH: Final = "SELECT id FROM principals WHERE (%s::uuid IS NULL OR id > %s) ORDER BY id OFFSET %s LIMIT 1"
 
 
 class PostgresPrincipals:
@@ -67,10 +69,15 @@ class PostgresPrincipals:
         return self._read("id = ANY(%s)", [list(principal_ids)])
 
     def listed(
-        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
         patterns = [f"%{escaped(word)}%" for word in only.words]
-        return self._read(_LISTED, [after, after, only.role, only.role, only.dataset, only.dataset, patterns, limit])
+        place = [after, after, last, last]
+        return self._read(_LISTED, [*place, only.role, only.role, only.dataset, only.dataset, patterns, limit])
+
+    def reach(self, *, after: UUID | None, limit: int) -> UUID | None:
+        rows = self._pool.rows(_REACH, [after, after, limit - 1])
+        return rows[0][0] if rows else None
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         return self._read("role = 'analyst' AND (dataset IS NULL OR dataset = %s) ORDER BY name, id", [dataset])

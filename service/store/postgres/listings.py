@@ -56,8 +56,11 @@ ENTRY_SIZES: Final = (
 ENTRIES_LISTED: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
+ENTRIES_REACH: Final = f"SELECT min(seq) FROM {_page('seq, canonical')} WHERE bytes_before < %s"
+"""The lengths of canonical queries stand in the rows: none is fetched."""
 _ADMITTED: Final = (
-    " AND (%s::uuid IS NULL OR analyst_id = %s) AND lower(convert_from(canonical, 'UTF8')) LIKE ALL (%s::text[])"
+    " AND seq >= %s AND (%s::uuid IS NULL OR analyst_id = %s)"
+    " AND lower(convert_from(canonical, 'UTF8')) LIKE ALL (%s::text[])"
 )
 ENTRIES_FOUND: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS, _ADMITTED)} WHERE bytes_before < %s ORDER BY seq DESC"

@@ -32,6 +32,7 @@ from service.store.postgres.listings import (
     ENTRIES_AFTER,
     ENTRIES_FOUND,
     ENTRIES_LISTED,
+    ENTRIES_REACH,
     ENTRY_SIZES,
     OWN_CHARGES,
     OWN_SINCE,
@@ -143,15 +144,20 @@ class PostgresSnapshot:
             after, left = rows[-1][0], left - len(rows)
 
     def entry_records(
-        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[EntryRecord]:
         values = [self._dataset_id, before]
         if only == EVERY_ENTRY:
             rows = self._rows(ENTRIES_LISTED, [*values, limit, bytes_max])
         else:
             patterns = [f"%{escaped(word.lower())}%" for word in only.words]
-            rows = self._rows(ENTRIES_FOUND, [*values, only.analyst_id, only.analyst_id, patterns, limit, bytes_max])
+            sought = [first, only.analyst_id, only.analyst_id, patterns]
+            rows = self._rows(ENTRIES_FOUND, [*values, *sought, limit, bytes_max])
         return [entry_record_of(row) for row in rows]
+
+    def entries_reach(self, *, before: int, limit: int, bytes_max: int) -> int:
+        first: int | None = self._rows(ENTRIES_REACH, [self._dataset_id, before, limit, bytes_max])[0][0]
+        return 1 if first is None else first
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
         return [(seq, size) for seq, size in self._rows(ENTRY_SIZES, [self._dataset_id, before, limit])]

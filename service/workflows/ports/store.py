@@ -42,9 +42,12 @@ class PrincipalTable(Protocol):
         """Those of these principals that are known, in no order."""
 
     def listed(
-        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL
+        self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
-        """The principals that `only` admits, in order of id."""
+        """The principals that `only` admits, in order of id, of those up to `last`."""
+
+    def reach(self, *, after: UUID | None, limit: int) -> UUID | None:
+        """The id of the principal at the place `limit` after `after`; None where there are fewer."""
 
     def analysts_of(self, dataset: str) -> list[PrincipalRecord]:
         """The analysts that may ask a dataset, revoked ones too, by name."""

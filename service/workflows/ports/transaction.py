@@ -51,11 +51,18 @@ class Transaction(Protocol):
         """Entries with seq > `after`, in order, at most `limit`."""
 
     def entry_records(
-        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[EntryRecord]:
         """Entries with seq < `before` that `only` admits, newest first, without charges and values.
 
-        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
+        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries. Where `only` does not admit
+        every entry, those from `first` on alone are looked at.
+        """
+
+    def entries_reach(self, *, before: int, limit: int, bytes_max: int) -> int:
+        """The lowest sequence of the `limit` entries before `before`, or of those with `bytes_max` bytes of queries.
+
+        1 where there is none. No query is read.
         """
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 A page of a listing ends after `limit` items, or earlier, so that its memory has a public bound: an item is on it if the
 items before it there have fewer than PAGE_BYTES_MAX bytes together. Counted is only the part of an item without a close
-bound: the canonical query, or an individual's key.
+bound: the canonical query, or an individual's key. A page of a search looks at SEARCHED_MAX entries with as many bytes
+at most, so that its work is bounded too; it may have no item, and a next page.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import RollbackGuard
 
 PAGE_BYTES_MAX: Final = 2**20
+SEARCHED_MAX: Final = 1024
 READ_BYTES_MAX: Final = 2**24
 """The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
 NEWEST: Final = 2**62
@@ -58,12 +60,14 @@ def slot_of(transaction: Transaction, key: str) -> int:
 
 
 def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryFilter = EVERY_ENTRY) -> Page[LedgerRow]:
-    """The entries, newest first; the cursor is the last sequence shown. Charges are not read, only their number."""
-    before = number_of(cursor, default=NEWEST)
+    """The entries, newest first; the cursor is the last sequence looked at. Of charges only the number is read."""
+    before, first = number_of(cursor, default=NEWEST), 1
     with snapshot(guard) as transaction:
-        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX, only=only)
-    has_next = is_full([len(record.canonical) for record in found], limit=limit)
-    return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
+        if only != EVERY_ENTRY:
+            first = transaction.entries_reach(before=before, limit=SEARCHED_MAX, bytes_max=PAGE_BYTES_MAX)
+        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX, only=only, first=first)
+    last = found[-1].seq if is_full([len(record.canonical) for record in found], limit=limit) else first
+    return Page(items=tuple(map(_ledger_row, found)), next=str(last) if last > 1 else None)
 
 
 def receipts(

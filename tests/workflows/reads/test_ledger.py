@@ -262,3 +262,21 @@ def test_after_a_burn_to_the_limit_all_may_be_spent(is_restored: bool, limit: in
     assert found.spent_units_max(limit_units=limit, spent_units=spent) == at_most
     more = Promised(limit_units=20, of="largest_limit", joining_units=4)
     assert [more.spent_units_max(limit_units=20, spent_units=each) for each in (3, 18)] == [7, 20]
+
+
+def test_a_search_goes_on_behind_pages_without_an_item(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page looks at so many entries, matching or not, and hands on a cursor until all were looked at."""
+    monkeypatch.setattr("service.workflows.reads.ledger.SEARCHED_MAX", 2)
+    pages: list[list[int]] = []
+
+    def found(cursor: str | None, search: str) -> str | None:
+        page = replica.auditors.ledger("survey", cursor=cursor, limit=9, search=search)
+        pages.append([row.sequence for row in page.items])
+        return page.next
+
+    for search, expected in (("country", [[7], [4], [], [1]]), ("nowhere", [[], [], [], []])):
+        cursor = found(None, search)
+        while cursor is not None:
+            cursor = found(cursor, search)
+        assert pages == expected
+        pages.clear()
