@@ -138,7 +138,12 @@ def test_a_search_looks_at_the_entries_within_its_reach_alone(store: Store, reco
         reaches = ((6, 2, 999, 4), (6, 9, 103, 2), (6, 9, 104, 1), (3, 9, 1, 2), (1, 9, 9, 1))
         for before, limit, bytes_max, first in reaches:
             assert transaction.entries_reach(before=before, limit=limit, bytes_max=bytes_max) == first
-        searches = (("qqqqq", 1, [2, 1]), ("Q", 4, [5, 4]), ("q", 2, [5, 4, 3, 2]), ("x", 1, []))
+        searches: tuple[tuple[str, int, list[int]], ...] = (
+            ("qqqqq", 1, [2, 1]),
+            ("Q", 4, [5, 4]),
+            ("q", 2, [5, 4, 3, 2]),
+            ("x", 1, []),
+        )
         for word, first, found in searches:
             page = transaction.entry_records(
                 before=6, limit=9, bytes_max=MANY_BYTES, only=EntryFilter(words=(word,)), first=first
