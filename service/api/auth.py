@@ -18,7 +18,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, Request, Response, Security
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
@@ -26,11 +25,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
+from service.api.parameters import parameters_of, refuse_other_parameters
 from service.api.places import Places, PlacesOfLoops
 from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
 from service.failpoints import reach
-from service.workflows.model.errors import InvalidRequest, NotFound, RoleRequired, UnknownDataset
+from service.workflows.model.errors import NotFound, RoleRequired, UnknownDataset
 from service.workflows.model.views import Principal, Role
 from service.workflows.replica import Replica
 from service.workflows.sign_ins import TOKEN_LENGTH_MAX
@@ -119,13 +119,13 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
         guard, handle = self.guard(), super().get_route_handler()
-        is_read, parameters = self.is_read(), _parameters_of(self.dependant)
+        is_read, parameters = self.is_read(), parameters_of(self.dependant)
 
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
             request = rest_of(request, caller)
-            if parameters and request.scope["query_string"]:
-                _refuse_repeated(request, parameters)
+            if request.scope["query_string"]:
+                refuse_other_parameters(request, parameters)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             elif request.method == "GET" and caller.role in OWN_ROLES:
@@ -143,20 +143,6 @@ class GuardedRoute(APIRoute):
         A route that submits queries has theirs instead.
         """
         return True
-
-
-def _parameters_of(dependant: Dependant) -> set[str]:
-    """The names of the parameters in the address that a route and its dependencies read."""
-    within = [_parameters_of(each) for each in dependant.dependencies]
-    return {str(each.alias) for each in dependant.query_params}.union(*within)
-
-
-def _refuse_repeated(request: Request, parameters: set[str]) -> None:
-    """Raises InvalidRequest for a parameter that comes twice: a proxy may have looked at the other one."""
-    names = [name for name, _ in request.query_params.multi_items() if name in parameters]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise InvalidRequest.of(repeated, "is in the address more than once")
 
 
 async def with_nearest(missing: UnknownDataset, caller: Principal, replica: Replica) -> UnknownDataset:

@@ -54,12 +54,11 @@ def slugs_of(operation: Schema) -> list[str]:
     parameters = operation.get("parameters", ())
     places = {each["in"] for each in parameters}
     roles, name, has_body = set(operation["tags"]), operation["operationId"], "requestBody" in operation
-    found = {"internal-error", "uri-too-long", "headers-too-large", *_PARTICULAR.get(name, ())}
+    found = {"internal-error", "invalid-request", "uri-too-long", "headers-too-large", *_PARTICULAR.get(name, ())}
     if "security" in operation:
         found |= {"unauthorized", "cross-site-request", "rate-limited", "too-many-at-once", "unavailable", "draining"}
         found |= {"role-required"} if roles != _ROLES else set()
     found |= {"not-found"} if "path" in places else set()
-    found |= {"invalid-request"} if "query" in places or has_body else set()
     found |= {"content-too-large", "request-timeout"} if has_body else set()
     if any(each["name"] == "Idempotency-Key" for each in parameters):
         found |= {"idempotency-key-missing", "idempotency-key-invalid"}

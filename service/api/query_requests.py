@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.api.auth import GuardedRoute, current_replica, rest_of, with_nearest
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
+from service.api.parameters import refuse_other_parameters
 from service.api.problems import REFUSALS, Refusal, refusal_of
 from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
@@ -82,6 +83,8 @@ class FastRoute(GuardedRoute):
 
         async def guarded(request: Request) -> Response:
             caller = await guard.admit(request)
+            if request.scope["query_string"]:
+                refuse_other_parameters(request, ())
             request = rest_of(request, caller)
             try:
                 response: Response = await ask(request, caller, **request.path_params)

@@ -164,23 +164,6 @@ async def test_an_address_is_decoded_once(world: World) -> None:
     assert (once.status_code, once.json()["key"], twice.status_code) == (200, "ed", 404)
 
 
-@pytest.mark.parametrize(
-    "route", [each for each in ROUTES if each.template.startswith("/v1/datasets/{dataset}/")], ids=str
-)
-async def test_a_parameter_is_in_the_address_once(world: World, route: Route) -> None:
-    """One that comes twice is named, also within the options of an upload; one that no route reads is passed over."""
-    role = min(route.roles)
-    operation = world.app.openapi()["paths"][route.template][route.method.lower()]
-    read = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
-    rest = {name: value for name, value in route.options.items() if name != "params"}
-    for name in (*read, *(["unread"] if rest == route.options else [])):
-        path = f"{route.path(world)}?{name}=1&x=2&{name}=1"
-        reply = await world.call(role, route.method, path, headers=route.headers, **rest)
-        told = reply.json().get("errors", [{}])[0] if reply.status_code == 422 else {}
-        is_refused = told == {"field": name, "message": "is in the address more than once"}
-        assert is_refused == (name in read), (name, reply.text)
-
-
 async def test_a_read_changes_nothing(world: World) -> None:
     """GET and HEAD leave ledger, acts, principals and sign-ins as they are, in every role."""
     before = _kept(world)

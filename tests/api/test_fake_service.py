@@ -323,6 +323,14 @@ def test_an_address_that_is_not_there_is_refused_alike(both: Twins, method: str,
         assert status in {404, 405}
 
 
+@pytest.mark.parametrize("query", ["limt=5", "limit=5&limit=5", "x"])
+def test_a_parameter_that_would_be_misread_is_refused_alike(both: Twins, query: str) -> None:
+    """422 by name."""
+    for path in ("/v1/queries", "/v1/datasets"):
+        status, _, _ = both.compare_raw("analyst", "GET", f"{path}?{query}")
+        assert status == 422
+
+
 def test_the_fake_knows_every_route() -> None:
     """Those of analysts, and those of others; sign-ins are for browsers."""
     known = {name.replace(" /", " /v1/").replace("{query}", "{query_id}") for name in (*ANALYSTS, *OTHERS)}

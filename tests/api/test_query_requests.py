@@ -349,7 +349,14 @@ def _route(asked: Any, guard: RouteGuard | None = None) -> FastRoute:
 
 
 def _scope() -> Scope:
-    return {"type": "http", "method": "POST", "path": "/hot", "headers": [], "state": {"request_id": "r"}}
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/hot",
+        "query_string": b"",
+        "headers": [],
+        "state": {"request_id": "r"},
+    }
 
 
 def _sends(sent: list[Message]) -> Send:

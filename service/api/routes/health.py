@@ -8,13 +8,14 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Authentication, CurrentReplica, authenticated
 from service.api.middleware.request_context import DrainState
+from service.api.parameters import PublicRoute
 from service.api.problems import Refusal
 from service.query.schema import doc
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.readiness import ShardHealth
 from service.workflows.replica import Replica
 
-router = APIRouter(tags=["ops"])
+router = APIRouter(tags=["ops"], route_class=PublicRoute)
 _recognition: Final = Authentication()
 
 

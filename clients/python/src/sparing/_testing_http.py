@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from sparing._rooms.fake import QueryProblem, no_dataset
+from sparing._rooms.fake import QueryProblem, did_you_mean, no_dataset
 
 ENTRIES_MAX = 256
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1000
@@ -108,6 +108,7 @@ ANALYSTS = (
     "GET /queries/{query}",
     "GET /allowances",
 )
+_PARAMETERS: Mapping[str, tuple[str, ...]] = {"GET /queries": ("cursor", "limit")}
 _CURATOR, _ALL = "curator", "curator, for all datasets"
 OTHERS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -186,6 +187,17 @@ def route_of(request: httpx.Request) -> Route:
     if request.method not in found:
         raise Refused("method-not-allowed", headers={"Allow": ", ".join(sorted(found))})
     return found[request.method]
+
+
+def refuse_other_parameters(route: Route, request: httpx.Request) -> None:
+    """Raises Refused for a parameter that the route does not read, and for one that comes twice."""
+    known = _PARAMETERS.get(route.name, ())
+    names = [name for name, _ in request.url.params.multi_items()]
+    for name in names:
+        if name not in known:
+            raise invalid(name, f"is no parameter of this address{did_you_mean(name, known)}")
+        if names.count(name) > 1:
+            raise invalid(name, "is in the address more than once")
 
 
 def _matched(template: list[str], words: list[str]) -> dict[str, str] | None:

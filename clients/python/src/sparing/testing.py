@@ -26,7 +26,16 @@ import httpx
 
 from sparing import AsyncClient, Client, Dataset
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, stated_accounting, units_of
-from sparing._testing_http import OTHERS, Refused, Route, document_of, role_required, route_of, unknown_dataset
+from sparing._testing_http import (
+    OTHERS,
+    Refused,
+    Route,
+    document_of,
+    refuse_other_parameters,
+    role_required,
+    route_of,
+    unknown_dataset,
+)
 from sparing._testing_parameters import json_in
 from sparing._testing_service import Analyst, Answering, Registered, Service, Values
 
@@ -236,6 +245,7 @@ class FakeService:
             raise unknown_dataset(name, [analyst.dataset or ""])
         if route.name in OTHERS:
             raise role_required(OTHERS[route.name])
+        refuse_other_parameters(route, request)
         return self._of_analyst(route, analyst, request, request_id)
 
     def _of_analyst(self, route: Route, analyst: Analyst, request: httpx.Request, request_id: str) -> object:

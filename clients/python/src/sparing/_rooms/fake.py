@@ -33,7 +33,7 @@ from service.query.schema import (
     VectorColumn,
 )
 from service.query.stated_noise import StatedNoise, in_query_units, with_noise
-from service.query.suggestions import no_dataset
+from service.query.suggestions import did_you_mean, no_dataset
 from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
@@ -75,6 +75,7 @@ __all__ = [
     "compile_query",
     "contributions",
     "days_of",
+    "did_you_mean",
     "document_of",
     "in_query_units",
     "in_words",
