@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 from pydantic_settings import BaseSettings
 
+_MS_MAX: Final = 2**31 - 1
 _WAITING_MAX: Final = 32
 _QUERIES_WAITING_MAX: Final = 1024
 _STRANGERS_MAX: Final = 1024
@@ -20,6 +21,8 @@ def _digits(text: str) -> str:
 
 Number = Annotated[int, BeforeValidator(_digits)]
 """A whole number in digits alone."""
+Milliseconds = Annotated[Number, Field(le=_MS_MAX)]
+"""A time that Postgres and timers take."""
 
 
 class BoundSettings(BaseSettings):

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import InitSettingsSource, SettingsConfigDict
 
-from service.bound_settings import BoundSettings, Number
+from service.bound_settings import BoundSettings, Milliseconds, Number
 from service.files import folder_of
 from service.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
 from service.ray_settings import RAY, RayAddress
@@ -21,6 +21,7 @@ from service.url_settings import AlarmUrl, DatabaseUrl, PlainUrl, RedisUrl
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
 _RATE_MAX: Final = 1_000_000
+_WORKERS_MAX: Final = 256
 _SECRET_CHARACTERS_MIN: Final = 32
 _SHARDS: Final = "The most processes over which one dataset is divided: one for each 2^20 of its capacity, at most 64."
 
@@ -135,6 +136,7 @@ class Settings(BoundSettings):
         validation_alias="SPARING_WORKERS",
         default=1,
         ge=1,
+        le=_WORKERS_MAX,
         description="The number of processes that serve behind the one address, each with a memory of its own.",
     )
     shards: Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
@@ -145,7 +147,7 @@ class Settings(BoundSettings):
         description="The private address at which other processes reach this one; "
         "{hostname} is replaced by the machine's name, and without a port a free one is taken.",
     )
-    start_timeout_ms: Number = Field(
+    start_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_START_TIMEOUT_MS",
         default=30_000,
         ge=0,
@@ -158,7 +160,7 @@ class Settings(BoundSettings):
         ge=1,
         description="The most connections to Postgres of one process, besides two for uploads and erasures.",
     )
-    release_slot_ms: Number = Field(
+    release_slot_ms: Milliseconds = Field(
         validation_alias="SPARING_RELEASE_SLOT_MS",
         default=2,
         ge=0,
@@ -177,7 +179,7 @@ class Settings(BoundSettings):
         ge=0,
         description="The most bytes of a dataset's vectors in memory, by capacity; a registration beyond is refused.",
     )
-    request_deadline_ms: Number = Field(
+    request_deadline_ms: Milliseconds = Field(
         validation_alias="SPARING_REQUEST_DEADLINE_MS",
         default=30_000,
         ge=1,
@@ -191,65 +193,65 @@ class Settings(BoundSettings):
         description="The most connections of clients to one process; empty is 10,000. "
         "A quarter of the limit of open files, and at least 128, is kept free in any case.",
     )
-    head_timeout_ms: Number = Field(
+    head_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_HEAD_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The time in milliseconds within which the headers of a request have to come.",
     )
-    idle_timeout_ms: Number = Field(
+    idle_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_IDLE_TIMEOUT_MS",
         default=5_000,
         ge=1,
         description="The time in milliseconds after which a connection without a request is closed; "
         "processes that forward requests to each other keep theirs for 3,000.",
     )
-    body_timeout_ms: Number = Field(
+    body_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_BODY_TIMEOUT_MS",
         default=30_000,
         ge=1,
         description="The time in milliseconds after which a body slower than 500 bytes a second is given up.",
     )
-    drain_notice_ms: Number = Field(
+    drain_notice_ms: Milliseconds = Field(
         validation_alias="SPARING_DRAIN_NOTICE_MS",
         default=3000,
         ge=0,
         description="The time in milliseconds after SIGTERM in which connections are accepted and refused with 503, "
         "so that a load balancer notices.",
     )
-    drain_ms: Number = Field(
+    drain_ms: Milliseconds = Field(
         validation_alias="SPARING_DRAIN_MS",
         default=20_000,
         ge=1,
         description="The time in milliseconds after that in which accepted requests have to be answered.",
     )
-    statement_timeout_ms: Number = Field(
+    statement_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_STATEMENT_TIMEOUT_MS",
         default=300_000,
         ge=1,
         description="The longest that Postgres works on one statement, in milliseconds; "
         "the copying of a whole upload is one statement.",
     )
-    lock_timeout_ms: Number = Field(
+    lock_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_LOCK_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The longest that a statement waits for a lock of another replica, in milliseconds.",
     )
-    idle_transaction_timeout_ms: Number = Field(
+    idle_transaction_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
         default=60_000,
         ge=1,
         description="The time in milliseconds after which Postgres takes the locks of a replica that is silent "
         "in a transaction.",
     )
-    tcp_timeout_ms: Number = Field(
+    tcp_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_TCP_TIMEOUT_MS",
         default=10_000,
         ge=1,
         description="The longest wait for an acknowledgement on a connection to Postgres, in milliseconds.",
     )
-    redis_timeout_ms: Number = Field(
+    redis_timeout_ms: Milliseconds = Field(
         validation_alias="SPARING_REDIS_TIMEOUT_MS",
         default=50,
         ge=1,

@@ -119,22 +119,28 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
         ("SPARING_RAY_ADDRESS", "auto", "must be host:port"),
         ("SPARING_RAY_ADDRESS", "ray://10.0.0.1:10001", "must be host:port"),
         ("SPARING_RAY_ADDRESS", "10.0.0.1:none", "must be host:port"),
-        ("SPARING_RELEASE_SLOT_MS", "-1", "must be a whole number, got '-1'"),
-        ("SPARING_RELEASE_SLOT_MS", "1.5", "must be a whole number, got '1.5'"),
-        ("SPARING_RELEASE_SLOT_MS", "1.0", "must be a whole number, got '1.0'"),
-        ("SPARING_RELEASE_SLOT_MS", "1_000", "must be a whole number, got '1_000'"),
-        ("SPARING_RELEASE_SLOT_MS", " 1", "must be a whole number, got ' 1'"),
-        ("SPARING_REQUEST_DEADLINE_MS", "0", "must be a positive whole number, got '0'"),
-        ("SPARING_DRAIN_NOTICE_MS", "soon", "must be a whole number, got 'soon'"),
-        ("SPARING_DRAIN_MS", "0", "must be a positive whole number, got '0'"),
-        ("SPARING_STATEMENT_TIMEOUT_MS", "0", "must be a positive whole number, got '0'"),
-        ("SPARING_LOCK_TIMEOUT_MS", "never", "must be a positive whole number, got 'never'"),
+        ("SPARING_RELEASE_SLOT_MS", "-1", "must be a whole number of at most 2147483647, got '-1'"),
+        ("SPARING_RELEASE_SLOT_MS", "1.5", "must be a whole number of at most 2147483647, got '1.5'"),
+        ("SPARING_RELEASE_SLOT_MS", "1.0", "must be a whole number of at most 2147483647, got '1.0'"),
+        ("SPARING_RELEASE_SLOT_MS", "1_000", "must be a whole number of at most 2147483647, got '1_000'"),
+        ("SPARING_RELEASE_SLOT_MS", " 1", "must be a whole number of at most 2147483647, got ' 1'"),
+        ("SPARING_REQUEST_DEADLINE_MS", "0", "must be a positive whole number of at most 2147483647, got '0'"),
+        ("SPARING_DRAIN_NOTICE_MS", "soon", "must be a whole number of at most 2147483647, got 'soon'"),
+        ("SPARING_DRAIN_MS", "0", "must be a positive whole number of at most 2147483647, got '0'"),
+        ("SPARING_STATEMENT_TIMEOUT_MS", "0", "must be a positive whole number of at most 2147483647, got '0'"),
+        ("SPARING_LOCK_TIMEOUT_MS", "never", "must be a positive whole number of at most 2147483647, got 'never'"),
         ("SPARING_RATE_LIMIT", "1000001", "must be a whole number of at most 1000000, got '1000001'"),
         ("SPARING_METRICS_PORT", "65536", "must be a whole number of at most 65535, got '65536'"),
         ("SPARING_METRICS_PORT", "http", "must be a whole number of at most 65535, got 'http'"),
         ("SPARING_PRELOAD", "yes", "must be 0 or 1, got 'yes'"),
         ("SPARING_CONNECTIONS_MAX", "0", "must be a positive whole number, got '0'"),
-        ("SPARING_WORKERS", "0", "must be a positive whole number, got '0'"),
+        (
+            "SPARING_TCP_TIMEOUT_MS",
+            "2147483648",
+            "must be a positive whole number of at most 2147483647, got '2147483648'",
+        ),
+        ("SPARING_WORKERS", "257", "must be a positive whole number of at most 256, got '257'"),
+        ("SPARING_WORKERS", "0", "must be a positive whole number of at most 256, got '0'"),
         ("SPARING_PEPPER", "00", "must be 64 hexadecimal digits"),
         ("SPARING_PEPPER", SECRET, "must be 64 hexadecimal digits"),
         *[
@@ -309,6 +315,13 @@ def test_the_first_of_several_refusals_is_told() -> None:
     """In the order of the declarations."""
     with pytest.raises(SettingsError, match=r"^SPARING_WORKERS "):
         Settings.of({"SPARING_METRICS_PORT": "x", "SPARING_WORKERS": "x"})
+
+
+def test_every_time_has_the_most_that_postgres_takes() -> None:
+    """Beyond it no session would be opened."""
+    for variable in (variable for variable in VARIABLES if variable.endswith("_MS")):
+        with pytest.raises(SettingsError, match="of at most 2147483647"):
+            Settings.of({variable: "2147483648"})
 
 
 def test_zero_switches_off_what_may_be_switched_off() -> None:

@@ -79,7 +79,10 @@ def serve(
 
 
 def _serve(settings: "Settings", *, host: str, port: int) -> None:
-    """From this process, or from as many as the settings say."""
+    """From this process, or from as many as the settings say, once all that they name has been tried."""
+    from service.run.trials import refuse_unusable
+
+    refuse_unusable(settings)
     ready, measured = (partial(print, word, flush=True) for word in ("ready", "metrics"))
     if settings.workers == 1:
         from service.run.serve import serve as serve_replica
@@ -195,6 +198,8 @@ def main() -> None:
         from service.run.composition import known_failures
         from service.settings import SettingsError
 
+        if isinstance(error, MemoryError) or "start new thread" in str(error):
+            fail("the system gives no more memory or threads: raise `ulimit -v`, `ulimit -u` or the container's limits")
         if not isinstance(error, (*known_failures(), SettingsError)):
             raise
         fail(_in_one_line(error))

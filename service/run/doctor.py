@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from service.embedded.home import find_home
 from service.run.adapters import store_of
 from service.run.backup import told_losses
 from service.run.home import known_pepper, servers_of
+from service.run.trials import faults
 from service.settings import Settings, SettingsError
 from service.store.postgres.condition import DatabaseCondition, database_condition
 from service.store.postgres.dump import program_of
@@ -28,6 +30,8 @@ COMMIT_SLOW_MS: Final = 20.0
 ROUND_TRIP_SLOW_MS: Final = 5.0
 CLOCK_AHEAD_MAX_S: Final = 1.0
 FREE_BYTES_MIN: Final = 2**30
+FULL_BYTES: Final = 2**20
+"""With less a disk counts as full."""
 
 State = Literal["ok", "warning", "failed"]
 
@@ -48,6 +52,7 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
     """All checks, in order; one that cannot be made because of an earlier one is left out."""
     yield _result("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
     yield from _disks(settings)
+    yield from (_result("settings", fault, "failed") for fault in faults(settings, os.environ))
     try:
         with servers_of(settings) as servers:
             yield from _redis(servers, settings)
@@ -59,13 +64,14 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
 def _disks(settings: Settings) -> Iterator[CheckResult]:
     home = find_home(settings.home) if settings.database_url is None else None
     places = {"home": settings.home, "witness": settings.witness, **({"data": home.state} if home else {})}
+    places["uploads"] = Path(os.environ.get("TMPDIR") or tempfile.gettempdir()).absolute()
     for name, path in places.items():
         there = next(each for each in (path, *path.parents) if each.exists())
         free = shutil.disk_usage(there).free
         if not os.access(there, os.W_OK):
             yield _result(f"disk {name}", f"{there} cannot be written", "failed")
         else:
-            state: State = "ok" if free >= FREE_BYTES_MIN else "warning"
+            state: State = "ok" if free >= FREE_BYTES_MIN else "warning" if free >= FULL_BYTES else "failed"
             yield _result(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}", state)
     if settings.database_url is None and _device(settings.witness) == _device(home.state if home else settings.home):
         yield _result("disk witness", "the witness is on the disk of the database, and may be lost with it", "warning")

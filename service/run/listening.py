@@ -29,6 +29,10 @@ class ServerLost(Exception):
     """A server that the service needs could not be kept running; the message says which, and why."""
 
 
+class AddressUnusable(OSError):
+    """An address cannot be listened on; the message names the setting or option that holds it."""
+
+
 @dataclass(slots=True)
 class _Start:
     """The start of this process. A plain flag: the handler could wait for ever for the lock of an Event."""
@@ -118,14 +122,27 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """A listening address, taken before anything else is started."""
+def address_named(name: str) -> Iterator[None]:
+    """Have an error of the system while an address is bound say which setting holds it. Raises AddressUnusable."""
+    try:
+        yield
+    except OverflowError:
+        raise AddressUnusable(f"{name} leads to a port above 65535: choose a lower one") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise AddressUnusable(f"{name} cannot be listened on: {reason}; choose another address or port") from error
+
+
+@contextmanager
+def bound_socket(host: str, port: int, *, name: str = "--host and --port") -> Iterator[socket.socket]:
+    """A listening address, taken before anything else is started. Raises AddressUnusable, which says `name`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
-        listener.bind((host, port))
+        with address_named(f"{name} ({host or 'any address'}, port {port})"):
+            listener.bind((host, port))
         yield listener
 
 
@@ -143,7 +160,7 @@ def open_forward_listener(url: str) -> Iterator[tuple[socket.socket, str]]:
     to the machine itself often means another one than to the others: under a name every address is listened on.
     """
     host, port = host_and_port(url)
-    with bound_socket(_address_of(host), port) as listener:
+    with bound_socket(_address_of(host), port, name="SPARING_FORWARD_URL") as listener:
         name = f"[{host}]" if ":" in host else host
         yield listener, f"http://{name}:{listener.getsockname()[1]}"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from service.logs import configure_logs
 from service.run.composition import open_service
 from service.run.listening import (
+    address_named,
     bound_socket,
     end_if_asked,
     end_on_signals,
@@ -24,6 +25,7 @@ from service.run.listening import (
     quiet_when_cut,
     url_of,
 )
+from service.run.trials import refuse_unusable
 from service.settings import Settings
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
@@ -136,6 +138,7 @@ def collect_rarely() -> None:
 @contextmanager
 def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "Replica"]]:
     """Serve from another thread during the block: (URL, replica). Raises OSError when the address is taken."""
+    refuse_unusable(settings)
     end_on_signals()
     started = threading.Event()
     with failing_when_told(), quiet_when_cut(), ExitStack() as stack:
@@ -182,7 +185,10 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
     from service.metrics import PrometheusTelemetry, metrics_served  # noqa: PLC0415 - few serve them
 
     telemetry = PrometheusTelemetry()
-    with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
+    served = metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port)
+    with ExitStack() as stack:
+        with address_named(f"SPARING_METRICS_HOST and SPARING_METRICS_PORT ({settings.metrics_port})"):
+            url = stack.enter_context(served)
 
         def watch(replica: "Replica") -> None:
             ready = replica.readiness.is_ready

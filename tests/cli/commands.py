@@ -12,10 +12,10 @@ from service.cli.app import main
 from tests.e2e.processes import environment
 
 
-def sparing(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run one command to its end, as its console script does."""
+def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """Run one command to its end, as its console script does, with settings by variable."""
     command, stdout, stderr = ["sparing", *arguments, "--home", str(home)], io.StringIO(), io.StringIO()
-    ours = patch.object(sys, "argv", command), patch.dict(os.environ, environment(), clear=True)
+    ours = patch.object(sys, "argv", command), patch.dict(os.environ, environment() | settings, clear=True)
     with ours[0], ours[1], redirect_stdout(stdout), redirect_stderr(stderr):
         try:
             main()

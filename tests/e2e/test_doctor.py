@@ -19,8 +19,8 @@ from tests.e2e.processes import served, sparing
 pytestmark = pytest.mark.slow
 
 CHECKS = """
-versions, disk home, disk witness, disk data, disk witness, redis, redis clock, database, database clock, writes,
-schema, pepper, witness, backup
+versions, disk home, disk witness, disk data, disk uploads, disk witness, redis, redis clock, database, database clock,
+writes, schema, pepper, witness, backup
 """
 Results = dict[str, tuple[str, str]]
 

@@ -167,7 +167,7 @@ log = logging.getLogger("sparing.start")
 
 
 class UnknownSchema(Exception):
-    """The database's schema is none of this version's: it is of a later one, or of a checkout before version 0.2.0."""
+    """The database's schema is none of this version's, or this version's migrations are not there."""
 
 
 class DatabaseUnusable(Exception):
@@ -210,7 +210,10 @@ def check_known(revision: str | None, *, folder: Path = MIGRATIONS) -> None:
 
 
 def _known(folder: Path) -> list[str]:
-    return sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
+    known = sorted(path.name.partition("_")[0] for path in (folder / "versions").glob("*.py"))
+    if not known or not (folder / "env.py").is_file():
+        raise UnknownSchema(f"SPARING_MIGRATIONS names {folder}, which holds no migrations: leave it empty")
+    return known
 
 
 def _connected(database_url: str, wait_s: float) -> psycopg.Connection[tuple[Any, ...]]:

@@ -67,6 +67,16 @@ def test_an_address_that_cannot_be_used_is_refused_in_one_line(address: str, sai
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
+@pytest.mark.parametrize("folder", ["nowhere", "empty", "file"])
+def test_a_folder_without_migrations_is_named_by_its_setting(tmp_path: Path, folder: str) -> None:
+    """Before a database is asked."""
+    (tmp_path / "empty" / "versions").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    place = tmp_path / folder
+    with pytest.raises(UnknownSchema, match=f"^SPARING_MIGRATIONS names {place}, which holds no migrations"):
+        migrate("postgresql://nowhere.invalid", folder=place)
+
+
 def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: str) -> None:
     """It would refuse it again; the line has neither password nor address."""
     address = re.sub(":[0-9a-f]+@", ":s3cret@", database_url)
