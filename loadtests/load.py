@@ -7,7 +7,7 @@ endpoint. This one writes prepared bytes and reads as far as Content-Length says
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -32,17 +32,20 @@ class Target:
     body: Body
 
 
-def load(target: Target, *, connections: int, seconds: float) -> list[float]:
-    """Keep `connections` busy for `seconds`, each with one request after the other: the seconds of every request."""
-    return uvloop.run(_load(target, connections, seconds))
+def load(*targets: Target, connections: int, seconds: float) -> list[float]:
+    """Keep `connections` busy for `seconds`, each with one request after the other: the seconds of every request.
+
+    The targets take turns at the connections.
+    """
+    return uvloop.run(_load(targets, connections, seconds))
 
 
-async def _load(target: Target, connections: int, seconds: float) -> list[float]:
+async def _load(targets: Sequence[Target], connections: int, seconds: float) -> list[float]:
     until = time.perf_counter() + seconds
-    askers = [_Asker(target, until, number) for number in range(connections)]
-    parts = urlsplit(target.url)
+    askers = [_Asker(targets[number % len(targets)], until, number) for number in range(connections)]
     loop = asyncio.get_running_loop()
-    for asker in askers:
+    for number, asker in enumerate(askers):
+        parts = urlsplit(targets[number % len(targets)].url)
         await loop.create_connection(partial(_Asker.itself, asker), parts.hostname or "", parts.port or 80)
     for asker in askers:
         asker.ask()
