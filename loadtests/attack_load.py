@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import uvloop
 
 from loadtests.attack_rows import ROWS, Ground, Row, requests_of_others
+from loadtests.fronts import free_port
 from loadtests.others import Others, Waits
 from loadtests.records import keep_record
 from loadtests.rig import serving, throw_away_home
@@ -103,7 +104,7 @@ async def measured(ground: Ground, row: Row, home: Path) -> Outcome:
         stored_bytes=disk_bytes(home) - stored_before,
         told=ground.told,
         repetitions=repetitions,
-        complaints=[*_complaints(quiet, waits, grown), *row.complaints(ground.told)],
+        complaints=[*_complaints(quiet, waits, 0 if row.may_grow else grown), *row.complaints(ground.told)],
     )
 
 
@@ -111,7 +112,7 @@ async def _repeated(ground: Ground, row: Row) -> int:
     begun_s, repetitions = time.monotonic(), 0
     with suppress(TimeoutError):
         async with asyncio.timeout(ROW_S_MAX):
-            while repetitions < REPETITIONS_MAX and time.monotonic() < begun_s + ROW_S:
+            while repetitions < (REPETITIONS_MAX if row.is_repeated else 1) and time.monotonic() < begun_s + ROW_S:
                 await row.attack(ground)
                 repetitions += 1
     return repetitions
@@ -147,11 +148,17 @@ def main() -> int:
     names = [name for name in ROWS if options.only in (None, name)]
     with throw_away_home() as home:
         (home / "spool").mkdir()
-        environment = {"TMPDIR": str(home / "spool")}
+        port = free_port()
+        environment = {
+            "TMPDIR": str(home / "spool"),
+            "SPARING_ALARM_URL": f"http://127.0.0.1:{port}",
+            "SPARING_ALARM_SECRET": "x" * 32,
+        }
         with serving(home, environment=environment, checkout=options.checkout) as rig:
             parts = urlsplit(rig.url)
             size = QUICK_SIZE if options.quick else 1.0
-            ground = Ground(rig=rig, address=(parts.hostname or "", parts.port or 80), size=size)
+            address = parts.hostname or "", parts.port or 80
+            ground = Ground(rig=rig, address=address, receiver_port=port, size=size)
             outcomes = uvloop.run(_all(ground, names, home))
     rows = {name: outcome.figures() for name, outcome in outcomes.items()}
     keep_record("attack_load", {"is_quick": options.quick, "rows": rows}, checkout=options.checkout)

@@ -4,9 +4,11 @@ import asyncio
 import gzip
 import io
 import json
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -26,6 +28,8 @@ CLASSES: Final = 200
 LEDGER_ENTRIES: Final = 20_000
 _BATCH: Final = 100
 _WITHIN_S: Final = 120.0
+_RING_S: Final = 15.0
+"""An alarm rings within so long: summaries are made every ten seconds."""
 _REFUSED: Final = frozenset({"413", "422", "429", "507"})
 _FINE: Final = frozenset({"200", "201", "202", "204", "401"})
 
@@ -36,6 +40,8 @@ class Ground:
 
     rig: Rig
     address: Address
+    receiver_port: int
+    """The port to which alarms are posted."""
     size: float
     """The share of the full size."""
     told: Counter[str] = field(default_factory=Counter)
@@ -52,10 +58,10 @@ class Ground:
         self.other_analyst = self.key("analyst", OTHER)
         self.individual = self.key("individual", ATTACKED, individual="p7")
 
-    def register(self, name: str, columns: dict[str, Any], *, capacity: int = 100_000) -> None:
+    def register(self, name: str, columns: dict[str, Any], *, rho: str = "1000") -> None:
         """Make a dataset of individuals alone."""
         tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
-        body = {"name": name, "guarantee": {"rho": "1000"}, "capacity": capacity, "tables": tables}
+        body = {"name": name, "guarantee": {"rho": rho}, "capacity": 100_000, "tables": tables}
         self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
 
     def upload(self, name: str, rows: bytes, content_type: str) -> None:
@@ -108,7 +114,7 @@ class Ground:
         tables = {"people": {"kind": "individuals", "key": "person_id", "columns": columns}}
         body = {"name": CROWD, "guarantee": {"rho": "1000"}, "capacity": 2 * count, "tables": tables}
         self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
-        self.upload(CROWD, arrow_bytes(people(count)), "application/vnd.apache.arrow.stream")
+        self.upload(CROWD, arrow_bytes(people(count // 2)), "application/vnd.apache.arrow.stream")
         return self.key("curator", CROWD)
 
     @cached_property
@@ -144,6 +150,9 @@ class Row:
     prepare: Callable[[Ground], object] = lambda _: None
     must_refuse: bool = True
     """Whether some of it must be refused; the rest may be done, as long as others do not wait for it."""
+    is_repeated: bool = True
+    may_grow: bool = False
+    """Whether it stores rows, which stay in memory."""
 
     def complaints(self, told: Counter[str]) -> list[str]:
         """Replies that the attacker should not get."""
@@ -197,9 +206,8 @@ async def _resumes(ground: Ground) -> None:
 
 async def _corrections(ground: Ground) -> None:
     """An upload of 2,000,000 rows, and 45 corrections that wait for it."""
-    table = people(ground.scaled(CROWD_PEOPLE))
-    age = (table["age"].to_numpy() + 1) % 121
-    rows = arrow_bytes(table.set_column(table.schema.get_field_index("age"), "age", [age]))
+    count = ground.scaled(CROWD_PEOPLE)
+    rows = arrow_bytes(people(2 * count).slice(count, count))
     path = f"/v1/datasets/{CROWD}/tables/people/rows"
     upload = request_of("POST", path, ground.crowd, body=rows).replace(
         b"application/json", b"application/vnd.apache.arrow.stream"
@@ -241,7 +249,7 @@ async def _bombs(ground: Ground) -> None:
 async def _parameters(ground: Ground) -> None:
     """Gradients at new parameters each time, with so much noise that they cost nothing: 200 of 320 KB."""
     model = {"loss": "softmax", "target": "label", "features": [{"one_hot": "item"}], "parameters": "@theta"}
-    query = {"version": 1, "select": [{"gradient": model}], "noise": {"sigma": 4e9}}
+    query = {"version": 1, "select": [{"gradient": model}], "noise": {"sigma": 8000}}
     for number in range(ground.scaled(200)):
         theta = np.full((CLASSES, CLASSES), float(number + 1))
         sink = io.BytesIO()
@@ -287,7 +295,7 @@ async def _streams(ground: Ground) -> None:
 
 async def _stream(ground: Ground, dataset: str, key: str, *, is_attacker: bool = True) -> Wire:
     wire = await Wire.to(ground.address)
-    wire.writer.write(request_of("GET", f"/v1/datasets/{dataset}/ledger/events?seconds=30", key))
+    wire.writer.write(request_of("GET", f"/v1/datasets/{dataset}/events?seconds=30", key))
     came = b""
     try:
         async with asyncio.timeout(10):
@@ -304,13 +312,60 @@ async def _stream(ground: Ground, dataset: str, key: str, *, is_attacker: bool =
     return wire
 
 
+async def _dripping_receiver(ground: Ground) -> None:
+    """A receiver of alarms that answers one dataset's by a byte a second; another dataset's must arrive."""
+    arrived, is_over = asyncio.Event(), asyncio.Event()
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, EOFError, TimeoutError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+            if b"alarm-b" in head + await reader.readexactly(int(length[1]) if length else 0):
+                arrived.set()
+                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            begun = iter(b"HTTP/1.1 200 OK\r\nX: ")
+            while not (arrived.is_set() or is_over.is_set()):
+                writer.write(bytes([next(begun, ord("x"))]))
+                await writer.drain()
+                await asyncio.sleep(1)
+        writer.close()
+
+    async with await asyncio.start_server(receive, "127.0.0.1", ground.receiver_port):
+        await asyncio.to_thread(_ring, ground, "alarm-a")
+        await asyncio.sleep(_RING_S)
+        await asyncio.to_thread(_ring, ground, "alarm-b")
+        try:
+            async with asyncio.timeout(3 * _RING_S):
+                await arrived.wait()
+        except TimeoutError:
+            ground.told["500 the alarm of another dataset did not arrive"] += 1
+        else:
+            ground.told["200 the alarm of another dataset arrived"] += 1
+        is_over.set()
+        await asyncio.sleep(1.5)
+
+
+def _ring(ground: Ground, name: str) -> None:
+    """Spend a dataset whose alarm is set."""
+    ground.register(name, {"age": {"type": "integer", "lower": 0, "upper": 120}}, rho="0.01")
+    ground.upload(name, b"id,age\n" + b"".join(b"p%d,%d\n" % (n, n) for n in range(20)), "text/csv")
+    ground.rig.curator.put(f"/v1/datasets/{name}/alarm", json={"share": 0.1}).raise_for_status()
+    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10}, "reuse": False}
+    with client(ground.rig.url, ground.key("analyst", name)) as analyst:
+        for number in range(2):
+            headers = {"Idempotency-Key": f"ring-{number}"}
+            analyst.post(f"/v1/datasets/{name}/queries", json=query, headers=headers).raise_for_status()
+
+
 ROWS: Final[dict[str, Row]] = {
     "ones": Row(attack=_ones),
     "unknown-items": Row(attack=_unknown_items),
     "unknown-previews": Row(attack=_unknown_previews),
     "unknown-members": Row(attack=_unknown_members),
     "resumes": Row(attack=_resumes),
-    "corrections": Row(attack=_corrections, prepare=lambda ground: ground.crowd, must_refuse=False),
+    "corrections": Row(
+        attack=_corrections, prepare=lambda ground: ground.crowd, must_refuse=False, is_repeated=False, may_grow=True
+    ),
     "many-keys": Row(attack=_many_keys, prepare=lambda ground: ground.crowd, must_refuse=False),
     "searches": Row(attack=_searches, prepare=lambda ground: ground.long_ledger, must_refuse=False),
     "bombs": Row(attack=_bombs),
@@ -319,6 +374,7 @@ ROWS: Final[dict[str, Row]] = {
     "unknown-keys": Row(attack=_unknown_keys, must_refuse=False),
     "descriptions": Row(attack=_descriptions, must_refuse=False),
     "streams": Row(attack=_streams),
+    "dripping-receiver": Row(attack=_dripping_receiver, must_refuse=False, is_repeated=False),
 }
 
 

@@ -54,7 +54,7 @@ def program(name: str) -> str | None:
 @contextmanager
 def fronted(name: str, backends: Sequence[Address], folder: Path) -> Iterator[Address]:
     """One of `FRONTS` before these addresses: its own address."""
-    port = _free_port()
+    port = free_port()
     if name == "nginx":
         servers = " ".join(f"server {host}:{number};" for host, number in backends)
         config = _NGINX.format(folder=folder, servers=servers, port=port)
@@ -70,7 +70,8 @@ def fronted(name: str, backends: Sequence[Address], folder: Path) -> Iterator[Ad
         yield "127.0.0.1", port
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
     return port
