@@ -49,11 +49,12 @@ unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
 	@.venv/bin/python -m tests.mutants $(ARGS)
 
-check: .venv/.dev-ok ## Lint, formatting and types
+check: .venv/.dev-ok ## Lint, formatting and types, and a report of the longest modules and functions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py)
 	@$(call PAGES_RUN,check)
+	@.venv/bin/python .ci/report_sizes.py
 
 format: .venv/.dev-ok ## Format the code
 	@.venv/bin/ruff format .

@@ -95,11 +95,6 @@ threading time urllib
 """.split()
 DOORS_TO_THE_WORLD = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
 
-FUNCTION_LINES_MAX = 70
-SERVICE_FUNCTION_LINES_MAX = 40
-FILE_LINES_MAX = 450
-CORE_LINES_MAX = 1000
-
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:
     """Line and dotted name of everything the module imports, also inside functions."""
@@ -213,23 +208,6 @@ def core_imports_little(module: Module) -> list[str]:
         for line, name in imports(module)
         if name.split(".")[0] not in CORE_MAY_IMPORT and not name.startswith(("service.core", "service.arrays"))
     ]
-
-
-def short_functions(module: Module) -> list[str]:
-    """No function is longer than 70 lines, nor one of the service than 40: long functions hide privacy bugs."""
-    lines_max = SERVICE_FUNCTION_LINES_MAX if module.path.startswith("service/") else FUNCTION_LINES_MAX
-    return [
-        f"{module.path}:{node.lineno} {node.name} has {lines} lines"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > lines_max
-    ]
-
-
-def short_files(module: Module) -> list[str]:
-    """No file of the service is longer than 450 lines."""
-    lines = len(module.text.splitlines())
-    return [f"{module.path}:1 has {lines} lines"] if lines > FILE_LINES_MAX else []
 
 
 # A dataset's arrays by class and by name, and by class and by name the objects that hold them.

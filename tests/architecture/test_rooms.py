@@ -24,7 +24,6 @@ def complaints(rule: rules.Rule, *roots: str) -> list[str]:
         rules.arrays_behind_the_state,
         rules.no_assert,
         rules.no_base_http_middleware,
-        rules.short_files,
     ],
 )
 def test_the_service_keeps_the_rule(rule: rules.Rule) -> None:
@@ -32,7 +31,7 @@ def test_the_service_keeps_the_rule(rule: rules.Rule) -> None:
     assert complaints(rule, "service") == []
 
 
-@pytest.mark.parametrize("rule", [rules.short_functions, rules.no_word_for_everybody])
+@pytest.mark.parametrize("rule", [rules.no_word_for_everybody])
 def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
     """Neither server, client, migration, test nor benchmark breaks the rule."""
     assert complaints(rule, "service", "clients", "migrations", "tests", "loadtests", ".ci", "docs") == []
@@ -91,13 +90,6 @@ def test_no_two_classes_share_a_name() -> None:
     ]
 
 
-def test_core_can_be_read_in_one_sitting() -> None:
-    """All of core together has at most 1,000 lines, docstrings included."""
-    lines = sum(len(found.text.splitlines()) for found in modules("service/core"))
-
-    assert 0 < lines <= rules.CORE_LINES_MAX
-
-
 @pytest.mark.parametrize("room", ["core", "accounting", "query", "engine", "workflows", "store", "api"])
 def test_every_room_is_there(room: str) -> None:
     """The seven rooms of the architecture exist, so that no rule above holds for want of anything to check."""
@@ -129,9 +121,6 @@ def test_every_room_is_there(room: str) -> None:
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),
         (rules.core_imports_little, "service/core/charge.py", "import pydantic"),
-        (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 40),
-        (rules.short_files, "service/core/charge.py", "f()\n" * 451),
-        (rules.short_functions, "tests/core/test_charge.py", "def f():\n" + "    f()\n" * 70),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import service.core.noise"),
         (rules.client_without_the_service, "clients/python/src/sparing/_client.py", "import sparing._rooms.fake"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import sparing._rooms.core"),
@@ -198,7 +187,6 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}research.py", "import service.core.charge"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import sparing._rooms.fake"),
         (rules.client_without_the_service, "clients/python/src/sparing/research.py", "import sparing._rooms.research"),
-        (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 39),
         (rules.no_word_for_everybody, "service/store/postgres.py", "connect(user='sparing')\nuserdata_free = 1"),
     ],
 )
