@@ -3,6 +3,7 @@
 A closed dataset is its own affair: it makes a process not ready only where no other dataset is open.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.shards import NO_SHARDS
 from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.ports.witness import WitnessUnavailable
+from service.workflows.rollback.guard import WITNESS_UNAVAILABLE, RollbackGuard
 from service.workflows.writer.registry import DatasetRegistry
+
+log = logging.getLogger("sparing.witness")
 
 READY_FOR: Final = timedelta(seconds=1)
 LOOK_S: Final = 2.0
@@ -56,6 +60,7 @@ class Readiness:
         self.shard_backend = NO_SHARDS
         self._look_under_way: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._is_witness_gone = False
 
     def report(self) -> ReadinessReport:
         """The codes as of the last second."""
@@ -114,8 +119,22 @@ class Readiness:
         self._registry.displace(record)
         return self._registry.guard(record)
 
+    def _witness_problems(self) -> list[str]:
+        """The code of a witness whose records are gone or cannot be added to; a change is logged."""
+        try:
+            self._registry.witness.check()
+        except WitnessUnavailable as fault:
+            if not self._is_witness_gone:
+                log.warning("the witness cannot be used, and no answer leaves: %s", fault)
+            self._is_witness_gone = True
+            return [WITNESS_UNAVAILABLE]
+        if self._is_witness_gone:
+            log.warning("the witness can be used again")
+        self._is_witness_gone = False
+        return []
+
     def _look(self) -> ReadinessReport:
-        codes = self._store.problems()
+        codes = self._store.problems() or self._witness_problems()
         if codes:
             return ReadinessReport(codes=codes)
         if not self._registry.closed():

@@ -49,6 +49,13 @@ def test_a_new_witness_is_empty_and_a_written_record_reads_back(witness: Witness
     assert witness.history(DATASET) == [FIRST]
 
 
+def test_a_witness_in_its_place_passes_its_check(witness: Witness) -> None:
+    """Before anything is kept, and after."""
+    witness.check()
+    witness.write(DATASET, at(1, 1))
+    witness.check()
+
+
 def test_a_witness_moves_only_forward(witness: Witness) -> None:
     """Records are ordered by (fence, sequence, acts); a late write returns the farthest record."""
     order = [at(1, 1), at(1, 1, acts=3), at(1, 2), at(1, 9), at(2, 3), at(2, 4)]

@@ -14,6 +14,7 @@ from typing import Final
 
 from service.store.redis.sealed import Item, Seal, Swap
 from service.workflows.model.rows import Lease, ReplicaAddress, WitnessRecord
+from service.workflows.ports.witness import WitnessUnavailable
 
 _MESSAGES_MAX: Final = 1024
 
@@ -125,7 +126,12 @@ class MemoryWitness:
 
     def __init__(self) -> None:
         self.kept: dict[str, list[WitnessRecord]] = {}
+        self.is_gone = False
         self._lock = threading.Lock()
+
+    def check(self) -> None:
+        if self.is_gone:
+            raise WitnessUnavailable("ENOENT")
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         with self._lock:

@@ -7,6 +7,7 @@ import pytest
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, register
+from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
 
@@ -72,3 +73,19 @@ def test_problems_of_the_store_come_before_all_others(
     monkeypatch.setattr(store, "problems", lambda: ["database-disk-full"])
     report = replica.readiness.report()
     assert (report.codes, report.counts()) == (["database-disk-full"], {})
+
+
+def test_a_witness_that_is_gone_keeps_the_process_from_serving(
+    replica: Replica, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody need have asked anything; it is one line of the log, and one more when it is back."""
+    witness = replica.registry.witness
+    assert isinstance(witness, MemoryWitness)
+    caplog.set_level("WARNING", "sparing.witness")
+    assert replica.readiness.problems() == []
+    witness.is_gone = True
+    assert [replica.readiness.problems() for _ in range(3)] == [["witness-unavailable"]] * 3
+    witness.is_gone = False
+    assert replica.readiness.is_ready()
+    told = [record.getMessage() for record in caplog.records if record.name == "sparing.witness"]
+    assert told == ["the witness cannot be used, and no answer leaves: ENOENT", "the witness can be used again"]

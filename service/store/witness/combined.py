@@ -48,6 +48,9 @@ class CombinedWitness:
     def names(self) -> list[str]:
         return self._primary.names()
 
+    def check(self) -> None:
+        self._primary.check()
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         # The record is committed already, so that a secondary may know of it before the first does.
         begun = self._ask([(place, partial(each.begin, dataset, record)) for place, each in self._awake()])

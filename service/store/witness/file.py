@@ -63,6 +63,7 @@ class FileWitness:
         self._paths: dict[str, Path] = {}
         self._places: dict[str, _Place] = {}
         self._doubted: set[str] = set()
+        self._seen: set[str] = set()  # files that were there: a disk that is gone takes all of them
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         try:
@@ -71,6 +72,7 @@ class FileWitness:
             return []
         except OSError as fault:
             raise _unavailable(fault) from fault
+        self._seen.add(dataset)
         return _records(dataset, data)
 
     def names(self) -> list[str]:
@@ -93,6 +95,18 @@ class FileWitness:
             self._doubted.add(dataset)
             raise _unavailable(fault) from fault
 
+    def check(self) -> None:
+        fault: OSError | None = None
+        for dataset in tuple(self._seen):
+            try:
+                os.close(os.open(self.path(dataset), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+            except OSError as error:
+                fault = error
+            else:
+                return
+        if fault is not None:
+            raise _unavailable(fault) from fault
+
     def path(self, dataset: str) -> Path:
         """The file of one dataset."""
         return self._folder / f"{dataset}.witness"
@@ -102,12 +116,7 @@ class FileWitness:
         path = self._paths.get(dataset) or self._paths.setdefault(dataset, self.path(dataset))
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:
-            try:
-                descriptor = os.open(path, _OPEN, 0o600)
-            except FileNotFoundError:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                sync_directory(self._folder.parent)
-                descriptor = os.open(path, _OPEN, 0o600)
+            descriptor = self._opened(path) if dataset in self._seen else self._made(path)
             file = None
             try:
                 file = _lock(path, descriptor)
@@ -115,10 +124,24 @@ class FileWitness:
                 if file is None:
                     os.close(descriptor)
             if file is not None:
+                self._seen.add(dataset)
                 return file
             if time.monotonic() > deadline:
                 raise OSError(errno.EAGAIN, "another process holds the witness")
             time.sleep(_LOCK_POLL_S)
+
+    def _opened(self, path: Path) -> int:
+        """A file that was there; another folder in the place of a disk that is gone is not begun in."""
+        return os.open(path, _OPEN & ~os.O_CREAT)
+
+    def _made(self, path: Path) -> int:
+        """A file that this process has not seen, made if it is missing."""
+        try:
+            return os.open(path, _OPEN, 0o600)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_directory(self._folder.parent)
+            return os.open(path, _OPEN, 0o600)
 
     def _write(self, file: _File, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         place = self._find(file, dataset)

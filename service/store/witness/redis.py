@@ -91,6 +91,9 @@ class RedisWitness:
     def names(self) -> list[str]:
         return []  # what is kept under does not tell the dataset
 
+    def check(self) -> None:
+        pass  # nothing waits for it, and what it has lost is told anew
+
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         return self.begin(dataset, record)()
 

@@ -29,3 +29,9 @@ class Witness(Protocol):
 
         Raises WitnessUnavailable.
         """
+
+    def check(self) -> None:
+        """Look whether the records that this process has seen are in their place and could be added to.
+
+        Raises WitnessUnavailable.
+        """

@@ -195,6 +195,30 @@ def test_a_folder_that_cannot_be_made_or_read_is_told(tmp_path: Path) -> None:
         witness.history(DATASET)
 
 
+def test_a_disk_that_is_gone_is_told_and_nothing_is_begun_in_its_place(tmp_path: Path) -> None:
+    """Also where another disk is in its place; with the first it goes on."""
+    folder, away = tmp_path / "witness", tmp_path / "away"
+    witness, reader = FileWitness(folder), FileWitness(folder)
+    for dataset in (DATASET, "other"):
+        witness.write(dataset, at(1))
+        assert reader.history(dataset) == [at(1)]
+    folder.rename(away)
+    for _ in ("no folder", "an empty one"):
+        for gone in (witness, reader):
+            with pytest.raises(WitnessUnavailable, match="ENOENT"):
+                gone.check()
+            with pytest.raises(WitnessUnavailable, match="ENOENT"):
+                gone.write(DATASET, at(2))
+        folder.mkdir(exist_ok=True)
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
+    away.rename(folder)
+    witness.check()
+    witness.write(DATASET, at(2))
+    witness.path("other").unlink()
+    witness.check()  # the file of one dataset is its own affair
+
+
 def test_a_stopped_process_that_holds_the_file_is_not_waited_for_long(
     witness: FileWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
