@@ -149,12 +149,12 @@ def attack(ground: Ground, answers: int, *, step: int) -> Outcome:
     uvloop.run(_both(ground, principals, every, answers, outcome))
     counted = ground.counted() - before
     outcome.forwarded = counted["forwarded"]
-    outcome.ran = _ran_unsent(counted, outcome.seen)
+    outcome.ran = unsent(counted, outcome.seen)
     outcome.acts = [*_acts(ground.rig, principals)]
     return outcome
 
 
-def _ran_unsent(counted: Counter[str], seen: Seen) -> dict[str, int]:
+def unsent(counted: Counter[str], seen: Seen) -> dict[str, int]:
     """Requests that a process ran and no client sent, by route."""
     hidden = {route: counted[route] for route in HIDDEN_ROUTES}
     excess = {route: counted[route] - sent for route, sent in seen.sent.items() if route not in _SHARED_ROUTES}

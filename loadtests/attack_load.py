@@ -104,7 +104,7 @@ async def measured(ground: Ground, row: Row, home: Path) -> Outcome:
         stored_bytes=disk_bytes(home) - stored_before,
         told=ground.told,
         repetitions=repetitions,
-        complaints=[*_complaints(quiet, waits, 0 if row.may_grow else grown), *row.complaints(ground.told)],
+        complaints=[*complaints(quiet, waits, 0 if row.may_grow else grown), *row.complaints(ground.told)],
     )
 
 
@@ -118,7 +118,8 @@ async def _repeated(ground: Ground, row: Row) -> int:
     return repetitions
 
 
-def _complaints(quiet: dict[str, Waits], waits: dict[str, Waits], grown_bytes: int) -> list[str]:
+def complaints(quiet: dict[str, Waits], waits: dict[str, Waits], grown_bytes: int) -> list[str]:
+    """The waits, replies and growth that others must not have."""
     found = [
         f"{name} waits {each.at(0.99):.2f} s"
         for name, each in waits.items()

@@ -221,7 +221,7 @@ async def _corrections(ground: Ground) -> None:
 def correction(dataset: str, key: str, individual: str, age: int) -> bytes:
     """A correction of one record."""
     body = json.dumps({"age": age}).encode()
-    return request_of("PATCH", f"/v1/datasets/{dataset}/individuals/{individual}", key, body=body)
+    return request_of("PATCH", f"/v1/datasets/{dataset}/individual?individual={individual}", key, body=body)
 
 
 async def _many_keys(ground: Ground) -> None:
