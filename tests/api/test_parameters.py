@@ -12,7 +12,7 @@ KNOWN = {"dry_run", "rows_over_limit", "limit"}
 
 
 def refusal(query: bytes) -> list[tuple[str, str]]:
-    """What is told of an address with this query."""
+    """The refusal of an address with this query."""
     with pytest.raises(InvalidRequest) as caught:
         refuse_other_parameters(Request({"type": "http", "query_string": query, "headers": []}), KNOWN)
     return [(error.field, error.message) for error in caught.value.errors]

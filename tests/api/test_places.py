@@ -59,7 +59,7 @@ async def test_principals_take_turns() -> None:
 
 
 async def test_beyond_its_bound_a_principal_is_refused_in_words_and_another_is_not() -> None:
-    """What waits is worked on all the same."""
+    """Requests that wait are worked on all the same."""
     place, work = Place("a test", threads=2, waiting_max=3), Work()
     crowd = [asyncio.create_task(place.run("crowd", work.of("crowd"))) for _ in range(3)]
     await settled()
