@@ -78,7 +78,8 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 	@.venv/bin/python -m loadtests.bench_peers
 
 soak: .venv/.dev-ok ## All tests with all repetitions, a suite of others, attacks on clip by time, then faults for an hour, or ARGS="--minutes N"; see tests/records
-	@SPARING_TEST_WHOLE=1 $(PYTEST) -n auto --dist worksteal -m "not browser"
+	@turn=$$(( $$(date +%s) % 1000000 )); \
+	  SPARING_TEST_TURN=$$turn SPARING_TEST_WHOLE=1 $(PYTEST) -n auto --dist worksteal -m "not browser" --hypothesis-seed=$$turn
 	@.venv/bin/python -m loadtests.compliance
 	@.venv/bin/python -m loadtests.sql_magic
 	@.venv/bin/python -m loadtests.attack_timing --people 300000 --probes clips

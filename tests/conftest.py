@@ -3,7 +3,6 @@
 The stores are imported inside the fixtures: the tests of the pure rooms must neither wait for them nor break with them.
 """
 
-import os
 import shutil
 import tempfile
 import uuid
@@ -16,12 +15,12 @@ import pytest
 from hypothesis import settings
 
 from tests import profiles
-from tests.rotation import IS_WHOLE, TURN, TURN_VARIABLE
+from tests.rotation import IS_WHOLE, REPEATED_BY, TURN
 
 if TYPE_CHECKING:
     from tests.e2e.homes import Homes
 
-settings.load_profile(profiles.JUDGED if os.environ.get("CI") else profiles.ANEW)
+settings.load_profile(profiles.SOAK if IS_WHOLE else profiles.GATE)
 
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
 TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}
@@ -29,9 +28,12 @@ TEMPLATE = "sparing_template"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how a failed run is repeated with the same part of the costly repetitions."""
-    if not IS_WHOLE and (terminalreporter.getreports("failed") or terminalreporter.getreports("error")):
-        terminalreporter.write_line(f"{TURN_VARIABLE}={TURN} repeats this run's seeds, kills, cuts and races")
+    """Say how each failure of a soak is repeated with the same seeds, kills, cuts and races."""
+    failed = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
+    if IS_WHOLE and failed:
+        command = f"{REPEATED_BY} .venv/bin/python -m pytest --hypothesis-seed={TURN}"
+        for report in failed:
+            terminalreporter.write_line(f"{command} '{report.nodeid}'")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,14 +2,20 @@
 
 from typing import Final
 
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
-ANEW: Final = "anew"
-JUDGED: Final = "judged"
+GATE: Final = "gate"
+SOAK: Final = "soak"
 SEEDED: Final = "seeded"
 
-# Laws are drawn anew at every run, except where a submission is judged: there the same commit gives the same verdict.
-settings.register_profile(ANEW, deadline=None)
-settings.register_profile(JUDGED, deadline=None, derandomize=True)
+# The gate draws the same examples every time, and asks no clock. A soak draws anew, by the seed that its command names.
+settings.register_profile(GATE, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(SOAK, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 # For `make mutants`: a seeded bug wants to be seen, not explained with the smallest example.
-settings.register_profile(SEEDED, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+settings.register_profile(
+    SEEDED,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.generate],
+)

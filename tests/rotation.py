@@ -1,47 +1,24 @@
-"""The part of the costly repetitions that a run of the tests takes: another one for each commit, all in `make soak`.
+"""The part of the costly repetitions that a run of the tests takes: the same one always, and all of them in `make soak`.
 
-Kills, cuts, races and simulated worlds are many, and a run takes some of them: which, follows from the commit, so that
-a commit has one verdict and the next one begins with fresh seeds. A failure is reported with the turn that it came in.
+Kills, cuts, races and simulated worlds are many, and the gate takes some of them. Which, is a constant of the tree: a
+change is judged by the same tests with the same inputs as every other. `make soak` draws a turn of fresh seeds.
 """
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
 TURN_VARIABLE = "SPARING_TEST_TURN"
-"""A number repeats the part of that turn; 0 is what `make mutants` takes."""
+"""The number of a turn; each has seeds and cases of its own."""
 WHOLE_VARIABLE = "SPARING_TEST_WHOLE"
 """1 takes everything."""
-TURNS = 1000
 
-_GIT = Path(__file__).parents[1] / ".git"
-
-
-def commit(git: Path = _GIT) -> str:
-    """The commit that is checked out, read without git, which refuses a clone of another account; "" for none."""
-    try:
-        head = (git / "HEAD").read_text().strip()
-        branch = head.removeprefix("ref: ")
-        if branch == head:
-            return head
-        if (git / branch).exists():
-            return (git / branch).read_text().strip()
-        packed = (git / "packed-refs").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.split()[0] for line in packed if line.endswith(f" {branch}")), "")
-
-
-def turn_of(commit: str) -> int:
-    """The turn of a commit."""
-    return int(commit[:8] or "0", 16) % TURNS
-
-
-TURN = int(os.environ.get(TURN_VARIABLE) or turn_of(commit()))
+TURN = int(os.environ.get(TURN_VARIABLE) or 0)
 IS_WHOLE = os.environ.get(WHOLE_VARIABLE) == "1"
+REPEATED_BY = f"{TURN_VARIABLE}={TURN} {WHOLE_VARIABLE}={int(IS_WHOLE)}"
+"""The assignments before a command that repeat the part of this run."""
 
 
 def times(part: int, whole: int) -> int:

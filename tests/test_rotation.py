@@ -1,13 +1,9 @@
-"""Each commit takes a part of the costly repetitions: every case has its turn, and a turn can be repeated."""
-
-from pathlib import Path
+"""The gate takes a part of the costly repetitions: every case has its turn, and a turn can be repeated."""
 
 import pytest
 
 from tests import rotation
-from tests.rotation import TURNS, commit, fresh, one_of, some_of, times, turn_of
-
-HASH = "0123456789abcdef0123456789abcdef01234567"
+from tests.rotation import fresh, one_of, some_of, times
 
 
 @pytest.fixture(autouse=True)
@@ -51,22 +47,3 @@ def test_a_soak_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert times(3, 10) == 3
     monkeypatch.setattr(rotation, "IS_WHOLE", True)
     assert (times(3, 10), one_of(["a", "b"])) == (10, ["a", "b"])
-
-
-@pytest.mark.parametrize("form", ["detached", "loose", "packed", "none"])
-def test_the_commit_is_read_without_git(tmp_path: Path, form: str) -> None:
-    """A branch as a file or packed, a detached head, and a copy of the tree without a repository."""
-    (tmp_path / "refs" / "heads").mkdir(parents=True)
-    if form != "none":
-        (tmp_path / "HEAD").write_text(f"{HASH}\n" if form == "detached" else "ref: refs/heads/main\n")
-    if form == "loose":
-        (tmp_path / "refs" / "heads" / "main").write_text(f"{HASH}\n")
-    if form == "packed":
-        (tmp_path / "packed-refs").write_text(f"# pack-refs\n{'f' * 40} refs/heads/other\n{HASH} refs/heads/main\n")
-    assert commit(tmp_path) == ("" if form == "none" else HASH)
-
-
-def test_a_commit_has_one_turn() -> None:
-    """Of its own first digits; 0 without a commit."""
-    assert turn_of(HASH) == 0x01234567 % TURNS
-    assert turn_of("") == 0

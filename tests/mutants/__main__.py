@@ -21,7 +21,7 @@ SOURCES = ("", "clients/python/src", "clients/demo/src", "clients/audit/src", "c
 COPIED = ("service", "migrations", "clients", "tests", "pyproject.toml", "README.md")
 SECONDS_MAX = 300
 UNMUTATED_SECONDS_MAX = 3600
-SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
+SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Small worlds, of fresh seeds for each commit: every law after every step, every request resolved in the end."""
+"""Small worlds, of the same seeds every time: every law after every step, every request resolved in the end."""
 
 from collections import Counter
 from pathlib import Path
