@@ -1,7 +1,7 @@
-"""The part of the costly repetitions that a run of the tests takes: the same one always, and all of them in `make soak`.
+"""The part of the costly repetitions that a run takes: the same one always, and all of them in `make soak`.
 
-Kills, cuts, races and simulated worlds are many, and the gate takes some of them. Which, is a constant of the tree: a
-change is judged by the same tests with the same inputs as every other. `make soak` draws a turn of fresh seeds.
+Kills, cuts, races and simulated worlds are many, and the gate takes some of them. The choice is a constant of the tree:
+a change is judged by the same tests with the same inputs as every other. `make soak` draws a turn of fresh seeds.
 """
 
 import os
