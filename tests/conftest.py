@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import profiles
+from tests import profiles, surroundings
 from tests.rotation import IS_WHOLE, REPEATED_BY, TURN
 
 if TYPE_CHECKING:
     from tests.e2e.homes import Homes
 
+surroundings.settle()
 settings.load_profile(profiles.SOAK if IS_WHOLE else profiles.GATE)
 
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
