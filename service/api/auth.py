@@ -21,10 +21,12 @@ from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
+from service.api.bodies import with_sent
 from service.api.parameters import parameters_of, refuse_other_parameters
 from service.api.places import Places, PlacesOfLoops
 from service.api.problems import Refusal, unauthorized
@@ -119,13 +121,15 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
         guard, handle = self.guard(), super().get_route_handler()
-        is_read, parameters = self.is_read(), parameters_of(self.dependant)
+        is_read, parameters, model = self.is_read(), parameters_of(self.dependant), self.body_model()
 
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
             request = rest_of(request, caller)
             if request.scope["query_string"]:
                 refuse_other_parameters(request, parameters)
+            if model is not None:
+                request = await with_sent(request, caller, model)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             elif request.method == "GET" and caller.role in OWN_ROLES:
@@ -136,6 +140,18 @@ class GuardedRoute(APIRoute):
                 raise await with_nearest(missing, caller, current_replica(request)) from None
 
         return guarded
+
+    def body_model(self) -> type[BaseModel] | None:
+        """The model of the body, which is read here and not by FastAPI; None without one. TypeError for another type.
+
+        FastAPI would validate again what is no model, in the event loop.
+        """
+        if self.body_field is None:
+            return None
+        model = self.body_field.field_info.annotation
+        if not (isinstance(model, type) and issubclass(model, BaseModel)) or len(self.dependant.body_params) > 1:
+            raise TypeError(f"the body of {self.path} must be one model")
+        return model
 
     def is_read(self) -> bool:
         """Whether an analyst's request has its turn in the schedule before the route is called.

@@ -11,7 +11,7 @@ walked along that document, and what is not in the document is dropped.
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple
@@ -19,10 +19,11 @@ from typing import Annotated, Any, Final, NamedTuple
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from service.query.json_text import ERRORS_MAX, first_distinct
 from service.query.problems import FieldError, QueryProblem, quoted
 from service.query.schema import doc
 from service.workflows.model.errors import (
@@ -55,7 +56,6 @@ from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
-ERRORS_MAX = 20  # enough to mend a request with, and no more than one screen
 
 STATUSES: Mapping[type[WorkflowError], int] = {
     InvalidRequest: 422,
@@ -279,7 +279,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
     headers: dict[str, str] = {}
     match error:
         case InvalidRequest():
-            errors = error.errors
+            errors = error.errors[:ERRORS_MAX]
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
         case RateLimited() | Busy() | TooManyAtOnce() | Unavailable() | Fenced():
@@ -323,13 +323,18 @@ _CONFIRM: Final = (
 )
 
 
-def field_errors(errors: Sequence[Mapping[str, Any]], body: object) -> list[FieldError]:
+def body_errors(error: ValidationError, document: object) -> list[FieldError]:
+    """The same of a document on its own. Models end at the first errors, so that pydantic has few to tell."""
+    told = error.errors(include_url=False, include_input=False)
+    return field_errors([{**each, "loc": ("body", *each["loc"])} for each in told], document)
+
+
+def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> list[FieldError]:
     """The first twenty of pydantic's `errors` about a request whose JSON document was `body`, without repeats.
 
     A field is written as `tables.people.columns.age.lower` or `queries[3].query`; the document as a whole is `body`.
     """
-    found = (FieldError(field=_field(error, body), message=_message(error)) for error in errors)
-    return list(dict.fromkeys(found))[:ERRORS_MAX]
+    return first_distinct(FieldError(field=_field(error, body), message=_message(error)) for error in errors)
 
 
 def _field(error: Mapping[str, Any], body: object) -> str:

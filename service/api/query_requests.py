@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import GuardedRoute, current_replica, rest_of, with_nearest
+from service.api.bodies import read_body
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.parameters import refuse_other_parameters
@@ -181,7 +182,7 @@ async def sent_query(request: Request) -> Query:
     if is_npz(content_type):
         with room_for_npz(request, request.state.principal):
             return await run_in_threadpool(query_of_npz, await request.body())
-    return read_query(content_type, await request.body())
+    return await read_body(request, request.state.principal, parse_query)
 
 
 def is_npz(content_type: str | None) -> bool:

@@ -1,13 +1,24 @@
 """Literals, names and the closed model that the parts of the query language are made of."""
 
-from typing import Annotated, TypeVar
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
 Part = TypeVar("Part")
+_PIECE: Final = 20
 Name = Annotated[str, Field(min_length=1, max_length=63)]
 
 
@@ -35,6 +46,24 @@ def not_longer(parts_max: int) -> BeforeValidator:
         return parts
 
     return BeforeValidator(check)
+
+
+def in_pieces(members_max: int) -> WrapValidator:
+    """Reads an object of many alike members twenty at a time, so that errors are told of one piece at most."""
+
+    def read(members: object, handler: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 - as pydantic's
+        if not isinstance(members, dict) or len(members) <= _PIECE:
+            return handler(members)
+        if len(members) > members_max:
+            lengths = {"max_length": members_max, "actual_length": len(members)}
+            raise PydanticKnownError("too_long", {"field_type": "Dictionary", **lengths})
+        each: Iterator[tuple[Any, Any]] = iter(members.items())
+        found: dict[Any, Any] = {}
+        while piece := dict(islice(each, _PIECE)):
+            found |= handler(piece)
+        return found
+
+    return WrapValidator(read)
 
 
 class Closed(BaseModel):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_vali
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
+from service.query.literals_ast import NOT_EMPTY, SOME, in_pieces
 from service.query.problems import FieldError
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
@@ -61,7 +62,13 @@ class CategoryColumn(_Closed):
 
     type: Annotated[Literal["category"], doc("`category`.")]
     categories: Annotated[
-        Annotated[tuple[Category, ...], Strict(strict=False), Field(min_length=1)] | None,
+        Annotated[
+            tuple[Category, ...],
+            Strict(strict=False),
+            Field(fail_fast=True, max_length=CATEGORIES_MAX, json_schema_extra=SOME),
+            NOT_EMPTY,
+        ]
+        | None,
         doc("The categories as texts or integers, in the order of labels; or `size`."),
     ] = None
     size: Annotated[
@@ -73,8 +80,6 @@ class CategoryColumn(_Closed):
     def _one_domain(self) -> "CategoryColumn":
         if (self.categories is None) == (self.size is None):
             raise ValueError("declare either categories or size")
-        if self.categories is not None and len(self.categories) > CATEGORIES_MAX:
-            raise ValueError(f"more than {CATEGORIES_MAX} categories; number them and declare a size")
         if self.categories is not None and len(self.codes) != len(self.categories):
             raise ValueError("a category is declared twice")
         return self
@@ -243,7 +248,12 @@ class IndividualsTable(_Closed):
 
     kind: Annotated[Literal["individuals"], doc("`individuals`.")]
     key: Annotated[Name, doc("The name of the column that names the individual; no query can mention it.")]
-    columns: Annotated[dict[Name, Column], Field(max_length=COLUMNS_MAX), doc("The columns by name, without the key.")]
+    columns: Annotated[
+        dict[Name, Column],
+        Field(max_length=COLUMNS_MAX),
+        in_pieces(COLUMNS_MAX),
+        doc("The columns by name, without the key."),
+    ]
 
     @model_validator(mode="after")
     def _named(self) -> "IndividualsTable":
@@ -263,7 +273,10 @@ class EventsTable(_Closed):
     kind: Annotated[Literal["events"], doc("`events`.")]
     key: Annotated[Name, doc("The name of the column that names the individual; no query can mention it.")]
     columns: Annotated[
-        dict[Name, DataColumn], Field(max_length=COLUMNS_MAX), doc("The columns by name, without the key.")
+        dict[Name, DataColumn],
+        Field(max_length=COLUMNS_MAX),
+        in_pieces(COLUMNS_MAX),
+        doc("The columns by name, without the key."),
     ]
     unknown_individuals: Annotated[
         Literal["reject", "create", "drop"],
@@ -295,7 +308,7 @@ class EventsTable(_Closed):
 Table = Annotated[IndividualsTable | EventsTable, Field(discriminator="kind")]
 
 
-class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_length=TABLES_MAX)]]):
+class Schema(RootModel[Annotated[dict[Name, Table], Field(fail_fast=True, min_length=1, max_length=TABLES_MAX)]]):
     """The public schema: all tables by name, exactly one of them of individuals."""
 
     model_config = ConfigDict(frozen=True, strict=True)

@@ -29,8 +29,11 @@ from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation
 from service.workflows.writer.state import DatasetState
 
-_Numbers = Annotated[tuple[Annotated[float, Strict()], ...], Strict(strict=False), Field(max_length=VECTOR_LENGTH_MAX)]
-Value = str | int | float | bool | _Numbers | None
+TEXT_MAX: Final = 1000  # as long as a category may be
+_Numbers = Annotated[
+    tuple[Annotated[float, Strict()], ...], Strict(strict=False), Field(fail_fast=True, max_length=VECTOR_LENGTH_MAX)
+]
+Value = Annotated[str, Field(max_length=TEXT_MAX)] | int | float | bool | _Numbers | None
 _NDJSON: Final = "application/x-ndjson"
 
 

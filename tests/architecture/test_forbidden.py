@@ -57,6 +57,37 @@ def forbidden_calls(found: Module) -> list[str]:
     ]
 
 
+READS_OF_BODIES = {"json", "body", "stream", "form"}
+MAY_READ_BODIES = {
+    "service/api/bodies.py": {"stream"},
+    "service/api/uploads.py": {"stream"},  # a file, spooled and counted
+    "service/api/read_slots.py": {"body"},  # kept until the turn of the request has come
+    "service/api/query_requests.py": {"body"},  # an npz, with memory held for it
+}
+READS_OF_JSON = {"json.loads", "json.load", "orjson.loads", "from_json"}
+MAY_READ_JSON = {
+    "service/api/responses.py",  # stored answers
+    "service/api/openapi.py",  # a file of its own
+    "service/api/openapi_schemas.py",  # a copy of its own document
+}
+
+
+def bodies_read_elsewhere(found: Module) -> list[str]:
+    """A request's body is read by `service.api.bodies` alone: bounded, strict, and as work of its principal.
+
+    Four connections with bodies that FastAPI parsed in the event loop held everybody up for seconds, and of two equal
+    members the last one won.
+    """
+    reads = READS_OF_BODIES - MAY_READ_BODIES.get(found.path, set())
+    is_api = found.path.startswith("service/api/") and found.path not in MAY_READ_JSON
+    return [
+        f"{found.path}:{call.lineno} calls {name}"
+        for call in _calls(found)
+        if (name := ast.unparse(call.func)) in {f"request.{read}" for read in reads}
+        or (is_api and name in READS_OF_JSON)
+    ]
+
+
 def patterns_from_data(found: Module) -> list[str]:
     """A pattern is a constant of the module, never a text that came from elsewhere."""
     constants = {
@@ -104,7 +135,7 @@ def _is_constant(node: ast.expr, constants: set[str]) -> bool:
     return names <= constants and not any(isinstance(each, ast.Call) for each in ast.walk(node))
 
 
-RULES: list[Rule] = [forbidden_modules, forbidden_calls, patterns_from_data, weak_hashes]
+RULES: list[Rule] = [forbidden_modules, forbidden_calls, bodies_read_elsewhere, patterns_from_data, weak_hashes]
 
 
 @pytest.mark.parametrize("root", SERVED)
@@ -130,6 +161,8 @@ def test_no_script_of_the_pages_makes_markup_or_keeps_data() -> None:
         (forbidden_calls, "eval(text)"),
         (forbidden_calls, "np.load(file)"),
         (forbidden_calls, "subprocess.run(text, shell=True)"),
+        (bodies_read_elsewhere, "async def f(request):\n await request.json()"),
+        (bodies_read_elsewhere, "async def f(request):\n async for part in request.stream():\n  pass"),
         (patterns_from_data, "re.search(text, 'a')"),
         (patterns_from_data, "re.compile(f'{text}$')"),
         (weak_hashes, "hashlib.md5(text)"),

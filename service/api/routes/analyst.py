@@ -1,13 +1,14 @@
 """The analyst's calls: ask, fetch again. Nothing here knows how many people there are."""
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
+from service.api.bodies import is_small, read_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_bodies import query_of_npz
 from service.api.query_requests import (
@@ -29,9 +30,6 @@ from service.workflows.model.analyst_views import Allowance, ReleaseRow
 from service.workflows.model.views import Page, Principal
 from service.workflows.writer.submission import PendingAnswer
 
-SMALL_BODY_BYTES: Final = 4096
-"""A query of so few bytes is compiled in less time than it takes to hand it to another thread and back."""
-
 router = guarded_router("analyst")
 hot_router = guarded_router("analyst", route_class=FastRoute)
 
@@ -52,9 +50,12 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     if content_type is not None and content_type.startswith(NPZ):
         pending = await _submit_npz(request, caller, dataset, key)
     else:
-        body, analysts = await whole_body(request), current_replica(request).analysts
-        query = read_query(content_type, body, asker=caller.id)
-        if len(body) <= SMALL_BODY_BYTES and analysts.submits_at_once(dataset, query):
+        analysts, is_short = current_replica(request).analysts, is_small(request)
+        if is_short:
+            query = read_query(content_type, await whole_body(request), asker=caller.id)
+        else:
+            query = await read_body(request, caller, partial(read_query, content_type))
+        if is_short and analysts.submits_at_once(dataset, query):
             pending = analysts.submit(caller, dataset, key, query)
         else:
             pending = await run_in_threadpool(analysts.submit, caller, dataset, key, query)
@@ -100,7 +101,7 @@ async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
 )
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask many, in order and as one unit; each is answered or refused on its own."""
-    entries = parse_batch(await whole_body(request))
+    entries = await read_body(request, caller, parse_batch)
     body = await answer_all(request, caller, dataset, entries)
     return Response(body, media_type=JSON)
 

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Body, Query, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Epoch, IndividualsKey, Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spooled, SpooledColumns
+from service.query.schema import COLUMNS_MAX
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
@@ -61,6 +62,8 @@ Individual = Annotated[str, Query(**_KEY_FORM, description="The key of the indiv
 """A key may be `..` or hold a slash. Browsers resolve `%2e%2e` in a path, so it is a parameter."""
 _NAME = Field(min_length=1, max_length=128)
 _TEXT = Field(min_length=1, max_length=200)
+INDIVIDUALS_MAX: Final = 100_000
+"""So many individuals get keys by one request."""
 
 
 class PrincipalRequest(BaseModel):
@@ -88,6 +91,23 @@ class PrincipalChange(BaseModel):
     organisation: Annotated[Organisation, _TEXT] = None
     purpose: Annotated[Purpose, _TEXT] = None
     expires_at: Annotated[AwareDatetime | None, EXPIRY] = None
+
+
+_ColumnText = Annotated[str, Field(max_length=63)]
+
+
+class Correction(RootModel[Annotated[dict[_ColumnText, Value], Field(max_length=COLUMNS_MAX)]]):
+    """New values by column."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class IndividualKeys(
+    RootModel[Annotated[list[Annotated[str, _KEY]], Field(fail_fast=True, max_length=INDIVIDUALS_MAX)]]
+):
+    """The keys of individuals."""
+
+    model_config = ConfigDict(frozen=True)
 
 
 @all_datasets_router.post("/datasets", status_code=201, summary="Register a dataset")
@@ -159,13 +179,10 @@ def erase_individual(replica: CurrentReplica, dataset: str, individual: Individu
 
 @router.patch(_INDIVIDUAL, summary="Correct a record")
 def correct_record(
-    replica: CurrentReplica,
-    dataset: str,
-    individual: Individual,
-    values: Annotated[dict[str, Value], Body(max_length=200)],
+    replica: CurrentReplica, dataset: str, individual: Individual, correction: Annotated[Correction, Body()]
 ) -> UploadReport:
     """Correct columns of an individual's record; its events stay, and so does all that was charged."""
-    return replica.curators.correct(dataset, individual, values)
+    return replica.curators.correct(dataset, individual, correction.root)
 
 
 @router.post("/datasets/{dataset}/epochs", status_code=201, summary="Open an epoch")
@@ -287,9 +304,9 @@ def list_analysts(replica: CurrentReplica, dataset: str) -> list[AnalystRow]:
 def create_individuals_keys(
     replica: CurrentReplica,
     dataset: str,
-    individuals: Annotated[list[Annotated[str, _KEY]], Body()],
+    individuals: Annotated[IndividualKeys, Body()],
     expires_at: Annotated[AwareDatetime | None, Query(description="When the keys end; left out, never.")] = None,
 ) -> list[IndividualsKey]:
     """Hand out a key to each of many individuals, all or none. The keys are in this reply and nowhere else."""
-    made = replica.principals.create_individuals(dataset, individuals, expires_at=expires_at)
+    made = replica.principals.create_individuals(dataset, individuals.root, expires_at=expires_at)
     return [IndividualsKey(individual=individual, api_key=api_key) for individual, api_key in made]

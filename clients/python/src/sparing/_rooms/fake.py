@@ -13,10 +13,11 @@ from service.engine.ticks import TickCounts
 from service.query.calendar import days_of, seconds_of
 from service.query.columns import Coding, coding_of, codings_of
 from service.query.item_precision import by_item, refuse_uneven
+from service.query.json_text import document_of
 from service.query.language import Query, Sigma
 from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters, with_kept
-from service.query.parse import document_of, parse_query, query_of
+from service.query.parse import parse_query, query_of
 from service.query.plan import CountIndividuals, Exhausted, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import (

@@ -1,0 +1,125 @@
+"""Bodies of JSON: received, read and validated as work of their principal, off the event loop where they are large.
+
+FastAPI would parse a body and validate it in the event loop, let the last of two members win, and gather an error for
+each wrong part. Here every guarded route's document is read by `service.query.json_text`, in a place of the principal,
+and its model ends at the first errors. FastAPI is handed the model: it passes through as it is.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from service.api.places import PlacesOfLoops
+from service.api.problems import body_errors
+from service.query.json_text import document_of
+from service.query.problems import QueryProblem
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.views import Principal
+from service.workflows.replica import Replica
+
+T = TypeVar("T")
+
+SMALL_BODY_BYTES: Final = 4096
+"""A body of so few bytes is read in less time than it takes to hand it to another thread and back."""
+BODY_COPIES: Final = 8
+"""While a body is read, so many times its bytes are held: the body, its text, its document and what is made of it."""
+VALUES_MAX: Final = 2**18
+"""So many values may be in a body: each takes time while the interpreter does nothing else."""
+ESCAPES_MAX: Final = 2**20
+_JSON: Final = "application/json"
+
+
+async def read_body(request: Request, caller: Principal, read: Callable[[bytes], T]) -> T:
+    """A function's result of the request's body; of a large one in a place of the caller, with memory held for it.
+
+    Raises TooManyAtOnce and Busy where the caller has no room for it, ClientDisconnect, and as `read`.
+    """
+    with ExitStack() as held:
+        body = await _received(request, caller, held)
+        if len(body) <= SMALL_BODY_BYTES:
+            return read(body)
+        places: PlacesOfLoops = request.app.state.places
+        return await places.here().bodies.run(caller.id, partial(read, body))
+
+
+async def _received(request: Request, caller: Principal, held: ExitStack) -> bytes:
+    """The whole body; memory is held for each part as it comes, whatever length was declared."""
+    replica: Replica = request.app.state.replica
+    parts: list[bytes] = []
+    async for part in request.stream():
+        if len(part) > SMALL_BODY_BYTES or len(parts) > 0:
+            _hold(held, replica, caller, BODY_COPIES * len(part))
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _hold(held: ExitStack, replica: Replica, caller: Principal, held_bytes: int) -> None:
+    """Hold so much more. Raises Busy, and InvalidRequest for more than may ever be held."""
+    try:
+        held.enter_context(replica.admission.holding(caller.id, held_bytes))
+    except InvalidRequest:
+        message = "takes more memory than all requests of one principal together may take; send less at once"
+        raise InvalidRequest.of("body", message) from None
+
+
+def is_small(request: Request) -> bool:
+    """Whether the request says that its body is small."""
+    declared = request.headers.get("content-length", "")
+    return declared.isdigit() and int(declared) <= SMALL_BODY_BYTES
+
+
+def read_model(model: type[BaseModel], body: bytes) -> BaseModel:
+    """The model of a body. Raises InvalidRequest that names the fields, the first twenty."""
+    _check_extent(body)
+    try:
+        document = document_of(body)
+    except QueryProblem as problem:
+        raise InvalidRequest(*problem.errors) from None
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        refusal = InvalidRequest(*body_errors(error, document))
+    raise refusal  # outside of the handler: what pydantic said quotes the document and goes no further
+
+
+def _check_extent(body: bytes) -> None:
+    """Refuse what would be long work, counted on the bytes. Commas within text count too, so the bounds are wide."""
+    if not body:
+        raise InvalidRequest.of("body", "is required")
+    if body.count(b",") > VALUES_MAX:
+        raise InvalidRequest.of("body", f"has more than {VALUES_MAX} commas; send less at once")
+    if body.count(b"\\") > ESCAPES_MAX:
+        raise InvalidRequest.of("body", f"has more than {ESCAPES_MAX} escapes; write text as UTF-8")
+
+
+def check_is_json(request: Request) -> None:
+    """Raises InvalidRequest for a body that says it is something else; one that says nothing is taken for JSON."""
+    said = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
+    if said != _JSON and not (said.startswith("application/") and said.endswith("+json")):
+        raise InvalidRequest.of("body", f"must be a JSON document, and its Content-Type {_JSON}")
+
+
+class SentRequest(Request):
+    """A request as FastAPI is to see it: its document is the model that was made of its body."""
+
+    def __init__(self, request: Request, sent: BaseModel) -> None:
+        super().__init__(request.scope, request.receive)
+        self._sent = sent
+
+    async def body(self) -> bytes:
+        """Some bytes: FastAPI asks only whether there are any."""
+        return b"{}"
+
+    async def json(self) -> Any:  # noqa: ANN401 - as Starlette's
+        """The model."""
+        return self._sent
+
+
+async def with_sent(request: Request, caller: Principal, model: type[BaseModel]) -> SentRequest:
+    """The request with its body read as such a model. Raises InvalidRequest, and as `read_body`."""
+    check_is_json(request)
+    return SentRequest(request, await read_body(request, caller, partial(read_model, model)))
