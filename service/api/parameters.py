@@ -13,7 +13,7 @@ from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from service.api.problems import ERRORS_MAX
+from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, quoted
 from service.query.suggestions import did_you_mean
 from service.workflows.model.errors import InvalidRequest
