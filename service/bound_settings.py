@@ -6,6 +6,8 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 from pydantic_settings import BaseSettings
 
+from service.numerals import is_digits
+
 _MS_MAX: Final = 2**31 - 1
 _WAITING_MAX: Final = 32
 _QUERIES_WAITING_MAX: Final = 1024
@@ -14,7 +16,7 @@ _STRANGERS_MAX: Final = 1024
 
 def _digits(text: str) -> str:
     # Pydantic alone would also take signs, spaces, underscores and 1.0.
-    if not (text.isascii() and text.isdecimal()):
+    if not is_digits(text):
         raise PydanticKnownError("int_parsing")
     return text
 

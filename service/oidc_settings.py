@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic import ValidationInfo as Info
 
+from service.numerals import DECIMAL
+
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -18,7 +20,7 @@ class OidcGrant(BaseModel):
 
     role: Literal["curator", "analyst", "individual", "auditor"]
     dataset: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] | None = None
-    allowance_rho: Annotated[Decimal, Field(ge=0, le=2**20, allow_inf_nan=False)] | None = None
+    allowance_rho: Annotated[Decimal, DECIMAL, Field(ge=0, le=2**20, allow_inf_nan=False)] | None = None
     organisation: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     purpose: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
+from service.numerals import DECIMAL
 from service.query.schema import doc
 from service.workflows.model.views import AuditedRow, LedgerRow
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """Of an idempotency key: printable ASCII characters, and not spaces alone."""
-Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
+Rho = Annotated[Decimal, DECIMAL, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Query
 
+from service.numerals import INTEGER
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Page
 
@@ -40,5 +41,5 @@ def opaque(page: Page[Row]) -> Page[Row]:
 
 Cursor = Annotated[str | None, Depends(place_of)]
 Limit = Annotated[
-    int, Query(ge=1, le=1000, description="At most so many items. A page may have fewer, and a next one.")
+    int, INTEGER, Query(ge=1, le=1000, description="At most so many items. A page may have fewer, and a next one.")
 ]

@@ -27,6 +27,7 @@ from service.api.parameters import refuse_other_parameters
 from service.api.problems import REFUSALS, Refusal, refusal_of
 from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
+from service.numerals import is_digits
 from service.query.language import Query
 from service.query.parse import kept_query, parse_query
 from service.workflows.admission.admission import Ticket
@@ -171,7 +172,7 @@ def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None 
 def room_for_npz(request: Request, caller: Principal) -> Iterator[None]:
     """Memory for a query in npz while it comes and is read: until it has a cost of its own. Raises Busy."""
     declared = request.headers.get("content-length", "")
-    body_bytes = int(declared) if declared.isdigit() else NPZ_BYTES_MAX
+    body_bytes = int(declared) if is_digits(declared) else NPZ_BYTES_MAX
     with current_replica(request).admission.holding(caller.id, NPZ_COPIES * min(body_bytes, NPZ_BYTES_MAX)):
         yield
 

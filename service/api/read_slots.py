@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from service.api.middleware.release_slots import declare_begun, declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.pagination import LIMIT_DEFAULT
+from service.numerals import is_digits
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation, ScheduleFull
 from service.workflows.model.errors import Busy
@@ -100,4 +101,4 @@ def _items(request: Request) -> int:
     limit = request.query_params.get("limit")
     if limit is None:
         return LIMIT_DEFAULT
-    return min(int(limit), ITEMS_MAX) if limit.isascii() and limit.isdigit() else ITEMS_MAX
+    return min(int(limit), ITEMS_MAX) if is_digits(limit) else ITEMS_MAX

@@ -27,6 +27,7 @@ from starlette.exceptions import HTTPException
 from service.api.auth import Caller, refuse_ended
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
+from service.numerals import is_digits
 from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
 from service.workflows.model.errors import Busy, InvalidRequest
@@ -124,7 +125,7 @@ async def _receive(request: Request, target: BinaryIO) -> None:
     target.writelines(waiting)
     target.seek(0)
     declared = request.headers.get("content-length", str(taken))
-    if not declared.isdigit() or int(declared) != taken:
+    if not is_digits(declared) or int(declared) != taken:
         raise InvalidRequest.of("body", "is not as long as the request says")
 
 

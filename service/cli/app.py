@@ -17,7 +17,7 @@ from service.cli.backup import backup, restore
 from service.cli.doctor import doctor
 from service.cli.keys import keys
 from service.cli.ledger import ledger
-from service.cli.options import Home, existing_settings_of, fail, settings_of
+from service.cli.options import PORT, Home, existing_settings_of, fail, settings_of, whole
 
 __all__ = ["app", "calibrate", "demo", "main", "migrate", "schema", "serve"]
 
@@ -53,14 +53,14 @@ def _options(
 def serve(
     home: Home = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+    port: Annotated[int, typer.Option(parser=PORT, help="Port to listen on; 0 picks a free one.")] = 8000,
     metrics_port: Annotated[
         Optional[int],  # noqa: UP045 - as above
-        typer.Option(min=0, max=65535, help="Port of /metrics; by default SPARING_METRICS_PORT, else none."),
+        typer.Option(parser=PORT, help="Port of /metrics; by default SPARING_METRICS_PORT, else none."),
     ] = None,
     workers: Annotated[
         Optional[int],  # noqa: UP045 - as above
-        typer.Option(min=1, help="How many processes serve; by default SPARING_WORKERS, else 1."),
+        typer.Option(parser=whole(1), help="How many processes serve; by default SPARING_WORKERS, else 1."),
     ] = None,
 ) -> None:
     """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
@@ -137,7 +137,7 @@ def demo(
     home: Home = None,
     stay: Annotated[bool, typer.Option("--stay", help="Serve on afterwards, until Ctrl-C.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
+    port: Annotated[int, typer.Option(parser=PORT, help="Port to listen on; 0 picks a free one.")] = 0,
 ) -> None:
     """Register real data, ask 294 queries, show the answers and the charges."""
     from service.run.demo import DemoFailed

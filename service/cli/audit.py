@@ -7,8 +7,11 @@ from typing import Annotated, Optional
 
 import typer
 
+from service.cli.options import whole
+
 __all__ = ["audit"]
 
+VICTIMS, SEED = whole(120, 12_000), whole(0)
 UNDONE = 2
 """The exit status of an audit that could not be carried out."""
 
@@ -22,7 +25,7 @@ def audit(
         Optional[str],  # noqa: UP045 - as above
         typer.Option(help="A curator's API key there.", envvar="SPARING_API_KEY", show_envvar=True),
     ] = None,
-    victims: Annotated[int, typer.Option(min=120, max=12_000, help="How many people each dataset has.")] = 8192,
+    victims: Annotated[int, typer.Option(parser=VICTIMS, help="How many people each dataset has.")] = 8192,
     rule: Annotated[
         Optional[list[str]],  # noqa: UP045 - as above
         typer.Option(help="A rule to audit, skip, drop or clip; may be repeated. By default all that are offered."),
@@ -32,7 +35,7 @@ def audit(
         typer.Option(help="An accounting to audit, gdp, zcdp, rdp or pure; may be repeated. By default all of them."),
     ] = None,
     out: Annotated[Optional[Path], typer.Option(help="A file for the report as JSON.")] = None,  # noqa: UP045
-    seed: Annotated[Optional[int], typer.Option(min=0, help="Of the audit's own choices.")] = None,  # noqa: UP045
+    seed: Annotated[Optional[int], typer.Option(parser=SEED, help="Of the audit's own choices.")] = None,  # noqa: UP045
 ) -> None:
     """Attack a service by adversaries under each of its rules and accountings, and check it from outside.
 

@@ -13,6 +13,7 @@ from uuid import UUID
 import typer
 
 from service.cli.options import Home, fail, opened_service
+from service.numerals import decimal_of
 
 if TYPE_CHECKING:
     from service.workflows.model.views import PrincipalRow
@@ -169,8 +170,8 @@ def _individuals(file: Path) -> list[str]:
 
 def _decimal(text: str | None) -> Decimal | None:
     try:
-        return None if text is None else Decimal(text)
-    except ArithmeticError:
+        return None if text is None else decimal_of(text)
+    except ValueError:
         fail("allowance-rho must be a decimal number")
 
 

@@ -3,16 +3,16 @@
 import math
 import sys
 from datetime import UTC, datetime
-from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Optional
 
 import typer
 
-from service.cli.options import Home, fail, opened_service
+from service.cli.options import Home, fail, opened_service, whole
 from service.cli.progress import ProgressLines
 from service.cli.what_if import what_if
+from service.numerals import decimal_of, is_digits
 
 __all__ = ["ledger"]
 
@@ -67,7 +67,7 @@ def reconcile(
 @ledger.command()
 def rebuild_answer(
     dataset: Annotated[str, typer.Option(help="The dataset.")],
-    sequence: Annotated[int, typer.Option(min=1, help="The ledger row whose answer is missing.")],
+    sequence: Annotated[int, typer.Option(parser=whole(1), help="The ledger row whose answer is missing.")],
     key: Annotated[str, typer.Option(help="The Idempotency-Key under which the analyst had it.")],
     reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="The value of `reuse` in the request.")] = True,
     home: Home = None,
@@ -106,7 +106,7 @@ def prune(
 def _bound(before: str) -> int | datetime:
     """A sequence, or an instant in UTC."""
     try:
-        if before.isdecimal():
+        if is_digits(before):
             return int(before)
         instant = datetime.fromisoformat(before)
         return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
@@ -119,9 +119,9 @@ def _units(rho: str) -> int:
     from service.core.charge import UNITS_PER_RHO
 
     try:
-        stated = Decimal(rho)
+        stated = decimal_of(rho)
         is_within = 0 <= stated <= 2**20
-    except ArithmeticError:
+    except ValueError:
         is_within = False
     if not is_within:
         fail("burn-rho must be a decimal number between 0 and 2^20")

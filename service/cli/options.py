@@ -2,23 +2,45 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, Optional
 
 import typer
+
+from service.numerals import integer_of
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
     from service.settings import Settings
 
-__all__ = ["Home", "existing_settings_of", "fail", "opened_service", "settings_of"]
+__all__ = ["PORT", "Home", "existing_settings_of", "fail", "opened_service", "settings_of", "whole"]
 
 Home = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it at run time
     typer.Option(help="The home of this deployment; by default SPARING_HOME, else ~/.local/share/sparing."),
 ]
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The parser of an option that is a whole number within bounds, in the digits 0 to 9."""
+    bounds = f"at least {least}" if most is None else f"{least} to {most}"
+
+    def parsed(text: str | int) -> int:
+        try:
+            number = integer_of(text) if isinstance(text, str) else text  # a default is a number
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} {error}") from None
+        if number < least or (most is not None and number > most):
+            raise typer.BadParameter(f"must be {bounds}, got {number}")
+        return number
+
+    parsed.__name__ = "integer"  # of which the help makes the name of the value
+    return parsed
+
+
+PORT: Final = whole(0, 65535)
 
 
 def settings_of(home: Path | None) -> "Settings":

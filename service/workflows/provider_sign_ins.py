@@ -19,6 +19,7 @@ from itertools import count
 from typing import Final
 from uuid import UUID
 
+from service.numerals import is_digits
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import ERASED_NAME, NO_KEY, PrincipalRecord
@@ -96,10 +97,7 @@ class ProviderSignIns:
     def owns(self, attempt: str, state: str) -> bool:
         """Whether an answer with this state belongs to the attempt, which is young enough."""
         begun, _, _ = attempt.partition(".")
-        if (
-            not (begun.isascii() and begun.isdecimal() and len(begun) <= _DIGITS_MAX)
-            or len(attempt) > ATTEMPT_LENGTH_MAX
-        ):
+        if not (is_digits(begun) and len(begun) <= _DIGITS_MAX) or len(attempt) > ATTEMPT_LENGTH_MAX:
             return False
         age = self._clock() - datetime.fromtimestamp(int(begun), UTC)
         return -_SKEW <= age < ATTEMPT_FOR and compare_digest(self._secrets_of(attempt)[0].encode(), state.encode())

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "query": frozenset({"arrays", "core"}),
     "engine": frozenset({"arrays", "core", "query"}),
     "workflows": frozenset(
-        {"accounting", "arrays", "background", "core", "engine", "failpoints", "incidents", "query"}
+        {"accounting", "arrays", "background", "core", "engine", "failpoints", "incidents", "numerals", "query"}
     ),
     "local": frozenset({"core"}),
     "embedded": frozenset(),
@@ -38,14 +38,15 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
             "workflows",
         }
     ),
-    "api": frozenset({"core", "failpoints", "files", "incidents", "query", "workflows"}),
+    "api": frozenset({"core", "failpoints", "files", "incidents", "numerals", "query", "workflows"}),
     "background": frozenset({"incidents"}),
-    "bound_settings": frozenset(),
+    "bound_settings": frozenset({"numerals"}),
     "failpoints": frozenset(),
     "files": frozenset(),
     "incidents": frozenset(),
     "logs": frozenset({"incidents"}),
-    "oidc_settings": frozenset(),
+    "oidc_settings": frozenset({"numerals"}),
+    "numerals": frozenset(),
     "ray_settings": frozenset(),
     "settings": frozenset({"bound_settings", "files", "oidc_settings", "ray_settings", "url_settings"}),
     "url_settings": frozenset(),

@@ -83,7 +83,6 @@ def test_an_unreachable_service(run: Run, fake: FakeService) -> None:
         (["query", "shop"], "{}", "give --sigma, --rho, --share, --half-width or --scale, or a noise in the document"),
         (["query", "shop", "--sigma", "1", "--rho", "1"], "{}", "give exactly one of sigma, rho"),
         (["query", "shop", "--sigma", "1", "--confidence", "0.9"], "{}", "confidence goes with half_width"),
-        (["query", "shop", "--sigma", "nan"], "{}", "JSON"),
         (["query", "shop", "nowhere.json"], "", "nowhere.json: No such file"),
         (["query", "shop", "x.json", "--sql", "SELECT 1"], "", "give a file or --sql, not both"),
         (["query", "shop", "--sql", "SELECT COUNT(*) FROM people"], "", "give --sigma, --rho"),
@@ -109,6 +108,16 @@ def test_address_and_key_are_needed(run: Run) -> None:
     assert "give --url, or set SPARING_URL" in run("datasets", environ={}).err
     told = run("datasets", "--url", "http://x", environ={})
     assert (told.status, "set SPARING_API_KEY" in told.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", ["1_0", " 5 ", "+5", "\u0661", "nan", ""])
+@pytest.mark.parametrize("option", ["--sigma", "--rho", "--share", "--scale", "--timeout", "--rows"])
+def test_a_number_that_may_be_misread_is_refused(option: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python's own functions would read most of them."""
+    with pytest.raises(SystemExit) as ended:
+        main(["query", "shop", f"{option}={number}"])
+    assert ended.value.code == 2
+    assert option in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["ask"], ["query"], ["datasets", "--api-key", "k"], ["completion", "tcsh"]])

@@ -18,6 +18,7 @@ from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_ad
 from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
 from service.api.query_requests import QUERY_BODY, sent_query
+from service.numerals import INTEGER
 from service.query.schema import doc
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import BudgetSummary
@@ -57,7 +58,7 @@ class AlarmRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: Annotated[
-        Annotated[float, Field(gt=0, le=1)] | None,
+        Annotated[float, Field(strict=True, gt=0, le=1)] | None,
         doc("The share of individuals at which it rings; null removes the alarm."),
     ]
 
@@ -159,7 +160,7 @@ async def watch_ledger(
     caller: Caller,
     dataset: str,
     seconds: Annotated[
-        int, Query(ge=0, le=EVENTS_LAST_S, description="For how long the stream lasts.")
+        int, INTEGER, Query(ge=0, le=EVENTS_LAST_S, description="For how long the stream lasts.")
     ] = EVENTS_LAST_S,
 ) -> Response:
     """Server-sent events: `sequence` at once, and when entries were added to the ledger; for so many `seconds`."""

@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from service.accounting.accountings import Accounting
 from service.accounting.conversions import ORDER_MAX
 from service.core.charge import units_down
+from service.numerals import DECIMAL
 from service.query.schema import doc
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
-PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=60)]
+PositiveDecimal = Annotated[Decimal, DECIMAL, Field(gt=0, allow_inf_nan=False, max_digits=60)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ class StatedMonitor(BaseModel):
     ]
     share: Annotated[
         float,
-        Field(gt=0, le=1, allow_inf_nan=False),
+        Field(strict=True, gt=0, le=1, allow_inf_nan=False),
         doc("An individual counts as exhausted once less than this share of the dataset's budget is left to it."),
     ]
 

@@ -19,6 +19,7 @@ import orjson
 
 from service.accounting.statements import statement_of_account
 from service.core.charge import rho_of_units
+from service.numerals import is_digits
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.individual_views import NO_GUARANTEE, MyBudget, PromiseOf, Receipt, RunDivergence
@@ -98,7 +99,7 @@ def number_of(cursor: str | None, *, default: int) -> int:
     """The number in a cursor. Raises InvalidRequest."""
     if cursor is None:
         return default
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+    if not is_digits(cursor) or len(cursor) > 18:
         raise unknown_cursor()
     return int(cursor)
 

@@ -1,6 +1,7 @@
 """The commands of `python -m sparing` and their options; the parser and the completion scripts are made from this."""
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -56,16 +57,30 @@ class Command:
     options: tuple[Option, ...] = ()
 
 
+def whole(text: str) -> int:
+    """An integer in the digits 0 to 9, where `int` also reads `1_000` and other digits. Raises ValueError."""
+    if re.fullmatch("-?[0-9]{1,18}", text) is None:
+        raise ValueError(f"{text!r} is no integer")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """A finite number in the digits 0 to 9, where `float` also reads `1_0`, ` 5 ` and `nan`. Raises ValueError."""
+    if re.fullmatch(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) is None:
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
 def numbers(text: str) -> float | list[float]:
     """One number, or several between commas. Raises ValueError."""
-    found = [float(each) for each in text.split(",")]
+    found = [number(each) for each in text.split(",")]
     return found if len(found) > 1 else found[0]
 
 
 _JSON = Option(name="json", help="print JSON")
 _SERVICE = (
     Option(name="url", help=f"the service's address; default: {ENV_URL}", value="URL"),
-    Option(name="timeout", help="seconds that one try may take", value="SECONDS", type=float, default=float(TIMEOUT_S)),
+    Option(name="timeout", help="seconds that one try may take", value="SECONDS", type=number, default=TIMEOUT_S),
 )
 _DATASET = Argument(name="dataset", help="the name of the dataset")
 _QUESTION = (
@@ -76,15 +91,15 @@ _QUESTION = (
         value="NUMBERS",
         type=numbers,
     ),
-    Option(name="rho", help="noise such that no individual is charged more", value="NUMBER", type=float),
-    Option(name="share", help="the same, as a share of the dataset's budget", value="NUMBER", type=float),
+    Option(name="rho", help="noise such that no individual is charged more", value="NUMBER", type=number),
+    Option(name="share", help="the same, as a share of the dataset's budget", value="NUMBER", type=number),
     Option(
         name="half-width",
         help="noise such that numbers are within this, or of each item",
         value="NUMBERS",
         type=numbers,
     ),
-    Option(name="scale", help="scale of Laplace noise, in place of a Gaussian's sigma", value="NUMBER", type=float),
+    Option(name="scale", help="scale of Laplace noise, in place of a Gaussian's sigma", value="NUMBER", type=number),
     Option(
         name="mechanism",
         help="law of the noise; default: gaussian, or laplace with --scale",
@@ -94,14 +109,14 @@ _QUESTION = (
     Option(
         name="weights", help="of --rho or --share, by item: 3,1; default: equal parts", value="NUMBERS", type=numbers
     ),
-    Option(name="confidence", help="of --half-width; default: 0.95", value="NUMBER", type=float),
+    Option(name="confidence", help="of --half-width; default: 0.95", value="NUMBER", type=number),
     Option(
         name="l2-clip",
         help="bound on the norm of one individual's part, or of each item",
         value="NUMBERS",
         type=numbers,
     ),
-    Option(name="rows", help="count at most so many events of an individual", value="COUNT", type=int),
+    Option(name="rows", help="count at most so many events of an individual", value="COUNT", type=whole),
     Option(name="fresh", help="do not take an answer that was released before"),
 )
 _DOCUMENT = Argument(
@@ -141,7 +156,7 @@ COMMANDS = (
                 name="limit",
                 help=f"at most so many; default: {HISTORY_ROWS}",
                 value="COUNT",
-                type=int,
+                type=whole,
                 default=HISTORY_ROWS,
             ),
             Option(name="steps", help="a line for each step of a fit, in place of one for all of them"),

@@ -247,7 +247,7 @@ def limit_of(text: str | None) -> int:
     if text is None:
         return LIMIT_DEFAULT
     if re.fullmatch(r"-?[0-9]{1,9}", text) is None:
-        raise invalid("limit", "input should be a valid integer, unable to parse string as an integer")
+        raise invalid("limit", "must be an integer in the digits 0 to 9")
     if not 1 <= int(text) <= LIMIT_MAX:
         bound = "greater than or equal to 1" if int(text) < 1 else f"less than or equal to {LIMIT_MAX}"
         raise invalid("limit", f"input should be {bound}")
