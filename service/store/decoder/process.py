@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -55,7 +56,9 @@ sys.path[:] = json.loads(sys.argv[2])
 from service.store.decoder.fork_server import main
 main(int(sys.argv[1]))
 """
-_ENDING_S: Final = 5.0
+LOOK_S: Final = 1.0
+"""A decoder that is found stopped at two looks is ended."""
+_ENDING_S: Final = 1.0
 _TRIES: Final = 2
 _OF_THE_SERVICE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 """Signals that come from without: the operator's, or the kernel's when the machine has no memory left."""
@@ -123,7 +126,7 @@ class DecoderProcess:
             with ours:
                 with theirs:
                     self._hand_over([_file_of(source, stack).fileno(), rows.fileno(), theirs.fileno()])
-                outcome, ended = _heard(ours)
+                outcome, ended = _heard(ours, self._end_stopped)
             self.peak_bytes = max(self.peak_bytes, ended.peak_bytes)
             if not isinstance(outcome, Read | ReadFirst) or ended.exit_code != 0:
                 raise _refusal(outcome, ended, request)
@@ -141,6 +144,19 @@ class DecoderProcess:
                 else:
                     return
         raise Unavailable
+
+    def _end_stopped(self, before: frozenset[int]) -> frozenset[int]:
+        """Kill those that a signal has stopped, if they were stopped before; those that are stopped now.
+
+        A stopped process obeys neither its limit of time nor the end of its owner.
+        """
+        server = self.pid
+        watched = () if server is None else (server, *_children_of(server))
+        stopped = frozenset(pid for pid in watched if _is_stopped(pid))
+        for pid in stopped & before:
+            with suppress(OSError):  # it has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
+        return stopped - before
 
     def _started(self) -> socket.socket:
         if self._control is None:
@@ -166,6 +182,8 @@ class DecoderProcess:
         if control is not None:
             control.close()
         if server is not None:
+            if _is_stopped(server.pid):
+                server.kill()
             try:
                 server.wait(_ENDING_S)
             except subprocess.TimeoutExpired:
@@ -185,17 +203,50 @@ def _file_of(source: BinaryIO, stack: ExitStack) -> BinaryIO:
     return source
 
 
-def _heard(reply: socket.socket) -> tuple[Message | None, Ended]:
+def _heard(
+    reply: socket.socket, end_stopped: Callable[[frozenset[int]], frozenset[int]]
+) -> tuple[Message | None, Ended]:
     """The decoder's message, and how it ended; of two messages the first counts. Raises Unavailable without an end."""
     outcome: Message | None = None
-    with reply.makefile("rb") as lines:
-        while (line := lines.readline(LINE_BYTES_MAX)).endswith(b"\n"):
-            message = MESSAGE.validate_json(line)
-            if isinstance(message, Ended):
-                return outcome, message
-            outcome = outcome or message
+    for line in _lines(reply, end_stopped):
+        message = MESSAGE.validate_json(line)
+        if isinstance(message, Ended):
+            return outcome, message
+        outcome = outcome or message
     report_incident(DecoderFault(), "the process that forks decoders is gone, and a decoder with it")
     raise Unavailable
+
+
+def _lines(reply: socket.socket, end_stopped: Callable[[frozenset[int]], frozenset[int]]) -> Iterator[bytes]:
+    """The whole lines that come; while none does, stopped processes are looked for."""
+    said, stopped = b"", frozenset[int]()
+    reply.settimeout(LOOK_S)
+    while len(said) < LINE_BYTES_MAX:
+        try:
+            piece = reply.recv(LINE_BYTES_MAX)
+        except TimeoutError:
+            stopped = end_stopped(stopped)
+            continue
+        if not piece:
+            return
+        *lines, said = (said + piece).split(b"\n")
+        yield from lines
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process."""
+    try:
+        stated = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stated.rpartition(")")[2].split()[0] == "T"
 
 
 def _refusal(outcome: Message | None, ended: Ended, request: Request) -> Exception:

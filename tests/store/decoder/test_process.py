@@ -188,6 +188,38 @@ def test_everything_ends_with_its_owner() -> None:
     eventually(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{pid}").exists())
 
 
+def test_a_stopped_decoder_is_ended_and_no_other(monkeypatch: pytest.MonkeyPatch, decoder: DecoderProcess) -> None:
+    """Its upload can be sent again; it would never notice its limit of time."""
+    monkeypatch.setattr("service.store.decoder.process.LOOK_S", 0.05)
+    forking = decoder.pid
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
+        eventually(lambda: len(children_of(forking)) == 1)
+        (child,) = children_of(forking)
+        os.kill(child, signal.SIGSTOP)
+        with pytest.raises(Unavailable):
+            reading.result(timeout=60)
+    check_reads(decoder)
+    assert decoder.pid == forking
+
+
+def test_a_stopped_process_that_forks_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And does not hold up the end of its owner."""
+    monkeypatch.setattr("service.store.decoder.process.LOOK_S", 0.05)
+    with closing(DecoderProcess()) as decoder:
+        decoder.open()
+        first = decoder.pid or 0
+        os.kill(first, signal.SIGSTOP)
+        with pytest.raises(Unavailable):
+            decoder.read(io.BytesIO(SMALL), request_for(CSV, VISITS))
+        check_reads(decoder)
+        second = decoder.pid or 0
+        os.kill(second, signal.SIGSTOP)
+        eventually(lambda: Path(f"/proc/{second}/stat").read_text(encoding="ascii").split()[2] == "T")
+        monkeypatch.setattr("service.store.decoder.process._ENDING_S", 600.0)
+    assert decoder.pid is None
+
+
 def test_uploads_are_read_beside_each_other(decoder: DecoderProcess) -> None:
     """Eight at a time, and none gets the rows of another."""
     bodies = [csv(*[f"p{number},{row}" for row in range(number)], header="id,item") for number in range(1, 25)]
