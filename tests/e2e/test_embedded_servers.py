@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -100,7 +99,7 @@ def test_a_service_whose_servers_do_not_stay_alive_ends_with_an_error(survey_hom
 
 
 def test_commands_name_the_server_that_does_not_answer(survey_home: SurveyHome) -> None:
-    """Within a second of its start, and in one line; nothing waits for half a minute."""
+    """In one line, and nothing is waited for."""
     with served(survey_home.path) as running:
         url = attach_valkey(survey_home.path)
         assert url is not None
@@ -108,11 +107,8 @@ def test_commands_name_the_server_that_does_not_answer(survey_home: SurveyHome) 
             cache_pid = int(cache.info("server")["process_id"])
         os.kill(running.process.pid, signal.SIGSTOP)  # it does not start the server again
         os.kill(cache_pid, signal.SIGKILL)
-        begin = time.monotonic()
-        refused = sparing("keys", "list", home=survey_home.path)
-        took_s = time.monotonic() - begin
+        refused = sparing("keys", "list", home=survey_home.path, SPARING_START_TIMEOUT_MS="3600000")
         os.kill(running.process.pid, signal.SIGCONT)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
     told = f"sparing: the embedded Valkey of {survey_home.path} does not answer; process {running.process.pid} is to"
     assert refused.stderr.startswith(told)
-    assert took_s < 15, took_s  # nearly all of it is the start of a process on a busy machine

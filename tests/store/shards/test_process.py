@@ -92,12 +92,13 @@ def test_shards_that_hang_are_lost_after_the_time_of_one(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: ProcessShard, lane: Lane) -> None:
+def test_a_message_that_cannot_be_read_loses_the_shard_at_once(
+    shard: ProcessShard, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On any lane: a call without a reply would be waited for until its time is over."""
-    began = time.monotonic()
+    monkeypatch.setattr(process, "CALL_S", 3600.0)
     with pytest.raises(ShardLost):
         shard.begin(lane, "rows_held", socket.socket)()
-    assert time.monotonic() - began < process.ANSWER_S / 2
 
 
 def test_a_message_that_cannot_be_sent_leaves_no_lane_taken() -> None:

@@ -96,12 +96,13 @@ def test_an_actor_that_does_not_reply_is_killed(
     eventually(lambda: head.shards() == [])
 
 
-def test_a_message_that_cannot_be_read_loses_the_shard_at_once(shard: RayShard) -> None:
+def test_a_message_that_cannot_be_read_loses_the_shard_at_once(
+    shard: RayShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The shard makes objects of known classes alone, though Ray's own pickle would make any."""
-    began = time.monotonic()
+    monkeypatch.setattr(process, "CALL_S", 3600.0)
     with pytest.raises(ShardLost):
         shard.begin("accounts", "rows_held", socket.socket)()
-    assert time.monotonic() - began < process.ANSWER_S / 2
 
 
 def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(head: RayHead, shard: RayShard) -> None:
