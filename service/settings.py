@@ -158,7 +158,8 @@ class Settings(BoundSettings):
         validation_alias="SPARING_CONNECTIONS_MAX",
         default=10,
         ge=1,
-        description="The most connections to Postgres of one process, besides two for uploads and erasures.",
+        description="The most connections to Postgres of one process, besides two for uploads and erasures, "
+        "two for changes of principals and alarms, and two for look-ups of keys and probes.",
     )
     release_slot_ms: Milliseconds = Field(
         validation_alias="SPARING_RELEASE_SLOT_MS",

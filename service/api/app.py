@@ -89,6 +89,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
         title="Sparing",
         summary="Answers linear queries about people and spends each person's privacy sparingly.",
         version="1",
+        openapi_url=None,  # the route dumps it anew for each request (`service.api.routes.pages`)
         docs_url=None,  # both pages would load their script from a third party's server
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,

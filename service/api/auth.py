@@ -12,23 +12,23 @@ itself says comes from elsewhere is refused.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from service.api.bodies import with_sent
+from service.api.lookups import Credential, Lookups
 from service.api.parameters import parameters_of, refuse_other_parameters
-from service.api.places import Places, PlacesOfLoops
+from service.api.places import KINDS, Running, current_places, in_its_place, run_endpoint_by
 from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
 from service.failpoints import reach
@@ -62,10 +62,9 @@ def current_replica(request: Request) -> Replica:
     return replica
 
 
-def current_places(request: Request) -> Places:
-    """The places in which the requests of this application wait for threads."""
-    places: PlacesOfLoops = request.app.state.places
-    return places.here()
+def lookups_of(request: Request) -> Lookups:
+    """The look-ups of this application's credentials."""
+    return current_places(request).lookups
 
 
 class RouteGuard:
@@ -76,7 +75,6 @@ class RouteGuard:
 
     def __init__(self, *roles: Role, for_all_datasets: bool = False) -> None:
         self.roles, self.for_all_datasets = frozenset(roles), for_all_datasets
-        self._recognition = Authentication()
 
     async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
@@ -92,11 +90,11 @@ class RouteGuard:
         """
         reach("accepted")
         replica, path = current_replica(request), request.scope["path"]
-        principal = await authenticated(request, replica, self._recognition)
+        principal = await authenticated(request, replica)
         if principal is None:
             raise unauthorized()
         if replica.limiter is not None:
-            await run_in_threadpool(replica.limiter.admit, principal)
+            await current_places(request).rates.run(principal.id, partial(replica.limiter.admit, principal))
         if "\0" in path:
             raise NotFound  # the database can hold no name with a zero byte
         own = principal.dataset
@@ -110,6 +108,9 @@ class RouteGuard:
 
 class GuardedRoute(APIRoute):
     """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:  # noqa: ANN401 - FastAPI's
+        super().__init__(path, in_its_place(endpoint), **more)
 
     def guard(self) -> RouteGuard:
         """The one guard."""
@@ -126,6 +127,7 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await guard.admit(request)
             request = rest_of(request, caller)
+            run_endpoint_by(self._place_of(request, caller))
             if request.scope["query_string"]:
                 refuse_other_parameters(request, parameters)
             if model is not None:
@@ -137,9 +139,15 @@ class GuardedRoute(APIRoute):
             try:
                 return await handle(request)
             except UnknownDataset as missing:
-                raise await with_nearest(missing, caller, current_replica(request)) from None
+                raise await with_nearest(missing, caller, request) from None
 
         return guarded
+
+    def _place_of(self, request: Request, caller: Principal) -> Running:
+        """Where this request waits for a thread."""
+        kind = KINDS.get(self.name, "reads" if request.method == "GET" else "changes")
+        dataset = request.path_params.get("dataset") or caller.dataset or ""
+        return current_places(request).of(kind, owner=caller.id, role=caller.role, dataset=dataset)
 
     def body_model(self) -> type[BaseModel] | None:
         """The model of the body, which is read here and not by FastAPI; None without one. TypeError for another type.
@@ -161,13 +169,15 @@ class GuardedRoute(APIRoute):
         return True
 
 
-async def with_nearest(missing: UnknownDataset, caller: Principal, replica: Replica) -> UnknownDataset:
+async def with_nearest(missing: UnknownDataset, caller: Principal, request: Request) -> UnknownDataset:
     """The refusal with the nearest dataset that the caller may use: of a bound caller its own, known to it or not.
 
     So what is said of a dataset of others is what is said of none, and takes the same work.
     """
-    names = await run_in_threadpool(replica.registry.names) if caller.dataset is None else [caller.dataset]
-    return UnknownDataset(missing.name, names)
+    if caller.dataset is not None:
+        return UnknownDataset(missing.name, [caller.dataset])
+    names = current_replica(request).registry.names
+    return UnknownDataset(missing.name, await current_places(request).owners.run(caller.id, names))
 
 
 def guarded_router(
@@ -189,27 +199,6 @@ async def _caller(request: Request) -> Principal:
 
 CurrentReplica = Annotated[Replica, Depends(_replica)]
 Caller = Annotated[Principal, Depends(_caller)]
-
-
-class Recogniser(Protocol):
-    """Knows the principals of one kind of credential: `Replica.principals` of keys, `Replica.sign_ins` of tokens."""
-
-    def remembered(self, text: str, /) -> Principal | None:
-        """The principal, if it was recognised a moment ago; reads no database."""
-
-    def authenticate(self, text: str, /) -> Principal | None:
-        """The principal; None for a credential that is not known."""
-
-    def standing(self, text: str, /) -> Principal | None:
-        """The same by the database as it stands, without counting as a use of the credential."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """The proof in a request of its principal, and where it is known."""
-
-    text: str
-    recogniser: Recogniser
 
 
 def credential_of(request: Request, replica: Replica) -> Credential | None:
@@ -263,37 +252,7 @@ def cookie_in(request: Request, name: str, length_max: int) -> str | None:
     return morsel.value if morsel is not None and 0 < len(morsel.value) <= length_max else None
 
 
-class Authentication:
-    """Looks a credential up once for all requests that come with it at the same time.
-
-    A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
-    """
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Event] = {}
-
-    async def of(self, credential: Credential) -> Principal | None:
-        """The principal; None for a credential that is not known. Raises as the replica does.
-
-        A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
-        a credential that is not in it is looked up for each.
-        """
-        other = self._under_way.get(credential.text)
-        if other is not None:
-            await other.wait()
-            principal = credential.recogniser.remembered(credential.text)
-            if principal is not None:
-                return principal
-        mine = self._under_way[credential.text] = asyncio.Event()
-        try:
-            return await run_in_threadpool(credential.recogniser.authenticate, credential.text)
-        finally:
-            mine.set()
-            if self._under_way.get(credential.text) is mine:
-                del self._under_way[credential.text]
-
-
-async def authenticated(request: Request, replica: Replica, recognition: Authentication) -> Principal | None:
+async def authenticated(request: Request, replica: Replica) -> Principal | None:
     """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
 
     Raises a 403 refusal for a request that another site may have caused (`credential_of`).
@@ -303,7 +262,7 @@ async def authenticated(request: Request, replica: Replica, recognition: Authent
         credential = credential_of(request, replica)
         principal = None if credential is None else credential.recogniser.remembered(credential.text)
         if principal is None and credential is not None:
-            principal = await recognition.of(credential)
+            principal = await lookups_of(request).of(credential)
         state[RECOGNISED] = principal
     known: Principal | None = state[RECOGNISED]
     return known
@@ -315,7 +274,7 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
     Asks the database each time, so that a key revoked and a sign-in ended in another process count at once.
     """
     credential = credential_of(request, replica)
-    now = None if credential is None else await run_in_threadpool(credential.recogniser.standing, credential.text)
+    now = None if credential is None else await lookups_of(request).of(credential, is_use=False)
     return _is_same(now, caller)
 
 

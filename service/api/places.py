@@ -9,11 +9,15 @@ probes        /readyz                                                           
 pages         the pages and the guide                                               2
 rates         the counting of requests by a rate limit                              4
 owners        forwarding: the look-up of a dataset and of its owner                 4
-sign_ins      sign-ins by an identity provider                                      4
-bodies        bodies that are read off the event loop, and spools of uploads        4
+sign_ins      sign-ins by a key, and sign-outs                                      4
+streams       the looks of event streams                                            4
+providers     sign-ins by an identity provider                                      16
+spools        uploads that are written to the disk as they come, and unpacked       4
+bodies        bodies that are read off the event loop                               4
 queries       queries that are compiled and handed to their writer                  4
 answers       large answers that are written after their release                    4
 reads         reads, by role                                                        4 for each role
+long_reads    summaries, forecasts and divergences, by dataset                      4 for each dataset
 acts          acts on a dataset's records of accounts, by dataset                   4 for each dataset
 long_acts     uploads, corrections and other acts beside the writer, by dataset     4 for each dataset
 changes       acts that concern no dataset                                          4
@@ -23,20 +27,45 @@ and so many of its requests as `waiting_max` says are there at once. Beyond that
 """
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import iscoroutinefunction
+from typing import Any, Final, Literal, Protocol
 from weakref import WeakKeyDictionary
 
-from anyio import CapacityLimiter, to_thread
+from fastapi import Request
 
-from service.workflows.model.errors import TooManyAtOnce
+from service.api.lookups import Lookups
+from service.api.place import Place, PlacesByName
 
-T = TypeVar("T")
+PROVIDER_THREADS: Final = 16
+"""An identity provider takes long, and threads that wait for it take nothing else."""
 
-THREADS: Final = 4
-"""The threads of a place; more would wait for the interpreter's lock, or for a session with the database."""
+Kind = Literal["acts", "changes", "long_acts", "long_reads", "queries", "reads", "sign_ins"]
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "append_rows": "long_acts",
+    "archive_dataset": "long_acts",
+    "ask_for_my_erasure": "acts",
+    "correct_record": "long_acts",
+    "create_individuals_keys": "long_acts",
+    "delete_dataset": "long_acts",
+    "end_my_pause": "acts",
+    "erase_individual": "long_acts",
+    "extend_dataset": "long_acts",
+    "lower_my_limit": "acts",
+    "open_epoch": "acts",
+    "make_forecast": "long_reads",
+    "preview": "queries",
+    "preview_file": "long_acts",
+    "read_budget_summary": "long_reads",
+    "read_divergence": "long_reads",
+    "sign_in": "sign_ins",
+    "sign_out": "sign_ins",
+}
+"""The operations that are neither reads (all other GET) nor changes that concern no dataset's records (all others)."""
 
 
 class PlaceSettings(Protocol):
@@ -73,130 +102,79 @@ class PlaceBounds:
         )
 
 
-@dataclass(slots=True, eq=False)
-class _Owner:
-    """The requests of one principal in one place."""
-
-    running: int = 0
-    waiting: "deque[asyncio.Future[None]]" = field(default_factory=deque)
-
-    @property
-    def present(self) -> int:
-        return self.running + len(self.waiting)
-
-
-class Place:
-    """Threads for one kind of work. Belongs to one event loop.
-
-    Without `waiting_max` nothing is refused: for work that is bounded elsewhere, or must be finished.
-    """
-
-    def __init__(self, name: str, *, threads: int = THREADS, waiting_max: int | None = None) -> None:
-        """`name` is the work in words, as in "too many requests wait for {name}"."""
-        self.name, self.threads, self.waiting_max = name, threads, waiting_max
-        self.threads_own = max(threads // 2, 1)
-        self.running = 0
-        self._limiter = CapacityLimiter(threads)
-        self._owners: OrderedDict[Hashable, _Owner] = OrderedDict()  # the next to have a turn first
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for a thread."""
-        return sum(len(owner.waiting) for owner in self._owners.values())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing waits here or is worked on."""
-        return not self._owners
-
-    async def run(self, owner: Hashable, work: Callable[[], T]) -> T:
-        """Do a principal's work in a thread of this place, once it is its turn. Raises TooManyAtOnce, and as `work`."""
-        await self._turn(owner)
-        try:
-            return await to_thread.run_sync(work, limiter=self._limiter)
-        finally:
-            self._end(owner)
-
-    async def _turn(self, owner: Hashable) -> None:
-        own = self._owners.setdefault(owner, _Owner())
-        if self.running < self.threads and own.running < self.threads_own:  # then none of the principal's waits
-            self._begin(own)
-            return
-        if self.waiting_max is not None and own.present >= self.waiting_max:
-            raise TooManyAtOnce(self.name, self.waiting_max)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        own.waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._end(owner)
-            else:
-                own.waiting.remove(turn)
-                self._forget_if_gone(owner)
-            raise
-
-    def _begin(self, own: _Owner) -> None:
-        own.running += 1
-        self.running += 1
-
-    def _end(self, owner: Hashable) -> None:
-        self._owners[owner].running -= 1
-        self.running -= 1
-        self._forget_if_gone(owner)
-        self._begin_next()
-
-    def _begin_next(self) -> None:
-        """Give a thread that has become free to the principal whose turn it is."""
-        able = (each for each, own in self._owners.items() if own.waiting and own.running < self.threads_own)
-        owner = next(able, None)
-        if owner is None:
-            return
-        own = self._owners[owner]
-        self._owners.move_to_end(owner)
-        self._begin(own)
-        own.waiting.popleft().set_result(None)
-
-    def _forget_if_gone(self, owner: Hashable) -> None:
-        if self._owners[owner].present == 0:
-            del self._owners[owner]
-
-
-class PlacesByName:
-    """A place for each dataset, or for each role: made when one comes, forgotten when it is empty."""
-
-    def __init__(self, name: str, *, waiting_max: int) -> None:
-        self._name, self._waiting_max = name, waiting_max
-        self._places: dict[str, Place] = {}
-
-    async def run(self, which: str, owner: Hashable, work: Callable[[], T]) -> T:
-        """Do a principal's work in the place of this name. Raises TooManyAtOnce, and as `work`."""
-        place = self._places.setdefault(which, Place(self._name, waiting_max=self._waiting_max))
-        try:
-            return await place.run(owner, work)
-        finally:
-            if place.is_empty and self._places.get(which) is place:
-                del self._places[which]
-
-
 class Places:
     """All places of one event loop."""
 
     def __init__(self, bounds: PlaceBounds) -> None:
         waiting_max = bounds.waiting_max
-        self.lookups = Place("the look-up of a key", threads=1)
+        self.lookups = Lookups(Place("the look-up of a key", threads=1), strangers_max=bounds.strangers_max)
         self.probes = Place("a probe", threads=1)
         self.pages = Place("a page", threads=2)
         self.rates = Place("the rate limit")
         self.owners = Place("the owner of a dataset")
         self.sign_ins = Place("a sign-in", waiting_max=waiting_max)
+        self.providers = Place("the identity provider", threads=PROVIDER_THREADS)
+        self.streams = Place("the events of a dataset")
+        self.spools = Place("an upload")
         self.bodies = Place("the reading of a body", waiting_max=bounds.queries_waiting_max)
         self.queries = Place("a query", waiting_max=bounds.queries_waiting_max)
         self.answers = Place("an answer")
         self.reads = PlacesByName("a read", waiting_max=waiting_max)
+        self.long_reads = PlacesByName("a long read of this dataset", waiting_max=waiting_max)
         self.acts = PlacesByName("an act on this dataset", waiting_max=waiting_max)
         self.long_acts = PlacesByName("an act on the records of this dataset", waiting_max=waiting_max)
         self.changes = Place("a change", waiting_max=waiting_max)
+
+    def of(self, kind: Kind, *, owner: Hashable, role: str, dataset: str) -> "Running":
+        """Where a principal's operation of this kind runs; `dataset` is empty where it concerns none."""
+        match kind:
+            case "reads":
+                return partial(self.reads.run, role, owner)
+            case "long_reads":
+                return partial(self.long_reads.run, dataset, owner)
+            case "acts":
+                return partial(self.acts.run, dataset, owner)
+            case "long_acts":
+                return partial(self.long_acts.run, dataset, owner)
+            case "queries":
+                return partial(self.queries.run, owner)
+            case "sign_ins":
+                return partial(self.sign_ins.run, owner)
+            case "changes":
+                return partial(self.changes.run, owner)
+
+
+Running = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs work in a place."""
+
+_running: Final[ContextVar[Running]] = ContextVar("running")
+
+
+def run_endpoint_by(running: Running) -> None:
+    """Have the endpoint of the current request run so, if it is no coroutine."""
+    _running.set(running)
+
+
+def at_once(made: Callable[..., Any]) -> Callable[..., Any]:
+    """A dependency as a coroutine that calls it in the event loop: for what only puts values together."""
+
+    @wraps(made)
+    async def making(**values: Any) -> Any:  # noqa: ANN401 - as it is made
+        return made(**values)
+
+    return making
+
+
+def in_its_place(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """An endpoint as a coroutine that runs where `run_endpoint_by` says; the framework would take the default pool."""
+    if iscoroutinefunction(endpoint):
+        return endpoint
+
+    @wraps(endpoint)
+    async def placed(**values: Any) -> Any:  # noqa: ANN401 - as the endpoint
+        return await _running.get()(partial(endpoint, **values))
+
+    return placed
 
 
 class PlacesOfLoops:
@@ -210,3 +188,9 @@ class PlacesOfLoops:
         """The places of the running event loop."""
         loop = asyncio.get_running_loop()
         return self._of_loop.get(loop) or self._of_loop.setdefault(loop, Places(self.bounds))
+
+
+def current_places(request: Request) -> Places:
+    """The places in which the requests of this application wait for threads."""
+    places: PlacesOfLoops = request.app.state.places
+    return places.here()

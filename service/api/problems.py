@@ -46,6 +46,7 @@ from service.workflows.model.errors import (
     RegistrationChanged,
     RoleRequired,
     TooManyAtOnce,
+    TooManyStrangers,
     Unavailable,
     UnknownDataset,
     WitnessLost,
@@ -74,6 +75,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     RateLimited: 429,
     Busy: 429,
     TooManyAtOnce: 429,
+    TooManyStrangers: 429,
     Unavailable: 503,
     RegistrationChanged: 503,
     Fenced: 503,
@@ -282,7 +284,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             errors = error.errors[:ERRORS_MAX]
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case RateLimited() | Busy() | TooManyAtOnce() | Unavailable() | Fenced():
+        case RateLimited() | Busy() | TooManyAtOnce() | TooManyStrangers() | Unavailable() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}
         case _:
             pass

@@ -11,11 +11,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -24,6 +24,7 @@ from service.api.bodies import read_body
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.parameters import refuse_other_parameters
+from service.api.places import current_places
 from service.api.problems import REFUSALS, Refusal, refusal_of
 from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
@@ -91,7 +92,7 @@ class FastRoute(GuardedRoute):
             try:
                 response: Response = await ask(request, caller, **request.path_params)
             except UnknownDataset as missing:
-                raise await with_nearest(missing, caller, current_replica(request)) from None
+                raise await with_nearest(missing, caller, request) from None
             return response
 
         return guarded
@@ -182,7 +183,8 @@ async def sent_query(request: Request) -> Query:
     content_type = request.headers.get("content-type")
     if is_npz(content_type):
         with room_for_npz(request, request.state.principal):
-            return await run_in_threadpool(query_of_npz, await request.body())
+            read = partial(query_of_npz, await request.body())
+            return await current_places(request).bodies.run(request.state.principal.id, read)
     return await read_body(request, request.state.principal, parse_query)
 
 

@@ -10,10 +10,11 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.message import Message
+from functools import partial
 from gzip import BadGzipFile, GzipFile
 from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
@@ -21,10 +22,10 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, cast
 from uuid import UUID
 
 from fastapi import Depends, Query, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from service.api.auth import Caller, refuse_ended
+from service.api.places import at_once, current_places
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
 from service.numerals import is_digits
@@ -32,6 +33,7 @@ from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
 from service.workflows.model.errors import Busy, InvalidRequest
 from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
+from service.workflows.model.views import Principal
 
 log = logging.getLogger("sparing.uploads")
 
@@ -92,10 +94,12 @@ async def _spooled(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(_room(transfers, caller.id, RECEIVING_BYTES, patience_s=0))
         source = stack.enter_context(_spool())
-        await _receive(request, source)
+        await _receive(request, caller, source)
         if is_packed:
             packed, source = source, stack.enter_context(_spool())
-            await run_in_threadpool(unpack, packed, source, bytes_max=request.app.state.upload_bytes_max)
+            await _in_a_thread(
+                request, caller, partial(unpack, packed, source, bytes_max=request.app.state.upload_bytes_max)
+            )
         body_bytes = source.seek(0, os.SEEK_END)
         source.seek(0)
         memory_bytes = transfers.reading_bytes(body_bytes=body_bytes, is_text=content_type in _IN_TEXT)
@@ -111,7 +115,7 @@ def _spool() -> Iterator[BinaryIO]:
         yield cast(BinaryIO, spool)
 
 
-async def _receive(request: Request, target: BinaryIO) -> None:
+async def _receive(request: Request, caller: Principal, target: BinaryIO) -> None:
     """The whole body, rewound. Raises InvalidRequest for one that is not as long as declared."""
     waiting: list[bytes] = []
     size = taken = 0
@@ -120,13 +124,17 @@ async def _receive(request: Request, target: BinaryIO) -> None:
         size += len(chunk)
         taken += len(chunk)
         if size >= FLUSH_BYTES:
-            await run_in_threadpool(target.writelines, waiting)
+            await _in_a_thread(request, caller, partial(target.writelines, waiting))
             waiting, size = [], 0
     target.writelines(waiting)
     target.seek(0)
     declared = request.headers.get("content-length", str(taken))
     if not is_digits(declared) or int(declared) != taken:
         raise InvalidRequest.of("body", "is not as long as the request says")
+
+
+async def _in_a_thread(request: Request, caller: Principal, work: Callable[[], None]) -> None:
+    await current_places(request).spools.run(caller.id, work)
 
 
 @asynccontextmanager
@@ -188,7 +196,7 @@ class UploadOptions:
     ] = "keep"
 
 
-Options = Annotated[UploadOptions, Depends()]
+Options = Annotated[UploadOptions, Depends(at_once(UploadOptions))]
 
 REPEATED = "Idempotent-Replayed"
 """The response header of an upload that an earlier request has stored."""

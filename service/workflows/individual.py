@@ -71,7 +71,7 @@ class Individuals:
     def ask_erasure(self, principal: Principal, dataset: str) -> None:
         """Ask the curator for an erasure; repeating this changes nothing. Raises NotFound on another dataset."""
         record, key = self._own(principal, dataset)
-        self._registry.writer(record).act(asking_erasure(key))
+        self._registry.writer(record).act(asking_erasure(key), principal=principal.id)
 
     def is_erasure_asked(self, principal: Principal, dataset: str) -> bool:
         """Whether the individual has asked to be erased. Raises NotFound on another dataset."""
@@ -93,7 +93,7 @@ class Individuals:
     ) -> MyBudget:
         """Commit an operation on the individual's account, made for its key."""
         record, key = self._own(principal, dataset)
-        account = self._registry.writer(record).act(operation_of(key))
+        account = self._registry.writer(record).act(operation_of(key), principal=principal.id)
         # Outside the writer: an epsilon takes ten milliseconds. The promise does not fall with the limit.
         with snapshot(self._registry.guard(record)) as transaction:
             promise = promised(record, transaction, slot_of(transaction, key))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from hmac import compare_digest
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 from service.core.charge import rho_of_units, units_down
@@ -30,6 +30,13 @@ _SHOWN_MAX: Final = 20
 _UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
 
+class Claim(NamedTuple):
+    """Somebody says to be this principal, by a key of this hash."""
+
+    principal: UUID
+    key_hash: bytes
+
+
 class Principals:
     """Creates, revokes and authenticates principals."""
 
@@ -48,14 +55,33 @@ class Principals:
         parts = split_api_key(api_key)
         return None if parts is None else self.remembered_holder(parts[0], self._pepper.key_hash(parts[1]))
 
+    def is_familiar(self, api_key: str) -> bool:
+        """Whether the key was recognised here lately, good or ended since. Reads no database."""
+        parts = split_api_key(api_key)
+        return parts is not None and self.is_familiar_holder(parts[0], self._pepper.key_hash(parts[1]))
+
     def authenticate(self, api_key: str) -> Principal | None:
         """The principal of a key; None alike when it is malformed, unknown, revoked or expired."""
-        parts = split_api_key(api_key)
-        return None if parts is None else self.holder(parts[0], self._pepper.key_hash(parts[1]))
+        return self.authenticate_all([api_key])[0]
 
-    def standing(self, api_key: str) -> Principal | None:
-        """The same as `authenticate`: the use of a key changes nothing."""
-        return self.authenticate(api_key)
+    def authenticate_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
+        """The same of each of many keys, read together."""
+        claims = [self._claim_of(api_key) for api_key in api_keys]
+        holders = self.holders([claim for claim in claims if claim is not None])
+        return [None if claim is None else holders.get(claim) for claim in claims]
+
+    def standing_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
+        """The same as `authenticate_all`: the use of a key changes nothing."""
+        return self.authenticate_all(api_keys)
+
+    def _claim_of(self, api_key: str) -> Claim | None:
+        parts = split_api_key(api_key)
+        return None if parts is None else Claim(parts[0], self._pepper.key_hash(parts[1]))
+
+    def is_familiar_holder(self, principal_id: UUID, key_hash: bytes) -> bool:
+        """Whether the principal was recognised here lately, with a key of this hash."""
+        record, _ = self._remembered.get(principal_id, _UNKNOWN)
+        return record is not None and compare_digest(record.key_hash, key_hash)
 
     def remembered_holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
         """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash and is good."""
@@ -65,17 +91,25 @@ class Principals:
             return None
         return record if compare_digest(record.key_hash, key_hash) else None
 
-    def holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
-        """The principal, if its key has this hash still and is good now."""
-        record = self._store.principals.find(principal_id)
-        if record is None or not record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):
-            return None
-        if record.key_hash == NO_KEY and not self.has_provider:
-            return None
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[record.id] = record, self._clock()
-        return record
+    def holders(self, claims: Collection[Claim]) -> dict[Claim, Principal]:
+        """The principals whose keys have the claimed hashes still and are good now, read together."""
+        if not claims:
+            return {}
+        known = {record.id: record for record in self._store.principals.recognised({each.principal for each in claims})}
+        found: dict[Claim, Principal] = {}
+        for claim in claims:
+            record, now = known.get(claim.principal), self._clock()
+            if record is not None and self._is_good(record, claim, now):
+                if len(self._remembered) >= REMEMBERED_MAX:
+                    self._remembered.clear()
+                self._remembered[record.id] = record, now
+                found[claim] = record
+        return found
+
+    def _is_good(self, record: PrincipalRecord, claim: Claim, now: datetime) -> bool:
+        if not record.is_valid(now) or not compare_digest(record.key_hash, claim.key_hash):
+            return False
+        return self.has_provider or record.key_hash != NO_KEY
 
     def create(
         self,

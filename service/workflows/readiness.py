@@ -64,12 +64,17 @@ class Readiness:
 
     def report(self) -> ReadinessReport:
         """The codes as of the last second."""
-        now = self._clock()
-        asked_at, found = self._found
-        if not asked_at <= now < asked_at + READY_FOR:
+        found = self.remembered()
+        if found is None:
+            now = self._clock()
             found = self._look()
             self._found = now, found
         return found
+
+    def remembered(self) -> ReadinessReport | None:
+        """The codes, if they were looked at within the last second; looks nowhere."""
+        asked_at, found = self._found
+        return found if asked_at <= self._clock() < asked_at + READY_FOR else None
 
     def problems(self) -> list[str]:
         """The codes of what keeps the whole process from serving, none when ready."""

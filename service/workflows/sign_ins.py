@@ -6,7 +6,7 @@ no provider is configured any more.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,7 +14,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import SignIn, Store
-from service.workflows.principals import REMEMBERED_FOR, Principals
+from service.workflows.principals import REMEMBERED_FOR, Claim, Principals
 
 IDLE: Final = timedelta(minutes=30)
 LONGEST: Final = timedelta(hours=12)
@@ -61,24 +61,30 @@ class SignIns:
             return None
         return self._principals.remembered_holder(found.principal_id, found.key_hash)
 
+    def is_familiar(self, token: str) -> bool:
+        """Whether the sign-in was recognised here lately, ended since or not. Reads no database."""
+        return self._pepper.sign_in_hash(token) in self._remembered
+
     def authenticate(self, token: str) -> Principal | None:
         """The principal of a sign-in; None alike for an unknown, ended and expired one. A use extends it."""
-        now = self._clock()
-        found = self._found(token, now)
-        principal = None if found is None else self._principals.holder(found.principal_id, found.key_hash)
-        if found is None or principal is None:
-            return None
-        if found.expires_at < now + IDLE - RENEWED_AFTER:
-            self._store.sign_ins.extend(found.token_hash, now + IDLE)
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[found.token_hash] = found, now
-        return principal
+        return self.authenticate_all([token])[0]
 
-    def standing(self, token: str) -> Principal | None:
-        """The principal of a sign-in that has not ended; does not extend it."""
-        found = self._found(token, self._clock())
-        return None if found is None else self._principals.holder(found.principal_id, found.key_hash)
+    def authenticate_all(self, tokens: Sequence[str]) -> list[Principal | None]:
+        """The same of each of many tokens, read together."""
+        now = self._clock()
+        held = self._held(tokens, now)
+        due = [sign_in.token_hash for sign_in, _ in held.values() if sign_in.expires_at < now + IDLE - RENEWED_AFTER]
+        if due:
+            self._store.sign_ins.extend(due, now + IDLE)
+        if len(self._remembered) + len(held) > REMEMBERED_MAX:
+            self._remembered.clear()
+        self._remembered |= {sign_in.token_hash: (sign_in, now) for sign_in, _ in held.values()}
+        return [held[token][1] if token in held else None for token in tokens]
+
+    def standing_all(self, tokens: Sequence[str]) -> list[Principal | None]:
+        """The principal of each sign-in that has not ended; does not extend them."""
+        held = self._held(tokens, self._clock())
+        return [held[token][1] if token in held else None for token in tokens]
 
     def end(self, token: str) -> None:
         """Sign out; without effect on a sign-in that has ended."""
@@ -86,8 +92,16 @@ class SignIns:
         self._remembered.pop(token_hash, None)
         self._store.sign_ins.end(token_hash)
 
-    def _found(self, token: str, now: datetime) -> SignIn | None:
-        """The sign-in of a token, if it has not expired."""
-        found = self._store.sign_ins.find(self._pepper.sign_in_hash(token))
-        is_good = found is not None and now < min(found.expires_at, found.began_at + LONGEST)
-        return found if is_good else None
+    def _held(self, tokens: Collection[str], now: datetime) -> dict[str, tuple[SignIn, Principal]]:
+        """By token: the sign-ins that have not expired and whose principals' keys are good, with these."""
+        hashes = {token: self._pepper.sign_in_hash(token) for token in tokens}
+        known = {each.token_hash: each for each in self._store.sign_ins.some(set(hashes.values()))}
+        good = {
+            token: sign_in
+            for token, token_hash in hashes.items()
+            if (sign_in := known.get(token_hash)) is not None
+            and now < min(sign_in.expires_at, sign_in.began_at + LONGEST)
+        }
+        claims = {token: Claim(sign_in.principal_id, sign_in.key_hash) for token, sign_in in good.items()}
+        holders = self._principals.holders(set(claims.values()))
+        return {token: (good[token], holders[claim]) for token, claim in claims.items() if claim in holders}

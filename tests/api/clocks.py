@@ -55,7 +55,7 @@ class PassingDispatcher(Dispatcher):
         super().reserve(request)
         self._pass()
 
-    def when_free(self, act: Act, principal: Hashable = None) -> None:
+    def when_free(self, act: Act, principal: Hashable) -> None:
         super().when_free(act, principal)
         self._pass()
 

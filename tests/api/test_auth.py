@@ -1,8 +1,6 @@
 """Cookies, keys and roles: which requests they open; a route without roles refuses every caller."""
 
-import asyncio
 import io
-import threading
 from typing import Any
 from uuid import UUID
 
@@ -10,19 +8,8 @@ import httpx
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import (
-    COOKIE,
-    LOOPBACK_COOKIE,
-    REQUEST_HEADER,
-    Authentication,
-    Credential,
-    GuardedRoute,
-    RouteGuard,
-    guarded_router,
-)
+from service.api.auth import COOKIE, LOOPBACK_COOKIE, REQUEST_HEADER, GuardedRoute, RouteGuard, guarded_router
 from service.query.suggestions import no_dataset
-from service.workflows.model.errors import Unavailable
-from service.workflows.model.views import Principal
 from tests.api.route_table import PAGES, PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World, client_of
 
@@ -148,79 +135,6 @@ class TestKeys:
             stranger = await world.client.get(path, headers={"X-Request-Id": "r"})
             curator = await world.call("curator", "GET", path, headers={"X-Request-Id": "r"})
             assert (stranger.status_code, stranger.content) == (404, curator.content)
-
-
-class _Keys:
-    """Looks keys up when it is let, and remembers them until it forgets."""
-
-    def __init__(self) -> None:
-        self.gate, self.looked_up = threading.Event(), list[str]()
-        self.memory: dict[str, Principal] = {}
-        self.fails, self.remembers = False, True
-
-    def remembered(self, api_key: str) -> Principal | None:
-        return self.memory.get(api_key)
-
-    def authenticate(self, api_key: str) -> Principal | None:
-        self.looked_up.append(api_key)
-        self.gate.wait(30)
-        if self.fails:
-            raise Unavailable
-        if api_key == "known" and self.remembers:
-            self.memory[api_key] = Principal.__new__(Principal)
-        return self.memory.get(api_key)
-
-    def standing(self, api_key: str) -> Principal | None:
-        """As remembered: no stream is asked about here."""
-        return self.memory.get(api_key)
-
-
-class TestRecognition:
-    """One look-up for all concurrent requests with the same key."""
-
-    async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
-        """All at once, answered when all have asked."""
-        recognition = Authentication()
-        asking = [asyncio.ensure_future(recognition.of(Credential(key, replica))) for key in keys]
-        await asyncio.sleep(0.01)
-        replica.gate.set()
-        return await asyncio.gather(*asking, return_exceptions=True)
-
-    async def test_a_known_key_is_looked_up_once(self) -> None:
-        """Every request gets the same principal."""
-        replica = _Keys()
-        assert await self.asked(replica, *["known"] * 20) == [replica.memory["known"]] * 20
-        assert replica.looked_up == ["known"]
-
-    async def test_an_unknown_key_is_looked_up_for_each(self) -> None:
-        """An unknown key is not remembered; and no key waits for another."""
-        replica = _Keys()
-        assert await self.asked(replica, *["unknown"] * 5, "other") == [None] * 6
-        assert sorted(replica.looked_up) == ["other", *["unknown"] * 5]
-
-    async def test_a_failed_look_up_is_no_answer_for_others(self) -> None:
-        """Each hears of its own."""
-        replica = _Keys()
-        replica.fails = True
-        assert [type(each) for each in await self.asked(replica, "known", "known")] == [Unavailable] * 2
-        assert replica.looked_up == ["known"] * 2
-
-    async def test_a_key_revoked_meanwhile_is_not_taken_from_another(self) -> None:
-        """The replica does not remember it, and each finds out for itself."""
-        replica = _Keys()
-        replica.remembers = False
-        await self.asked(replica, "known", "known")
-        assert replica.looked_up == ["known"] * 2
-
-    async def test_who_goes_away_takes_nothing_with_it(self) -> None:
-        """A caller that is cancelled leaves the others to look for themselves."""
-        replica = _Keys()
-        recognition = Authentication()
-        first, second = [asyncio.ensure_future(recognition.of(Credential("known", replica))) for _ in range(2)]
-        await asyncio.sleep(0.01)
-        first.cancel()
-        replica.gate.set()
-        assert await second is replica.memory["known"]
 
 
 class TestBounds:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.api.auth import GuardedRoute, RouteGuard
 from service.api.bodies import ESCAPES_MAX, SMALL_BODY_BYTES, VALUES_MAX, read_model
-from service.api.places import Place
+from service.api.place import Place
 from service.api.problems import body_errors
 from service.api.routes.curator import INDIVIDUALS_MAX, IndividualKeys
 from service.query.json_text import ERRORS_MAX

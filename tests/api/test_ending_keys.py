@@ -1,7 +1,7 @@
 """A key that ends ends the requests that are open with it: bodies under way, and exports."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -40,7 +40,10 @@ async def _sent(
     role = None if headers else min(asked.roles)
     sent = {"Content-Type": "application/json", **asked.headers, **(headers or {})}
     body = _late(_body(asked), meanwhile=meanwhile)
-    return (await world.call(role, asked.method, asked.path(world), headers=sent, content=body)).status_code
+    params = asked.options.get("params")
+    return (
+        await world.call(role, asked.method, asked.path(world), headers=sent, content=body, params=params)
+    ).status_code
 
 
 def _facts(world: World) -> tuple[object, ...]:
@@ -85,13 +88,13 @@ async def test_a_body_that_came_with_its_head_costs_no_second_look(
 ) -> None:
     """Of a body that was waited for, the database is asked only where the key is not remembered any more."""
     looks: list[str] = []
-    standing = world.replica.principals.standing
+    standing = world.replica.principals.standing_all
 
-    def counted(text: str) -> Any:
-        looks.append(text)
-        return standing(text)
+    def counted(texts: Sequence[str]) -> Any:
+        looks.extend(texts)
+        return standing(texts)
 
-    monkeypatch.setattr(world.replica.principals, "standing", counted)
+    monkeypatch.setattr(world.replica.principals, "standing_all", counted)
     assert (await world.ask("whole", COUNT)).status_code == 200
     assert await _sent(world, QUERIES, lambda: None) == 200
     assert looks == []

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from service.api import uploads
+from service.api.places import PlacesOfLoops
 from service.api.problems import Refusal
 from service.api.uploads import CONTENT_TYPES, FLUSH_BYTES, MEMORY_BYTES_MAX, spooled
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
@@ -34,7 +35,7 @@ def request(
     typed = [] if content_type is None else [(b"content-type", content_type.encode())]
     principals = SimpleNamespace(remembered=lambda _: CURATOR)
     replica = SimpleNamespace(transfers=transfers or Transfers(2**30), principals=principals)
-    state = SimpleNamespace(replica=replica, upload_bytes_max=2**20)
+    state = SimpleNamespace(replica=replica, upload_bytes_max=2**20, places=PlacesOfLoops())
     sent = [*typed, *headers, (b"authorization", b"Bearer key")]
     scope = {"type": "http", "method": "POST", "headers": sent, "app": SimpleNamespace(state=state)}
     return Request(scope, receive)

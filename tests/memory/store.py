@@ -49,6 +49,9 @@ class MemoryPrincipals:
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         return [record for record in self._kept.principal_records.values() if record.id in set(principal_ids)]
 
+    def recognised(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
+        return self.some(principal_ids)
+
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
@@ -91,12 +94,12 @@ class MemorySignIns:
         self.kept = {each.token_hash: each for each in self.kept.values() if each.expires_at > now}
         self.kept[sign_in.token_hash] = sign_in
 
-    def find(self, token_hash: bytes) -> SignIn | None:
-        return self.kept.get(token_hash)
+    def some(self, token_hashes: Collection[bytes]) -> list[SignIn]:
+        return [self.kept[each] for each in token_hashes if each in self.kept]
 
-    def extend(self, token_hash: bytes, expires_at: datetime) -> None:
-        if token_hash in self.kept:
-            self.kept[token_hash] = replace(self.kept[token_hash], expires_at=expires_at)
+    def extend(self, token_hashes: Collection[bytes], expires_at: datetime) -> None:
+        for each in self.some(token_hashes):
+            self.kept[each.token_hash] = replace(each, expires_at=expires_at)
 
     def end(self, token_hash: bytes) -> None:
         self.kept.pop(token_hash, None)

@@ -147,8 +147,8 @@ MUTANTS = [
         name="a revoked key still opens",
         incident="Somebody who has left goes on asking.",
         file="service/workflows/principals.py",
-        find=" or not record.is_valid(self._clock()) or not compare_digest(",
-        put=" or not compare_digest(",
+        find="if not record.is_valid(now) or not compare_digest(",
+        put="if not compare_digest(",
         killed_by="tests/api/routes/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
     ),
     Mutant(

@@ -29,7 +29,7 @@ MUTANTS = [
         name="sign-in without an end",
         incident="A cookie taken from a laptop works for as long as it is used.",
         file="service/workflows/sign_ins.py",
-        find="now < min(found.expires_at, found.began_at + LONGEST)",
+        find="now < min(sign_in.expires_at, sign_in.began_at + LONGEST)",
         put="now < found.expires_at",
         killed_by=f"{SIGN_INS}::test_a_sign_in_ends_after_half_a_day_however_it_is_used",
     ),
@@ -45,11 +45,8 @@ MUTANTS = [
         name="sign-in that outlives its key",
         incident="A revoked curator stays signed in.",
         file="service/workflows/principals.py",
-        find=(
-            "        record = self._store.principals.find(principal_id)\n        if record is None or not"
-            " record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):\n"
-        ),
-        put="        record = self._store.principals.find(principal_id)\n        if record is None:\n",
+        find="if record is not None and self._is_good(record, claim, now):",
+        put="if record is not None:",
         killed_by=f"{SIGN_INS}::test_a_revoked_key_ends_its_sign_ins_at_once",
     ),
     Mutant(

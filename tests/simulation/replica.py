@@ -1,6 +1,6 @@
 """One replica as the world steps it: its writer, its checkpoints and its exchange are tasks instead of threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -50,7 +50,7 @@ class SteppedWriter(WriterQueue):
         self._scheduler = scheduler
         self.is_idle = True
 
-    def act(self, act: Operation[Result]) -> Result:
+    def act(self, act: Operation[Result], *, principal: Hashable = None) -> Result:
         """Submit the act of the current task's client, and note its request on the transaction for the laws."""
         task = self._scheduler.current
         request = task.note if task is not None else None
@@ -60,7 +60,7 @@ class SteppedWriter(WriterQueue):
             return act(transaction, state)
 
         wanted: Operation[Result] = replace(act, act=noted) if isinstance(act, PreparedOperation) else noted
-        return self.wait(self.submit_act(wanted))
+        return self.wait(self.submit_act(wanted, principal=principal))
 
     def catch_up(self) -> None:
         """Catch up, and wait for it."""

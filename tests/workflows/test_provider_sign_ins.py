@@ -205,7 +205,7 @@ def test_without_the_provider_its_sign_ins_end(scene: Scene) -> None:
     assert scene.replica.sign_ins.authenticate(token) is not None
     scene.replica.principals.has_provider = False
     assert scene.replica.sign_ins.authenticate(token) is None
-    assert scene.replica.sign_ins.standing(token) is None
+    assert scene.replica.sign_ins.standing_all([token]) == [None]
 
 
 class Clocked:

@@ -10,17 +10,19 @@ This layer stands outside the release slots: a response is held by the owner, an
 
 import asyncio
 import re
-from typing import Final
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Final, TypeVar
 
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import Authentication, authenticated
+from service.api.auth import authenticated
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
 from service.api.forwarding.hop import CONNECTION, ConnectionState, is_on_a_hop, repeating, sealed_id
 from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED, UNSEALED
+from service.api.places import current_places
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord, ReplicaAddress
@@ -28,6 +30,8 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
+
+T = TypeVar("T")
 
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 """Other methods have no route: each process refuses them by itself."""
@@ -47,7 +51,6 @@ class Forwarding:
         self.app = app
         self._replica, self._ownership = replica, ownership
         self._client = ForwardingClient(ownership, telemetry=telemetry)
-        self._recognition = Authentication()
         self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +79,8 @@ class Forwarding:
         try:
             caller = await self._caller(scope)
             record = None if caller is None else await self._concerned(scope, caller)
-            owner = None if record is None else self._ownership.at_hand(record.id) or await self._claim(record.id)
+            known = None if record is None else self._ownership.at_hand(record.id)
+            owner = known if record is None else known or await self._claim(record.id, scope)
         except Unavailable:  # this process leaves
             await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
             return
@@ -108,7 +112,7 @@ class Forwarding:
                 if await self._client.carry(owner, caller.id, scope, body, send):
                     return
                 self._ownership.invalidate(record.id, owner)
-                owner = self._ownership.at_hand(record.id) or await self._claim(record.id)
+                owner = self._ownership.at_hand(record.id) or await self._claim(record.id, scope)
                 body = body.rewound()
                 if self._ownership.is_here(owner):
                     break
@@ -124,7 +128,7 @@ class Forwarding:
         """The request's principal; None for a stranger, and where no dataset can be concerned."""
         if not scope["path"].startswith(_CONCERNED):
             return None
-        return await authenticated(Request(scope), self._replica, self._recognition)
+        return await authenticated(Request(scope), self._replica)
 
     async def _concerned(self, scope: Scope, caller: Principal) -> DatasetRecord | None:
         """The one dataset that a caller's request concerns; None for what concerns none or all."""
@@ -134,18 +138,23 @@ class Forwarding:
             return None
         registry = self._replica.registry
         try:
-            return registry.remembered(name) or await run_in_threadpool(registry.record, name)
+            return registry.remembered(name) or await self._in_owners(scope, caller.id, partial(registry.record, name))
         except NotFound:
             return None
 
-    async def _claim(self, dataset_id: int) -> ReplicaAddress:
+    async def _claim(self, dataset_id: int, scope: Scope) -> ReplicaAddress:
         """The owner as the store has it; concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
         claim = self._claims.get(dataset_id)
         if claim is None:
-            claim = asyncio.ensure_future(run_in_threadpool(self._ownership.claim, dataset_id))
+            claim = asyncio.ensure_future(self._in_owners(scope, None, partial(self._ownership.claim, dataset_id)))
             self._claims[dataset_id] = claim
             claim.add_done_callback(lambda done: self._claimed(dataset_id, done))
         return await asyncio.shield(claim)
+
+    @staticmethod
+    async def _in_owners(scope: Scope, owner: Hashable, work: Callable[[], T]) -> T:
+        """Work in a thread of the place of owners."""
+        return await current_places(Request(scope)).owners.run(owner, work)
 
     def _claimed(self, dataset_id: int, claim: "asyncio.Future[ReplicaAddress]") -> None:
         del self._claims[dataset_id]

@@ -5,11 +5,11 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Header, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.bodies import is_small, read_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.places import current_places
 from service.api.query_bodies import query_of_npz
 from service.api.query_requests import (
     KEYED,
@@ -58,20 +58,23 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
         if is_short and analysts.submits_at_once(dataset, query):
             pending = analysts.submit(caller, dataset, key, query)
         else:
-            pending = await run_in_threadpool(analysts.submit, caller, dataset, key, query)
+            submit = partial(analysts.submit, caller, dataset, key, query)
+            pending = await current_places(request).queries.run(caller.id, submit)
     with admitted(request, pending) as tickets:
         answer = await wait_for_answer(pending)
     reach("awaiting-release")
     respond_now = partial(respond, answer, request.headers.get("accept"), *tickets)
-    return respond_now() if pending.dimension <= LABELS_MAX else await run_in_threadpool(respond_now)
+    if pending.dimension <= LABELS_MAX:
+        return respond_now()
+    return await current_places(request).answers.run(caller.id, respond_now)
 
 
 async def _submit_npz(request: Request, caller: Principal, dataset: str, key: str) -> PendingAnswer:
     """Submit a query of perhaps megabytes, which is read off the event loop, with memory held for it until then."""
-    analysts = current_replica(request).analysts
+    analysts, places = current_replica(request).analysts, current_places(request)
     with room_for_npz(request, caller):
-        query = await run_in_threadpool(query_of_npz, await whole_body(request))
-        return await run_in_threadpool(analysts.submit, caller, dataset, key, query)
+        query = await places.bodies.run(caller.id, partial(query_of_npz, await whole_body(request)))
+        return await places.queries.run(caller.id, partial(analysts.submit, caller, dataset, key, query))
 
 
 @hot_router.delete(
@@ -88,7 +91,8 @@ async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
     under the key this is 409 `query-not-waiting`: one that has begun is answered. It waits for no turn of its own.
     """
     key = sent_key(request)
-    await run_in_threadpool(current_replica(request).analysts.cancel, caller, dataset, key)
+    cancelling = partial(current_replica(request).analysts.cancel, caller, dataset, key)
+    await current_places(request).changes.run(caller.id, cancelling)
     return Response(status_code=204)
 
 

@@ -5,15 +5,16 @@ The entries are one unit in the schedule: they share their slots and a commit, a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, NoReturn
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from service.api.auth import current_replica
 from service.api.models import KEY_PATTERN
+from service.api.places import current_places
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
 from service.api.query_requests import admitted, checked_key, wait_for_answer
 from service.api.responses import JSON, Answer
@@ -105,7 +106,8 @@ async def answer_all(request: Request, principal: Principal, dataset: str, entri
     All entries that are valid are one unit: admitted, worked on and committed together. Raises NotFound for a dataset
     that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
     """
-    pending = await run_in_threadpool(_submit, current_replica(request), principal, dataset, entries)
+    submit = partial(_submit, current_replica(request), principal, dataset, entries)
+    pending = await current_places(request).queries.run(principal.id, submit)
     with admitted(request, *pending):
         outcomes = [await _outcome(each, request_id_of(request.scope)) for each in pending]
     return b'{"answers":[' + b",".join(outcomes) + b"]}"

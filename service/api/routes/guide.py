@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.responses import RedirectResponse
 
-from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, sent
+from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, PageRoute, sent
 from service.files import folder_of
 from service.workflows.model.errors import NotFound
 
@@ -40,7 +40,7 @@ _NOT_BUILT: Final = """\
 </html>
 """
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,23 @@
 """For the operator's probes: public codes alone, no key needed; with a key, those of its datasets by name."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 
-from service.api.auth import Authentication, CurrentReplica, authenticated
+from service.api.auth import CurrentReplica, authenticated
 from service.api.middleware.request_context import DrainState
 from service.api.parameters import PublicRoute
+from service.api.places import current_places
 from service.api.problems import Refusal
 from service.query.schema import doc
+from service.workflows.model.errors import WorkflowError
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.readiness import ShardHealth
+from service.workflows.readiness import ReadinessReport, ShardHealth
 from service.workflows.replica import Replica
 
 router = APIRouter(tags=["ops"], route_class=PublicRoute)
-_recognition: Final = Authentication()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ async def check_liveness() -> dict[str, str]:
 async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
     """Whether queries can be answered. 503 with public codes while they cannot, or while every dataset is closed."""
     drain_state: DrainState = request.app.state.drain_state
-    report = None if drain_state.draining else await run_in_threadpool(replica.readiness.report)
+    report = None if drain_state.draining else await _report(request, replica)
     codes = ["draining"] if report is None else report.codes
     if report is None or codes:
         raise Refusal("not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
@@ -54,13 +55,20 @@ async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
     return Ready(closed=report.counts(), datasets=datasets, shards=shards)
 
 
+async def _report(request: Request, replica: Replica) -> ReadinessReport:
+    """As of the last second: probes that come at once share one look, and most take no thread."""
+    known = replica.readiness.remembered()
+    return await current_places(request).probes.run(None, replica.readiness.report) if known is None else known
+
+
 async def _datasets(request: Request, replica: Replica) -> tuple[dict[str, str], dict[str, ShardHealth]]:
     """Those of the request's key. A probe is never refused for its key: without a good one it names no dataset."""
     try:
-        principal = await authenticated(request, replica, _recognition)
+        principal = await authenticated(request, replica)
         if principal is None:
             return {}, {}
-        datasets = await run_in_threadpool(replica.readiness.datasets_for, principal)
+        names = partial(replica.readiness.datasets_for, principal)
+        datasets = await current_places(request).reads.run(principal.role, principal.id, names)
         return datasets, replica.readiness.shards_for(principal)
-    except (Refusal, StoreUnavailable):
+    except (Refusal, WorkflowError, StoreUnavailable):
         return {}, {}

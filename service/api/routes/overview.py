@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final
 import orjson
 from fastapi import Body, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router, is_still_admitted, may_go_on
 from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
+from service.api.places import current_places
 from service.api.query_requests import QUERY_BODY, sent_query
 from service.numerals import INTEGER
 from service.query.schema import doc
@@ -102,7 +102,8 @@ async def export_budgets(
 ) -> Response:
     """The account of every individual as one CSV or Parquet file, sent as it is made; 429 where exports are many."""
     form: FileForm = "parquet" if PARQUET in request.headers.get("accept", "") else "csv"
-    file = await run_in_threadpool(replica.curators.export, dataset, form)
+    export = partial(replica.curators.export, dataset, form)
+    file = await current_places(request).reads.run(caller.role, caller.id, export)
     first = await asyncio.wrap_future(file.next_piece())  # a refusal comes before the response begins
     headers = {"Content-Disposition": f'attachment; filename="{dataset}-budgets.{form}"'}
     media_type = PARQUET if form == "parquet" else CSV
@@ -111,10 +112,11 @@ async def export_budgets(
 
 
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
-async def make_forecast(request: Request, replica: CurrentReplica, dataset: str) -> Forecast:
+async def make_forecast(request: Request, replica: CurrentReplica, caller: Caller, dataset: str) -> Forecast:
     """How many more queries like this one the people it touches can pay for. Charges nothing and answers nothing."""
     query = await sent_query(request)
-    return await run_in_threadpool(replica.overview.forecast, dataset, query)
+    forecast = partial(replica.overview.forecast, dataset, query)
+    return await current_places(request).long_reads.run(dataset, caller.id, forecast)
 
 
 @router.get("/datasets/{dataset}/alarm", summary="Read the alarm")
@@ -165,8 +167,10 @@ async def watch_ledger(
 ) -> Response:
     """Server-sent events: `sequence` at once, and when entries were added to the ledger; for so many `seconds`."""
     # Both may read the database, and must not fail once the response has begun.
-    sequence = await run_in_threadpool(replica.overview.sequence, dataset)
-    watching = await run_in_threadpool(replica.overview.watching, dataset)
+    streams = current_places(request).streams
+    look_up = partial(replica.overview.sequence, dataset)
+    sequence = await streams.run(caller.id, look_up)
+    watching = await streams.run(caller.id, partial(replica.overview.watching, dataset))
     headers = {"X-Accel-Buffering": "no"}
     drain_state: DrainState = request.app.state.drain_state
 
@@ -177,7 +181,7 @@ async def watch_ledger(
             await asyncio.sleep(EVENTS_EVERY_S)
             if drain_state.draining:
                 return
-            now = await run_in_threadpool(replica.overview.sequence, dataset)
+            now = await streams.run(caller.id, look_up)
             if now == sequence and look % BEAT_EVERY:
                 continue
             if not await is_still_admitted(request, replica, caller):

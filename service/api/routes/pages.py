@@ -6,19 +6,22 @@ and no history mixes them.
 
 import gzip
 import hashlib
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse
 
-from service.api.auth import Authentication, CurrentReplica, authenticated
+from service.api.auth import CurrentReplica, authenticated
+from service.api.places import current_places, in_its_place, run_endpoint_by
 from service.api.problems import Refusal
 from service.files import folder_of
-from service.workflows.model.errors import NotFound
+from service.workflows.model.errors import NotFound, WorkflowError
 
 PAGE_TYPES: Final = {
     ".json": "application/json",
@@ -45,10 +48,27 @@ CONTENT_SECURITY_POLICY: Final = (
     " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 REFERENCE: Final = "openapi.json"
-"""The document that the reference at /docs is drawn from: that of /openapi.json, packed and with an ETag."""
-_recognition: Final = Authentication()
+"""The document that the reference at /docs is drawn from: the one of /openapi.json."""
 
-router = APIRouter(include_in_schema=False)
+
+class PageRoute(APIRoute):
+    """A route for everybody, whose endpoint runs in the place of pages."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:  # noqa: ANN401 - FastAPI's
+        super().__init__(path, in_its_place(endpoint), **more)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler."""
+        handle = super().get_route_handler()
+
+        async def placed(request: Request) -> Response:
+            run_endpoint_by(partial(current_places(request).pages.run, None))
+            return await handle(request)
+
+        return placed
+
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +95,8 @@ class PageFile:
 async def start(request: Request, replica: CurrentReplica) -> Response:
     """To the caller's own page, or to the sign-in."""
     try:
-        principal = await authenticated(request, replica, _recognition)
-    except Refusal:
+        principal = await authenticated(request, replica)
+    except (Refusal, WorkflowError):
         principal = None
     return RedirectResponse("/sign-in" if principal is None else f"/{principal.role}", status_code=303)
 
@@ -95,6 +115,12 @@ def page(request: Request) -> Response:
     """The page of an audience; its script shows the place that the rest of the address names."""
     name = request.url.path.split("/")[1]
     return _sent(request, f"{name}.html")
+
+
+@router.api_route("/openapi.json", methods=["GET", "HEAD"])
+def description(request: Request) -> Response:
+    """The document of the interface, made and packed once."""
+    return _sent(request, REFERENCE)
 
 
 @router.get("/assets/{name}")

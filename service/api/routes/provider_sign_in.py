@@ -9,13 +9,15 @@ own: the browser sends the new cookie with the requests of that page, and would 
 """
 
 import logging
-from typing import Annotated, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from service.api.auth import OWN_SITE, CurrentReplica, cookie_in, is_loopback, set_session_cookie, token_of
+from service.api.places import current_places
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal
 from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
@@ -38,6 +40,8 @@ _TEXT_MAX: Final = 4096
 log = logging.getLogger("sparing.sign_in")
 router = APIRouter(include_in_schema=False)
 
+T = TypeVar("T")
+
 Sent = Annotated[str, Query(max_length=_TEXT_MAX)]
 
 
@@ -58,12 +62,12 @@ async def begin(request: Request, replica: CurrentReplica) -> Response:
     if request.headers.get("sec-fetch-site", "same-origin") not in OWN_SITE:
         return _to_page()
     try:
-        address, attempt = await run_in_threadpool(provider.begin)
+        address, attempt = await _in_a_thread(request, provider.begin)
     except ProviderUnavailable as error:
         return _refused("unavailable", str(error))
     before = token_of(request)
     if before is not None:
-        await run_in_threadpool(replica.sign_ins.end, before)
+        await _in_a_thread(request, partial(replica.sign_ins.end, before))
     response = RedirectResponse(address, status_code=303)
     is_secure = not is_loopback(request)
     response.set_cookie(
@@ -93,8 +97,8 @@ async def _signed_in(
     request: Request, replica: Replica, provider: ProviderSignIns, answer: tuple[str, str, str]
 ) -> Response:
     try:
-        principal: Principal = await run_in_threadpool(provider.complete, *answer)
-        token = await run_in_threadpool(replica.sign_ins.begin, principal)
+        principal: Principal = await _in_a_thread(request, partial(provider.complete, *answer))
+        token = await _in_a_thread(request, partial(replica.sign_ins.begin, principal))
     except (AttemptExpired, NotFound):
         return _refused("expired", "the attempt or the principal is gone")
     except IdentityRefused as refusal:
@@ -108,6 +112,11 @@ async def _signed_in(
     response = _to_page("?done=1")
     set_session_cookie(request, response, token)
     return response
+
+
+async def _in_a_thread(request: Request, work: Callable[[], T]) -> T:
+    """Strangers all, each with a turn of its own."""
+    return await current_places(request).providers.run(object(), work)
 
 
 def _provider_of(replica: Replica) -> ProviderSignIns:

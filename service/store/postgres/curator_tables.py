@@ -35,6 +35,7 @@ _PRINCIPAL_COLUMNS: Final = _columns(PrincipalRecord)
 _SIGN_IN_COLUMNS: Final = _columns(SignIn)
 _INSERT_PRINCIPAL: Final = _insert("principals", _PRINCIPAL_COLUMNS)
 _INSERT_SIGN_IN: Final = _insert("sign_ins", _SIGN_IN_COLUMNS)
+_ADDED_AT_ONCE: Final = 1000
 _MAY_CHANGE: Final = ("name", "allowance_units", "key_hash", "organisation", "purpose", "expires_at")
 _UPDATE: Final = (
     f"UPDATE principals SET {', '.join(f'{name} = %s' for name in _MAY_CHANGE)} WHERE id = %s AND revoked_at IS NULL"
@@ -59,14 +60,19 @@ class PostgresPrincipals:
         self._pool = pool
 
     def add(self, records: Sequence[PrincipalRecord]) -> None:
-        with self._pool.one() as session, session.cursor() as cursor:
-            cursor.executemany(_INSERT_PRINCIPAL, [_values(record) for record in records])
+        with self._pool.changing() as session, session.cursor() as cursor:
+            for begin in range(0, len(records), _ADDED_AT_ONCE):  # one transaction, and never all of it in flight
+                piece = records[begin : begin + _ADDED_AT_ONCE]
+                cursor.executemany(_INSERT_PRINCIPAL, [_values(record) for record in piece])
 
     def find(self, principal_id: UUID) -> PrincipalRecord | None:
         return next(iter(self._read("id = %s", [principal_id])), None)
 
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         return self._read("id = ANY(%s)", [list(principal_ids)])
+
+    def recognised(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
+        return self._read("id = ANY(%s)", [list(principal_ids)], is_apart=True)
 
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
@@ -92,8 +98,9 @@ class PostgresPrincipals:
         )
         return changed == 1
 
-    def _read(self, condition: str, values: Sequence[object]) -> list[PrincipalRecord]:
-        rows = self._pool.rows(f"SELECT {_PRINCIPAL_COLUMNS} FROM principals WHERE {condition}", values)
+    def _read(self, condition: str, values: Sequence[object], *, is_apart: bool = False) -> list[PrincipalRecord]:
+        statement = f"SELECT {_PRINCIPAL_COLUMNS} FROM principals WHERE {condition}"
+        rows = self._pool.rows(statement, values, is_apart=is_apart)
         return [PrincipalRecord(**by_name(_PRINCIPAL_COLUMNS, row)) for row in rows]
 
 
@@ -107,12 +114,16 @@ class PostgresSignIns:
         self._pool.commit(_INSERT_SIGN_IN, _sign_in_values(sign_in))
         self._pool.commit("DELETE FROM sign_ins WHERE expires_at <= %s", [now])
 
-    def find(self, token_hash: bytes) -> SignIn | None:
-        rows = self._pool.rows(f"SELECT {_SIGN_IN_COLUMNS} FROM sign_ins WHERE token_hash = %s", [token_hash])
-        return SignIn(**by_name(_SIGN_IN_COLUMNS, rows[0])) if rows else None
+    def some(self, token_hashes: Collection[bytes]) -> list[SignIn]:
+        statement = f"SELECT {_SIGN_IN_COLUMNS} FROM sign_ins WHERE token_hash = ANY(%s)"
+        rows = self._pool.rows(statement, [list(token_hashes)], is_apart=True)
+        return [SignIn(**by_name(_SIGN_IN_COLUMNS, row)) for row in rows]
 
-    def extend(self, token_hash: bytes, expires_at: datetime) -> None:
-        self._pool.commit("UPDATE sign_ins SET expires_at = %s WHERE token_hash = %s", [expires_at, token_hash])
+    def extend(self, token_hashes: Collection[bytes], expires_at: datetime) -> None:
+        with self._pool.apart() as session:
+            session.execute(
+                "UPDATE sign_ins SET expires_at = %s WHERE token_hash = ANY(%s)", [expires_at, list(token_hashes)]
+            )
 
     def end(self, token_hash: bytes) -> None:
         self._pool.commit("DELETE FROM sign_ins WHERE token_hash = %s", [token_hash])

@@ -162,6 +162,10 @@ def refuse_commit(fault: psycopg.Error | StoreUnavailable) -> NoReturn:
 
 LONG_MAX: Final = 2
 """Long acts of one process at a time; they have as many connections more than all else together."""
+CHANGES_MAX: Final = 2
+"""Changes of the tables beside the ledgers at a time, such as new principals; they have as many connections more."""
+APART_MAX: Final = 2
+"""Connections for look-ups of keys and probes, in a pool of their own."""
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
 _BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
 _BACKEND_WAIT_S: Final = 2.0
@@ -190,35 +194,44 @@ class SessionPool:
         """Open the pool; raises StoreUnavailable when no connection comes.
 
         Readers leave some connections to transactions that lock a dataset: however many read, no query waits behind
-        them.
+        them. Changes, long acts, and look-ups of keys and probes have connections besides.
         """
         self.refused = RefusedWrites()
         self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
         self.idle_timeout_ms = idle_timeout_ms
-        self._long = BoundedSemaphore(LONG_MAX)
+        self._long, self._changes = BoundedSemaphore(LONG_MAX), BoundedSemaphore(CHANGES_MAX)
         self._limits = {
             "statement_timeout": statement_timeout_ms,
             "lock_timeout": lock_timeout_ms,
             "idle_in_transaction_session_timeout": idle_timeout_ms,
             "tcp_user_timeout": tcp_timeout_ms,  # the server's end; ours is below
         }
-        self._pool: ConnectionPool[Session] = ConnectionPool(
+        kwargs = {"connect_timeout": 2, "tcp_user_timeout": tcp_timeout_ms}
+        self._pool = self._pool_of(database_url, 1, connections_max + LONG_MAX + CHANGES_MAX, kwargs)
+        self._apart = self._pool_of(database_url, 0, APART_MAX, kwargs)
+        with translated():
+            self._pool.open(wait=True, timeout=30)
+            self._apart.open()
+
+    def _pool_of(
+        self, database_url: str, size_min: int, size_max: int, kwargs: dict[str, Any]
+    ) -> ConnectionPool[Session]:
+        return ConnectionPool(
             database_url,
             connection_class=Session,
-            min_size=1,
-            max_size=connections_max + LONG_MAX,
+            min_size=size_min,
+            max_size=size_max,
             timeout=_WAIT_S,
             configure=self._configure,
             check=_check,
             open=False,
-            kwargs={"connect_timeout": 2, "tcp_user_timeout": tcp_timeout_ms},
+            kwargs=kwargs,
         )
-        with translated():
-            self._pool.open(wait=True, timeout=30)
 
     def close(self) -> None:
         """Close all of them."""
         self._pool.close()
+        self._apart.close()
 
     @contextmanager
     def one(self, *, for_writing: bool = False) -> Iterator[Session]:
@@ -226,7 +239,33 @@ class SessionPool:
         if not (for_writing or self._readers.acquire(timeout=_WAIT_S)):
             raise StoreUnavailable("too many read")
         try:
-            with translated(), self._pool.connection() as session:
+            with self._session_of(self._pool) as session:
+                yield session
+        finally:
+            if not for_writing:
+                self._readers.release()
+
+    @contextmanager
+    def changing(self) -> Iterator[Session]:
+        """A session for a change of the tables beside the ledgers, which takes no reader's place."""
+        if not self._changes.acquire(timeout=_WAIT_S):
+            raise StoreUnavailable("too many change")
+        try:
+            with self.one(for_writing=True) as session:
+                yield session
+        finally:
+            self._changes.release()
+
+    @contextmanager
+    def apart(self) -> Iterator[Session]:
+        """A session for a look-up of keys or a probe: nothing that reads or writes can take it."""
+        with self._session_of(self._apart) as session:
+            yield session
+
+    @contextmanager
+    def _session_of(self, pool: ConnectionPool[Session]) -> Iterator[Session]:
+        try:
+            with translated(), pool.connection() as session:
                 try:
                     yield session
                 except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
@@ -235,9 +274,6 @@ class SessionPool:
         except (StoreUnavailable, CommitUnclear) as fault:
             self.refused.note(fault)
             raise
-        finally:
-            if not for_writing:
-                self._readers.release()
 
     @contextmanager
     def long(self) -> Iterator[Session]:
@@ -273,14 +309,14 @@ class SessionPool:
             while self.rows(_BACKEND, [backend]) and time.monotonic() < until:
                 time.sleep(_BACKEND_POLL_S)
 
-    def rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """The rows that a statement by itself gives."""
-        with self.one() as session:
+    def rows(self, statement: str, values: Sequence[object], *, is_apart: bool = False) -> list[tuple[Any, ...]]:
+        """The rows that a statement by itself gives, in a reader's session or in one apart."""
+        with self.apart() if is_apart else self.one() as session:
             return session.execute(statement, values, binary=True).fetchall()
 
     def commit(self, statement: str, values: Sequence[object]) -> int:
         """Run a statement and commit; how many rows it has changed."""
-        with self.one() as session:
+        with self.changing() as session:
             return session.execute(statement, values).rowcount
 
     def check_durability(self) -> None:

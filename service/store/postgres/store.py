@@ -189,13 +189,14 @@ class PostgresStore:
 
     def probe_commit(self, payload: bytes) -> None:
         """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""
-        self._pool.commit("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
+        with self._pool.one(for_writing=True) as session:
+            session.execute("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
 
     # Datasets
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         values = registered_row(record)
-        with self._pool.one() as session:
+        with self._pool.changing() as session:
             rows = session.execute(
                 f"INSERT INTO datasets ({REGISTERED_COLUMNS})"
                 f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -225,7 +226,7 @@ class PostgresStore:
         return sum(count for (count,) in self._pool.rows("SELECT datasets FROM deletions WHERE name = %s", [name]))
 
     def delete_dataset(self, dataset_id: int) -> None:
-        with self._pool.one() as session:
+        with self._pool.changing() as session:
             delete_dataset(session, dataset_id)
 
     def head(self, dataset_id: int) -> Head:
@@ -233,7 +234,7 @@ class PostgresStore:
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         totals = page_row(checkpoint.pages[page])
-        with self._pool.one() as session:
+        with self._pool.one(for_writing=True) as session:
             session.change(WRITE_PAGE, [page, *totals, dataset_id, checkpoint.seq, checkpoint.hash])
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
@@ -275,7 +276,7 @@ class PostgresStore:
 
     def problems(self) -> list[str]:
         try:
-            with self._pool.one() as session:
+            with self._pool.apart() as session:
                 code = self._pool.refused.probe(session)
         except StoreUnavailable:
             return ["database-unavailable"]

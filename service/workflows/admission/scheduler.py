@@ -63,6 +63,13 @@ Act = Callable[[int], None]
 """Short work that has no reservation; it is told the beginning of its slot."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServersOwn:
+    """The owner of the server's own acts on a dataset: they take turns with principals, and are bounded elsewhere."""
+
+    dataset_id: int
+
+
 class Job(Protocol):
     """Work that waits for its slots."""
 
@@ -136,7 +143,7 @@ class Dispatcher:
                     return job
             return None
 
-    def when_free(self, act: Act, principal: Hashable = None) -> None:
+    def when_free(self, act: Act, principal: Hashable) -> None:
         """Call `act` with the beginning of a slot in which no request works; at once after `close`.
 
         One act begins in `ACT_EVERY_NS`, and principals take turns. Raises ScheduleFull where many of a principal wait.
@@ -229,7 +236,7 @@ class Dispatcher:
     def _refuse_crowd(self, principal: Hashable) -> None:
         """A principal may have as many acts waiting as are left for others; the server's own are not counted."""
         own = sum(owner == principal for owner, _ in self._acts)
-        if principal is not None and len(self._acts) + own >= ACTS_WAITING_MAX:
+        if not isinstance(principal, ServersOwn) and len(self._acts) + own >= ACTS_WAITING_MAX:
             raise ScheduleFull(1)
 
     def _slot_at(self, now_ns: int) -> int:

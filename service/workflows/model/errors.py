@@ -16,6 +16,7 @@
     ├── DatasetNotEmpty      the dataset has a ledger and cannot be deleted
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── TooManyAtOnce        so many requests of this principal wait that no more are taken
+    ├── TooManyStrangers     so many keys wait to be looked up that no more are taken
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
     │   └── RegistrationChanged  the dataset was extended while rows were read for it; the act is begun again
@@ -210,6 +211,17 @@ class TooManyAtOnce(_TooMuch):
     def __init__(self, awaited: str, most: int) -> None:
         """Name what is waited for, and how many may wait."""
         super().__init__(detail=f"At most {most} requests with one key may wait at once for {awaited}; retry later.")
+
+
+class TooManyStrangers(_TooMuch):
+    """So many credentials that were not recognised lately wait to be looked up that no more are taken."""
+
+    slug = "too-many-strangers"
+    title = "Too many keys that were not recognised lately wait to be looked up; retry later."
+
+    def __init__(self, most: int) -> None:
+        """Say how many may wait."""
+        super().__init__(detail=f"At most {most} keys that were not recognised lately may wait at once; retry later.")
 
 
 class _RetryLater(WorkflowError):

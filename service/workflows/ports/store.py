@@ -41,6 +41,9 @@ class PrincipalTable(Protocol):
     def some(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
         """Those of these principals that are known, in no order."""
 
+    def recognised(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
+        """The same for the look-up of keys, which waits for nothing else that reads."""
+
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None
     ) -> list[PrincipalRecord]:
@@ -79,11 +82,11 @@ class SignInTable(Protocol):
     def add(self, sign_in: SignIn, *, now: datetime) -> None:
         """Keep a new sign-in, and drop those that have expired by `now`."""
 
-    def find(self, token_hash: bytes) -> SignIn | None:
-        """One sign-in, expired or not."""
+    def some(self, token_hashes: Collection[bytes]) -> list[SignIn]:
+        """Those of these sign-ins that are kept, expired or not, in no order; waits for nothing else that reads."""
 
-    def extend(self, token_hash: bytes, expires_at: datetime) -> None:
-        """Let a sign-in last until `expires_at`; without effect on one that has ended."""
+    def extend(self, token_hashes: Collection[bytes], expires_at: datetime) -> None:
+        """Let sign-ins last until `expires_at`; without effect on those that have ended. It waits as little."""
 
     def end(self, token_hash: bytes) -> None:
         """Forget a sign-in; without effect on one that has ended."""

@@ -5,7 +5,7 @@ Queries wait here. All that wait at one moment share a commit (`writer.committer
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import InitVar, dataclass
@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Any, ClassVar, Final, TypeVar
 
 from service.core.noise import Entropy
-from service.workflows.admission.schedule import FairQueue, Reservation
+from service.workflows.admission.schedule import FairQueue, Reservation, ScheduleFull
+from service.workflows.admission.scheduler import ServersOwn
 from service.workflows.model.errors import Busy, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import ShardLost
@@ -53,8 +54,8 @@ class _Job:
 
 
 _Item = Submission | _Reserved | _Job | None
-WhenFree = Callable[[Callable[[int], None]], None]
-"""Calls what it is given at a time at which no query is worked on, with the beginning of that slot."""
+WhenFree = Callable[[Callable[[int], None], Hashable], None]
+"""Calls what it is given, for a principal, when no query is worked on, with the beginning of that slot."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -82,6 +83,7 @@ class WriterQueue:
         exchange: ReplicaExchange,
         shards_opened: Shards | None,
     ) -> None:
+        self._own = ServersOwn(record.id)
         self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
         self._waiting: dict[int, int] = {}  # submissions, by analyst
         self.tail = Tail()
@@ -133,17 +135,21 @@ class WriterQueue:
         for submission in jobs:
             submission.fail(Unavailable())
 
-    def submit_act(self, act: Operation[Result]) -> Future[Result]:
-        """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
-        return self._job(lambda: self.committer.act(act))
+    def submit_act(self, act: Operation[Result], *, principal: Hashable = None) -> Future[Result]:
+        """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy.
+
+        It waits for the turn of `principal`, of whose acts so many may wait as are left for others; without one, for
+        that of the server's own acts on the dataset.
+        """
+        return self._job(lambda: self.committer.act(act), self._own if principal is None else principal)
 
     def submit_checkpoint(self) -> Future[None]:
         """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
-        return self._job(self._copy_checkpoint_if_any)
+        return self._job(self._copy_checkpoint_if_any, self._own)
 
     def submit_catch_up(self) -> Future[None]:
         """Queue for memory to come to where the database stands. Raises Busy."""
-        return self._job(self.committer.catch_up)
+        return self._job(self.committer.catch_up, self._own)
 
     def glimpse(self, look: Look[Result]) -> Result | None:
         """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
@@ -218,7 +224,7 @@ class WriterQueue:
         elif is_due and not self._is_copy_waiting and self.when_free is not None:
             self._is_copy_waiting = True
             copying = _Job(self._copy_checkpoint_if_idle)
-            self.when_free(lambda _: self._enqueue_or_fail(copying, Future()))
+            self.when_free(lambda _: self._enqueue_or_fail(copying, Future()), self._own)
         if is_last:
             self.checkpoints.end()
             self._state.shards.close()
@@ -253,13 +259,16 @@ class WriterQueue:
             if turn is not None:
                 self._waiting[turn] = own + 1
 
-    def _job(self, task: Callable[[], Result]) -> Future[Result]:
+    def _job(self, task: Callable[[], Result], principal: Hashable) -> Future[Result]:
         future: Future[Result] = Future()
         job = _Job(partial(_settle, future, task))
         if self.when_free is None:
             self._enqueue(job)
         else:
-            self.when_free(lambda _: self._enqueue_or_fail(job, future))
+            try:
+                self.when_free(lambda _: self._enqueue_or_fail(job, future), principal)
+            except ScheduleFull as full:
+                raise Busy(full.retry_after_s) from None
         return future
 
     def _enqueue_or_fail(self, job: _Job, future: Future[Any]) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
@@ -57,9 +57,9 @@ class WriterThread(WriterQueue):
         time.sleep(RECOVERY_S)
         self.wake()
 
-    def act(self, act: Operation[Result]) -> Result:
-        """Run an operation in the writer and wait until it is committed."""
-        return self.submit_act(act).result()
+    def act(self, act: Operation[Result], *, principal: Hashable = None) -> Result:
+        """Run an operation in the writer, in the turn of `principal`, and wait until it is committed. Raises Busy."""
+        return self.submit_act(act, principal=principal).result()
 
     def catch_up(self) -> None:
         """Wait until memory has come to where the database stands. Raises Busy, Unavailable, Fenced."""

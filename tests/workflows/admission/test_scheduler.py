@@ -22,6 +22,7 @@ from service.workflows.admission.scheduler import (
     Act,
     Dispatcher,
     Scheduler,
+    ServersOwn,
     slot_rules,
 )
 from service.workflows.model.errors import Unavailable
@@ -29,6 +30,7 @@ from tests.workflows.slotwise import Asked, Slotwise
 
 MS = 1_000_000
 SLOT = 10 * MS
+OWN = ServersOwn(7)
 RULES = slot_rules(SLOT, Speed())
 BEGIN = SLOT + START_NS
 """When the work of what arrives in the first slot begins."""
@@ -96,7 +98,7 @@ class Clock:
 
     def act(self) -> None:
         """Submit an act that wants a free slot; its slot is noted when it begins."""
-        self.dispatcher.when_free(lambda _: self.acts.append(self.now_ns))
+        self.dispatcher.when_free(lambda _: self.acts.append(self.now_ns), OWN)
 
 
 def waiting(cost_ms: float, job: object, *, writer: object = None, principal: Hashable = "ana") -> SlotRequest:
@@ -321,18 +323,18 @@ class TestActs:
     def test_an_act_is_told_the_beginning_of_its_slot(self, clock: Clock) -> None:
         """However late in it the act begins."""
         told: list[int] = []
-        clock.dispatcher.when_free(told.append)
+        clock.dispatcher.when_free(told.append, OWN)
         clock.at(SLOT + 3 * MS)
         assert told == [SLOT]
 
     def test_acts_of_several_principals_take_turns(self, clock: Clock) -> None:
-        """One principal's crowd does not keep others waiting; the server's own acts have turns of their own."""
+        """A crowd of one does not keep others waiting; the server has turns of its own for each dataset."""
         begun: list[str] = []
-        for principal in ("ida", "ida", "ida", "ivo", None):
+        for principal in ("ida", "ida", "ida", "ivo", OWN, ServersOwn(8)):
             clock.dispatcher.when_free(noting(begun, str(principal)), principal)
-        for now_ns in range(0, 6 * SLOT, MS // 2):
+        for now_ns in range(0, 7 * SLOT, MS // 2):
             clock.at(now_ns)
-        assert begun == ["ida", "ivo", "None", "ida", "ida"]
+        assert begun == ["ida", "ivo", str(OWN), str(ServersOwn(8)), "ida", "ida"]
 
     def test_a_principal_with_half_of_the_places_is_refused(self, clock: Clock) -> None:
         """Another is not, nor is the server itself."""
@@ -340,7 +342,7 @@ class TestActs:
             clock.dispatcher.when_free(lambda _: None, "ida")
         with pytest.raises(ScheduleFull):
             clock.dispatcher.when_free(lambda _: None, "ida")
-        for principal in ("ivo", None):
+        for principal in ("ivo", OWN):
             clock.dispatcher.when_free(lambda _: None, principal)
 
     def test_an_act_that_is_forgotten_never_begins(self, clock: Clock) -> None:
@@ -348,7 +350,7 @@ class TestActs:
         begun: list[str] = []
         acts = [noting(begun, name) for name in ("first", "second")]
         for act in acts:
-            clock.dispatcher.when_free(act)
+            clock.dispatcher.when_free(act, OWN)
         clock.dispatcher.forget(acts[0])
         clock.at(START_NS)
         clock.dispatcher.forget(acts[1])
@@ -538,12 +540,12 @@ def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
 def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(scheduler: Scheduler) -> None:
     """An act before, after and without requests."""
     acts = [threading.Event() for _ in range(4)]
-    scheduler.when_free(setting(acts[0]))
+    scheduler.when_free(setting(acts[0]), OWN)
     assert acts[0].wait(30)
     request = waiting(30, Waiting())
     scheduler.reserve(request)
     for act in acts[1:]:
-        scheduler.when_free(setting(act))
+        scheduler.when_free(setting(act), OWN)
     assert all(act.wait(30) for act in acts)
     assert request.reservation is not None
 

@@ -1,6 +1,7 @@
 """The writer of one dataset: batches, retries, reuse, allowances, and commits with unknown outcome."""
 
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -8,10 +9,22 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
+from service.workflows.admission.schedule import ScheduleFull
+from service.workflows.admission.scheduler import ServersOwn
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.replica import Replica
-from tests.factories import THREE_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, values
+from tests.factories import (
+    THREE_PEOPLE,
+    SeededEntropy,
+    analyst,
+    ask,
+    individual_named,
+    open_replica,
+    register,
+    upload,
+    values,
+)
 from tests.workflows.stores import FaultyStore
 
 
@@ -241,3 +254,33 @@ def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
     with open_replica(store) as replica:
         assert replica.curators.budgets("survey", cursor=None, limit=10).items == before
         assert ask(replica, who, "k9", reuse=False).sequence == 6
+
+
+def test_an_act_waits_in_the_turn_of_its_principal_and_the_servers_own_in_the_datasets(replica: Replica) -> None:
+    """So that one principal's crowd delays none of another's, and each is counted."""
+    bob, turns = individual_named(replica, "bob"), list[object]()
+    writer = replica.registry.writer(replica.registry.record("survey"))
+
+    def begin(act: Callable[[int], None], principal: object) -> None:
+        turns.append(principal)
+        act(0)
+
+    writer.when_free = begin
+    replica.individuals.resume(bob, "survey")
+    replica.individuals.ask_erasure(bob, "survey")
+    replica.curators.open_epoch("survey")
+    writer.checkpoint()
+    assert turns == [bob.id, bob.id, *[ServersOwn(writer.committer.state.record.id)] * 2]
+
+
+def test_an_act_too_many_of_a_principal_is_refused(replica: Replica) -> None:
+    """With the seconds after which there may be room."""
+    writer = replica.registry.writer(replica.registry.record("survey"))
+
+    def refuse(_act: Callable[[int], None], _principal: object) -> None:
+        raise ScheduleFull(3)
+
+    writer.when_free = refuse
+    with pytest.raises(Busy) as refused:
+        replica.individuals.resume(individual_named(replica, "bob"), "survey")
+    assert refused.value.retry_after_s == 3
