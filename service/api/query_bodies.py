@@ -35,6 +35,16 @@ _ARRAYS: Final = frozenset({"starts", "indices", "values", _PARAMETERS})
 PARAMETERS_BYTES_MAX: Final = 8 * 2**20
 NPZ_BYTES_MAX: Final = BODY_BYTES_MAX + PARAMETERS_BYTES_MAX
 _MEMBERS_MAX: Final = 256
+_TOO_MANY: Final = f"must have at most {_MEMBERS_MAX} members, each once"
+_DIRECTORY_BYTES_MAX: Final = 2**16
+_END: Final = struct.Struct("<4s6xHL4xH")
+"""The record at the end of a zip: its signature, how many members there are, the bytes of the directory of them, and
+those of a comment.
+"""
+_END_SIGNATURE: Final = b"PK\x05\x06"
+_LONG_END: Final = b"PK\x06\x07"
+_LONG_END_BYTES: Final = 20
+_TEXT_BYTES_MAX: Final = 4 * BODY_BYTES_MAX  # numpy has four for each character
 _SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 10  # magic, version and the length of the header
 _HEADER: Final = re.compile(
@@ -63,6 +73,8 @@ def query_of_npz(body: bytes) -> Query:
     text = arrays.pop(_QUERY, None)
     if text is None or text.ndim != 0 or text.dtype.kind != "U":
         raise QueryProblem.of(f"body.{_QUERY}", "must be the query as text, an array without a dimension")
+    if text.dtype.itemsize > _TEXT_BYTES_MAX:
+        raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes")
     document = document_of(str(text[()]).encode(errors="surrogatepass"))
     places = list(_places(document))
     used = {name for _, _, name in places}
@@ -82,6 +94,7 @@ def _members(body: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays by name. Raises QueryProblem naming the member."""
     if len(body) > NPZ_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {NPZ_BYTES_MAX} bytes")
+    _check_directory(body)
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             listed = archive.infolist()
@@ -95,10 +108,24 @@ def _members(body: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
         yield name, _array(content, _field(name))
 
 
+def _check_directory(body: bytes) -> None:
+    """Refuse a long directory by the record that ends a zip: a library reads as much of one as the record says.
+
+    It stands at the very end, without a comment. The record for directories beyond 32 bits, which would go before it,
+    is taken for no npz.
+    """
+    signature, entries, directory_bytes, comment_bytes = _END.unpack(body[-_END.size :].rjust(_END.size, b"\0"))
+    has_long_end = body[-_END.size - _LONG_END_BYTES :].startswith(_LONG_END)
+    if signature != _END_SIGNATURE or comment_bytes > 0 or has_long_end:
+        raise QueryProblem.of("body", "is not an npz")
+    if entries > _MEMBERS_MAX or directory_bytes > _DIRECTORY_BYTES_MAX:
+        raise QueryProblem.of("body", _TOO_MANY)
+
+
 def _check_listed(listed: list[zipfile.ZipInfo], body_bytes: int) -> None:
     """Refuse members that are packed, encrypted, repeated, or together larger than the body that they are in."""
     if len(listed) > _MEMBERS_MAX or len({each.filename for each in listed}) < len(listed):
-        raise QueryProblem.of("body", f"must have at most {_MEMBERS_MAX} members, each once")
+        raise QueryProblem.of("body", _TOO_MANY)
     for each in listed:
         field = _field(each.filename.removesuffix(_SUFFIX))
         if not each.filename.endswith(_SUFFIX):
@@ -176,6 +203,8 @@ def _listed(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise QueryProblem.of(_field(name), "has a number that is not finite")
     listed: list[Any] = array.tolist()
+    if array.dtype.kind == "U" and any("\0" in each for each in listed):
+        raise QueryProblem.of(_field(name), "has the character U+0000")
     return listed
 
 
