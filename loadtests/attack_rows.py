@@ -58,10 +58,10 @@ class Ground:
         self.other_analyst = self.key("analyst", OTHER)
         self.individual = self.key("individual", ATTACKED, individual="p7")
 
-    def register(self, name: str, columns: dict[str, Any], *, rho: str = "1000") -> None:
+    def register(self, name: str, columns: dict[str, Any], *, rho: str = "1000", capacity: int = 100_000) -> None:
         """Make a dataset of individuals alone."""
         tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
-        body = {"name": name, "guarantee": {"rho": rho}, "capacity": 100_000, "tables": tables}
+        body = {"name": name, "guarantee": {"rho": rho}, "capacity": capacity, "tables": tables}
         self.rig.curator.post("/v1/datasets", json=body).raise_for_status()
 
     def upload(self, name: str, rows: bytes, content_type: str) -> None:
@@ -133,7 +133,7 @@ class Ground:
     def models(self) -> str:
         """An analyst of a dataset whose gradients have many parameters."""
         classes = {"type": "category", "size": CLASSES}
-        self.register(MODELS, {"label": classes, "item": classes})
+        self.register(MODELS, {"label": classes, "item": classes}, capacity=100)
         rows = "id,label,item\n" + "".join(f"p{n},{n % CLASSES},{n % CLASSES}\n" for n in range(50))
         self.upload(MODELS, rows.encode(), "text/csv")
         return self.key("analyst", MODELS)
