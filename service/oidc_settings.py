@@ -9,7 +9,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import ValidationInfo as Info
 
 from service.numerals import DECIMAL
+from service.query.names import fault_of_name
 
+_TEXT_MAX: Final = 200
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -21,8 +23,8 @@ class OidcGrant(BaseModel):
     role: Literal["curator", "analyst", "individual", "auditor"]
     dataset: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] | None = None
     allowance_rho: Annotated[Decimal, DECIMAL, Field(ge=0, le=2**20, allow_inf_nan=False)] | None = None
-    organisation: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    purpose: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    organisation: Annotated[str, Field(min_length=1, max_length=_TEXT_MAX)] | None = None
+    purpose: Annotated[str, Field(min_length=1, max_length=_TEXT_MAX)] | None = None
 
     def fault(self) -> str | None:
         """The first contradiction; None without one."""
@@ -31,9 +33,9 @@ class OidcGrant(BaseModel):
         is_described = (self.allowance_rho, self.organisation, self.purpose) != (None, None, None)
         if is_described and self.role != "analyst":
             return "allowance_rho, organisation and purpose are an analyst's"
-        if not all((text or "x").isprintable() for text in (self.organisation, self.purpose)):
-            return "organisation and purpose are printable"
-        return None
+        stated = {"organisation": self.organisation, "purpose": self.purpose}
+        faults = {name: fault_of_name(text, _TEXT_MAX) for name, text in stated.items() if text is not None}
+        return next((f"{name} {fault}" for name, fault in faults.items() if fault is not None), None)
 
 
 _ROLES: Final = TypeAdapter(dict[Annotated[str, Field(min_length=1)], OidcGrant])

@@ -238,7 +238,11 @@ ROLES_WORDS = "must be a JSON object of roles by value of the claim: "
         ("ROLES", "{}", "must name at least one value of the claim"),
         ("ROLES", '{"x": {"role": "individual"}}', "x: the role individual needs a dataset"),
         ("ROLES", '{"x": {"role": "auditor", "purpose": "a"}}', "x: allowance_rho, organisation and purpose are an"),
-        ("ROLES", '{"x": {"role": "analyst", "purpose": "a\\n"}}', "x: organisation and purpose are printable"),
+        (
+            "ROLES",
+            '{"x": {"role": "analyst", "purpose": "a\\n"}}',
+            "x: purpose must hold no character that cannot be seen",
+        ),
         ("ROLES", '{"x": {"role": "root"}}', f"{ROLES_WORDS}x.role: Input should be"),
         ("ROLES", '{"x": {"role": "curator", "more": 1}}', f"{ROLES_WORDS}x.more: Extra inputs are not permitted"),
         ("ROLES", '{"x": {"role": "analyst", "allowance_rho": "-1"}}', f"{ROLES_WORDS}x.allowance_rho: Input should"),

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
 from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
 from service.query.literals_ast import NOT_EMPTY, SOME, in_pieces
+from service.query.names import fault_of_name
 from service.query.problems import FieldError
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
@@ -24,6 +25,7 @@ REAL_MAX = 1e30
 REAL_MIN = 1e-30  # of the larger bound: smaller scales would run into the subnormal doubles
 SIZE_MAX = 2**31
 CATEGORIES_MAX = 2**20
+CATEGORY_MAX = 1000  # characters
 COLUMNS_MAX = 200
 TABLES_MAX = 100
 ROWS_PER_INDIVIDUAL_MAX = 2**20
@@ -34,9 +36,18 @@ VECTOR_STEPS_MAX = 2**16 - 1  # of a number of a vector, on either side of zero 
 VECTOR_STEP_LOG2_MAX = 100
 RESERVED_NAME = "select"  # the key under which a label names its select item
 
+
+def _category(category: str | int) -> str | int:
+    if isinstance(category, str) and category:  # an empty text is a value that files may hold
+        fault = fault_of_name(category, CATEGORY_MAX)
+        if fault is not None:
+            raise ValueError(f"a category {fault}")
+    return category
+
+
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Integer = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
-Category = Annotated[str, Field(max_length=1000)] | Integer
+Category = Annotated[Annotated[str, Field(max_length=CATEGORY_MAX)] | Integer, AfterValidator(_category)]
 Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 from service.core.charge import rho_of_units, units_down
+from service.query.names import fault_of_name
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import EVERY_PRINCIPAL, NO_KEY, DatasetRecord, PrincipalFilter, PrincipalRecord
@@ -285,11 +286,11 @@ def check_bounds(role: Role, dataset: str | None, individual: str | None) -> Non
 
 def check_details(record: PrincipalRecord, now: datetime | None) -> None:
     """Raise InvalidRequest naming the field; the expiry is compared with `now` unless that is None."""
-    if not 1 <= len(record.name) <= NAME_MAX or not record.name.isprintable():
-        raise InvalidRequest.of("name", f"1 to {NAME_MAX} printable characters")
-    for field, text in (("organisation", record.organisation), ("purpose", record.purpose)):
-        if text is not None and not (1 <= len(text) <= TEXT_MAX and text.isprintable()):
-            raise InvalidRequest.of(field, f"1 to {TEXT_MAX} printable characters")
+    texts = (("organisation", record.organisation, TEXT_MAX), ("purpose", record.purpose, TEXT_MAX))
+    for field, text, length_max in (("name", record.name, NAME_MAX), *texts):
+        fault = None if text is None else fault_of_name(text, length_max)
+        if fault is not None:
+            raise InvalidRequest.of(field, fault)
     if record.allowance_units is not None and record.role != "analyst":
         raise InvalidRequest.of("allowance_rho", "only analysts have allowances")
     if now is not None and record.expires_at is not None and record.expires_at <= now:
@@ -305,7 +306,7 @@ def allowance_units(allowance_rho: Decimal | None) -> int | None:
 
 def individual_record(dataset: str, individual: str, now: datetime, expires_at: datetime | None) -> PrincipalRecord:
     """A principal of an individual, without a key yet; named by the individual's key, where that can be a name."""
-    is_name = 1 <= len(individual) <= NAME_MAX and individual.isprintable()
+    is_name = fault_of_name(individual, NAME_MAX) is None
     return PrincipalRecord(
         id=uuid4(),
         role="individual",

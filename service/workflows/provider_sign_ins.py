@@ -20,6 +20,7 @@ from typing import Final
 from uuid import UUID
 
 from service.numerals import is_digits
+from service.query.names import fault_of_name
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import ERASED_NAME, NO_KEY, PrincipalRecord
@@ -203,6 +204,7 @@ def _name_of(claims: Mapping[str, object], name_claim: str) -> str:
     """The claimed name in printable characters, or else the subject."""
     for told in (claim_of(claims, name_claim), claims["sub"]):
         name = "".join(filter(str.isprintable, told)).strip() if isinstance(told, str) else ""
-        if name and name != ERASED_NAME:
-            return name[:NAME_MAX]
+        name = name[:NAME_MAX].strip()
+        if name != ERASED_NAME and fault_of_name(name, NAME_MAX) is None:
+            return name
     return "of the provider"

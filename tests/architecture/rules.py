@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "files": frozenset(),
     "incidents": frozenset(),
     "logs": frozenset({"incidents"}),
-    "oidc_settings": frozenset({"numerals"}),
+    "oidc_settings": frozenset({"numerals", "query"}),
     "numerals": frozenset(),
     "ray_settings": frozenset(),
     "settings": frozenset({"bound_settings", "files", "oidc_settings", "ray_settings", "url_settings"}),
