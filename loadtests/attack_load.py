@@ -40,6 +40,9 @@ ROW_S: Final = 5.0
 REPETITIONS_MAX: Final = 50
 ROW_S_MAX: Final = 180.0
 QUICK_SIZE: Final = 0.25
+SPOOL_BYTES_MAX: Final = 2**31
+PARAMETERS_BYTES_MAX: Final = 2**25
+"""Less than the default, so that seconds suffice to come to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +150,7 @@ def main() -> int:
     parser.add_argument("--checkout", type=Path, default=None, help="another tree of the service, to attack that")
     options = parser.parse_args()
     names = [name for name in ROWS if options.only in (None, name)]
+    size = QUICK_SIZE if options.quick else 1.0
     with throw_away_home() as home:
         (home / "spool").mkdir()
         port = free_port()
@@ -154,10 +158,11 @@ def main() -> int:
             "TMPDIR": str(home / "spool"),
             "SPARING_ALARM_URL": f"http://127.0.0.1:{port}",
             "SPARING_ALARM_SECRET": "x" * 32,
+            "SPARING_SPOOL_BYTES_MAX": str(int(SPOOL_BYTES_MAX * size)),
+            "SPARING_PARAMETERS_BYTES_MAX": str(int(PARAMETERS_BYTES_MAX * size)),
         }
         with serving(home, environment=environment, checkout=options.checkout) as rig:
             parts = urlsplit(rig.url)
-            size = QUICK_SIZE if options.quick else 1.0
             address = parts.hostname or "", parts.port or 80
             ground = Ground(rig=rig, address=address, receiver_port=port, size=size)
             outcomes = uvloop.run(_all(ground, names, home))

@@ -1,17 +1,16 @@
 """The page on security: every requirement of the standard has a row, and every row a test that exists or a reason."""
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import pytest
 
 from service.settings import VARIABLES
-from tests.architecture.source import ROOT, module
+from tests.architecture.pages import exists, section_of
+from tests.architecture.source import ROOT
 
 PAGE: Final = "docs/security.md"
 LEVELS: Final = {
@@ -108,27 +107,6 @@ def _wrong_in(row: Row) -> Iterator[str]:
     yield from (f"{row.number} names {test}, which is not there" for test in row.tests if not exists(test))
 
 
-def exists(test: str) -> bool:
-    """Whether a test, named as pytest names it, is a function of that file, or of that class in it."""
-    path, *names = test.split("::")
-    return bool(names) and path.endswith(".py") and tuple(names) in _tests_of(path)
-
-
-@cache
-def _tests_of(path: str) -> frozenset[tuple[str, ...]]:
-    if not (ROOT / path).is_file():
-        return frozenset()
-    tree = module(path, (ROOT / path).read_text(encoding="utf-8")).tree
-    classes = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.name.startswith("Test")]
-    within = {(each.name, name) for each in classes for name in _functions(each.body)}
-    return frozenset({(name,) for name in _functions(tree.body)} | within)
-
-
-def _functions(body: list[ast.stmt]) -> list[str]:
-    functions = [each.name for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [name for name in functions if name.startswith("test_")]
-
-
 def counted(rows: list[Row]) -> Mapping[str, int]:
     """How many rows there are of each kind; one with tests and a reason counts as its reason says."""
     return Counter(row.reason[0] or "shown" for row in rows)
@@ -138,13 +116,6 @@ def counted(rows: list[Row]) -> Mapping[str, int]:
 def page() -> str:
     """The text of the page."""
     return (ROOT / PAGE).read_text(encoding="utf-8")
-
-
-def section_of(page: str, title: str) -> str:
-    """The text below a title of the second level."""
-    _, begins, rest = page.partition(f"\n## {title}\n")
-    assert begins, f"there is no section {title}"
-    return rest.partition("\n## ")[0]
 
 
 def test_every_requirement_has_its_row(page: str) -> None:
