@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
-from service.api.places import PlacesOfLoops
+from service.api.places import current_places
 from service.api.problems import body_errors
 from service.query.json_text import document_of
 from service.query.problems import QueryProblem
@@ -42,8 +42,7 @@ async def read_body(request: Request, caller: Principal, read: Callable[[bytes],
         body = await _received(request, caller, held)
         if len(body) <= SMALL_BODY_BYTES:
             return read(body)
-        places: PlacesOfLoops = request.app.state.places
-        return await places.here().bodies.run(caller.id, partial(read, body))
+        return await current_places(request).bodies.run(caller.id, partial(read, body))
 
 
 async def _received(request: Request, caller: Principal, held: ExitStack) -> bytes:
