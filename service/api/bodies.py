@@ -86,11 +86,11 @@ def read_model(model: type[BaseModel], body: bytes) -> BaseModel:
 
 
 def _check_extent(body: bytes) -> None:
-    """Refuse what would be long work, counted on the bytes. Commas within text count too, so the bounds are wide."""
+    """Refuse what would be long work, counted on the bytes. Those within text count too, so the bounds are wide."""
     if not body:
         raise InvalidRequest.of("body", "is required")
-    if body.count(b",") > VALUES_MAX:
-        raise InvalidRequest.of("body", f"has more than {VALUES_MAX} commas; send less at once")
+    if sum(map(body.count, (b",", b"[", b"{"))) > VALUES_MAX:
+        raise InvalidRequest.of("body", f"has more than {VALUES_MAX} commas and opening brackets; send less at once")
     if body.count(b"\\") > ESCAPES_MAX:
         raise InvalidRequest.of("body", f"has more than {ESCAPES_MAX} escapes; write text as UTF-8")
 

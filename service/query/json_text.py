@@ -36,6 +36,7 @@ U+0000.
 """
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _LONG_DIGITS: Final = re.compile(rb"[0-9]{16}")  # fewer are an integer that a double holds
+_LOOKED_AT_BYTES_MAX: Final = 2**18
 _DIGITS_MAX: Final = 22  # RFC 8785 writes a double of at most 21 digits without an exponent; and a sign
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -73,11 +74,20 @@ def reading_of(body: bytes, *, depth_max: int = DEPTH_MAX) -> Reading:
         raise QueryProblem.of("body", f"is not UTF-8 at byte {error.start}") from None
     hooks = _Hooks()
     try:
-        document = _reader(hooks, has_long_digits=_LONG_DIGITS.search(body) is not None).decode(text)
+        document = _reader(hooks, has_long_digits=_has_long_digits(body)).decode(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise QueryProblem.of("body", f"is not JSON at {place}: {error.msg}") from None
-    return Reading(document=document, is_suspect=hooks.has_refused or _ESCAPED.search(body) is not None)
+    return Reading(document=document, is_suspect=hooks.refused > 0 or _has_odd_escapes(body))
+
+
+def _has_long_digits(body: bytes) -> bool:
+    """Whether an integer may be too large; taken for granted where it would be long to look."""
+    return len(body) > _LOOKED_AT_BYTES_MAX or _LONG_DIGITS.search(body) is not None
+
+
+def _has_odd_escapes(body: bytes) -> bool:
+    return b"\\u" in body and _ESCAPED.search(body) is not None
 
 
 def first_distinct(found: Iterable[Found]) -> list[Found]:
@@ -124,13 +134,17 @@ class _Refused:
         self.message = message
 
 
-class _Hooks:
-    """The hooks of one reading, and whether any of them has refused a value."""
+_FURTHER: Final = _Refused("is not JSON that all readers read alike")
+"""Stands for every refused value beyond as many as are told."""
 
-    __slots__ = ("has_refused",)
+
+class _Hooks:
+    """The hooks of one reading, and how many values they have refused."""
+
+    __slots__ = ("refused",)
 
     def __init__(self) -> None:
-        self.has_refused = False
+        self.refused = 0
 
     def members(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Refused:
         """An object."""
@@ -139,6 +153,8 @@ class _Hooks:
         members = dict(pairs)
         if len(members) == len(pairs):
             return members
+        if self.refused >= ERRORS_MAX:
+            return _FURTHER
         keys = [key for key, _ in pairs]
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
         return self._refuse(f"has the key {quoted(twice)} twice")
@@ -169,8 +185,8 @@ class _Hooks:
         return self._refuse(f"is {name}, which is not JSON")
 
     def _refuse(self, message: str) -> _Refused:
-        self.has_refused = True
-        return _Refused(message)
+        self.refused += 1
+        return _Refused(message) if self.refused <= ERRORS_MAX else _FURTHER
 
 
 def _reader(hooks: _Hooks, *, has_long_digits: bool) -> json.JSONDecoder:
@@ -197,7 +213,8 @@ def _refusals(value: object, path: tuple[str | int, ...]) -> Iterator[FieldError
                 yield from _refusals(member, (*path, key))
         case list():
             for place, member in enumerate(value):
-                if isinstance(member, (str, dict, list, _Refused)):
+                is_odd = isinstance(member, str) and _NO_TEXT.search(member) is not None
+                if is_odd or isinstance(member, (dict, list, _Refused)):
                     yield from _refusals(member, (*path, place))
         case _:
             pass

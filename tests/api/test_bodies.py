@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import pytest
 from fastapi import APIRouter, Body, Depends
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.api.auth import GuardedRoute, RouteGuard
@@ -154,6 +154,7 @@ def refused(model: type[BaseModel], body: bytes) -> list[str]:
         (b"[" + b"1," * VALUES_MAX + b",1]", "body"),
         (b'["' + rb"\n" * ESCAPES_MAX + rb'\n"]', "body"),
         (b"[" * 1000, "body"),
+        (b'["' + b"[{" * (VALUES_MAX // 2) + b'"]', "body"),
     ],
 )
 def test_keys_of_individuals_end_at_the_first_that_is_wrong(body: bytes, field: str) -> None:
@@ -254,6 +255,14 @@ class Unbounded(BaseModel):
 
     texts: Annotated[list[Annotated[str, Field(max_length=1)]], Field(max_length=1000)]
     names: dict[str, int]
+
+
+async def test_a_route_of_strangers_takes_no_body(world: World) -> None:
+    """A sign-in, its way back and the pages: nothing that a stranger sends is parsed beyond its head."""
+    routes = [context.original_route for context in iter_route_contexts(world.app.routes)]
+    open_to_all = [route for route in routes if isinstance(route, APIRoute) and not isinstance(route, GuardedRoute)]
+    assert len(open_to_all) > 5
+    assert [route.path for route in open_to_all if route.body_field is not None] == []
 
 
 def test_a_part_without_a_length_is_found() -> None:

@@ -111,6 +111,14 @@ def test_no_more_errors_are_looked_at_than_are_kept() -> None:
     assert len(refused(b"[" + b",".join([b"NaN"] * 1000) + b"]")) == ERRORS_MAX
 
 
+def test_no_more_refusals_are_made_than_are_told() -> None:
+    """One object stands for all the others."""
+    document = reading_of(b"[" + b",".join([b"NaN"] * 1000) + b"]").document
+    assert len({id(each) for each in document}) == ERRORS_MAX + 1
+    twice = reading_of(b"[" + b",".join([b'{"a":1,"a":1}'] * 1000) + b"]").document
+    assert len({id(each) for each in twice}) == ERRORS_MAX + 1
+
+
 def test_a_part_is_refused_alone() -> None:
     """A marked value in one part of a document leaves the others alone."""
     reading = reading_of(b'[{"a": 1, "a": 2}, {"b": 1}]')
