@@ -94,11 +94,11 @@ class Place:
 
     def _begin_next(self) -> None:
         """Give a thread that has become free to the principal whose turn it is."""
-        able = (each for each, own in self._owners.items() if own.waiting and own.running < self.threads_own)
-        owner = next(able, None)
-        if owner is None:
+        able = (each for each in self._owners.items() if each[1].waiting and each[1].running < self.threads_own)
+        found = next(able, None)
+        if found is None:
             return
-        own = self._owners[owner]
+        owner, own = found  # strangers are None
         self._owners.move_to_end(owner)
         self._begin(own)
         own.waiting.popleft().set_result(None)

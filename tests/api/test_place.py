@@ -44,6 +44,20 @@ async def test_one_principal_is_worked_on_in_half_of_the_threads_and_others_find
     assert place.is_empty
 
 
+async def test_strangers_share_a_turn() -> None:
+    """They have no id: all of them are one owner, None, whose requests wait and go on like those of others."""
+    place, work = Place("a test", threads=2), Work()
+    first = asyncio.create_task(place.run(None, work.of("first")))
+    await settled()
+    others = [asyncio.create_task(place.run(None, work.of("other"))) for _ in range(3)]
+    await settled()
+    assert (place.running, place.waiting) == (1, 3)
+    work.gate.set()
+    async with asyncio.timeout(30):
+        await asyncio.gather(first, *others)
+    assert place.is_empty
+
+
 async def test_principals_take_turns() -> None:
     """A principal that comes after a crowd has the next thread that becomes free."""
     place, work, order = Place("a test", threads=1), Work(), list[str]()
