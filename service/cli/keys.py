@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from service.cli.options import Home, fail, opened_service
+from service.cli.options import Home, fail, opened_service, tell_whole_losses
 from service.numerals import decimal_of
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ def list_keys(
 
     from service.workflows.model.views import PrincipalRow
 
-    with _principals(home) as principals:
-        rows = [each for each in _all(principals) if role is None or each.role == role]
+    with opened_service(home) as opened:
+        tell_whole_losses(opened)
+        rows = [each for each in _all(opened.replica.principals) if role is None or each.role == role]
     rows = [each for each in rows if dataset is None or each.dataset == dataset]
     if json:
         for row in rows:

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from service.cli.options import Home, fail, opened_service, whole
+from service.cli.options import Home, fail, opened_service, tell_whole_losses, whole
 from service.cli.progress import ProgressLines
 from service.cli.what_if import what_if
 from service.numerals import decimal_of, is_digits
@@ -34,6 +34,7 @@ def verify(home: Home = None) -> None:
             for finding in report.findings:
                 print(f"{report.dataset}: {finding}", file=sys.stderr)
             print(report)
+        findings += tell_whole_losses(opened)
         if datasets == 0:
             print("no dataset is registered here")
     if findings:

@@ -59,11 +59,17 @@ def existing_settings_of(home: Path | None) -> "Settings":
     An embedded database must have been started in the home once. Beside another database a home must exist where one
     is named; everything that is kept there may be stated by settings instead.
     """
-    from service.embedded.home import find_home
+    from service.embedded.home import data_directories, find_home
 
     settings = settings_of(home)
     if settings.database_url is None:
-        exists = find_home(settings.home) is not None
+        found = find_home(settings.home)
+        exists = found is not None
+        if (settings.home / "pepper").exists() and (found is None or not data_directories(found.state)):
+            fail(
+                f"the database in {settings.home} is gone, and was there once: nothing was done; `sparing restore` puts"
+                " a backup back, and the witness then says what is missing"
+            )
     else:
         exists = settings.home.is_dir() or (home is None and "SPARING_HOME" not in os.environ)
     if not exists:
@@ -82,6 +88,23 @@ def opened_service(home: Path | None) -> Iterator["Adapters"]:
             yield opened
         except WorkflowError as refusal:
             fail(str(refusal))
+
+
+def tell_whole_losses(opened: "Adapters") -> int:
+    """Say on stderr which datasets were witnessed and are not in the database; how many there are.
+
+    A database that was lost as a whole looks like one in which nothing was ever done.
+    """
+    from service.workflows.ports.witness import WitnessUnavailable
+    from service.workflows.rollback.losses import whole_losses
+
+    try:
+        found = list(whole_losses(opened.store, opened.witness))
+    except WitnessUnavailable:
+        fail("the witness cannot be read: nothing can say whether a dataset is missing")
+    for loss in found:
+        print(f"sparing: {loss}; `sparing restore` puts a backup back", file=sys.stderr)
+    return len(found)
 
 
 def fail(message: str) -> NoReturn:

@@ -5,7 +5,6 @@ kill -9, the kernel sends it SIGINT, which Postgres takes as a fast shutdown.
 """
 
 import hashlib
-import logging
 import os
 import secrets
 import shutil
@@ -22,15 +21,12 @@ from service.embedded.home import (
     PRIVATE_ROOT,
     Home,
     data_directories,
-    is_shared,
     make_server_directory,
     sync_directory,
     write_private,
 )
 from service.embedded.process import EmbeddedServerError, arguments_of, run_program
 from service.embedded.server import EmbeddedServer, end_orphans
-
-log = logging.getLogger("sparing.servers")
 
 SERVER = "postgres"
 DATABASE = "sparing"
@@ -145,12 +141,6 @@ def attach(path: Path) -> str | None:
 
 def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:
     """Make a data directory with a password of its own, so that an interruption leaves none rather than half of one."""
-    if home.account is not None and is_shared(home.account):
-        log.warning(
-            "the data in %s belongs to the account nobody, which other programs may share: for one of its own, make a"
-            " system account `sparing`, and give it these files while the service is stopped",
-            home.state,
-        )
     fresh = home.state / f"{data.name}.new"
     if fresh.exists():
         shutil.rmtree(fresh)

@@ -32,6 +32,10 @@ from service.workflows.rollback.losses import losses
 FORMAT: Final = 1
 DUMP: Final = "database.dump"
 DESCRIPTION: Final = "backup.json"
+_PROVEN: Final = (
+    "the backup is as it was written, or was changed on purpose: its checksum finds accidents, and no forgery by an"
+    " account that may write to its folder; `sparing ledger verify` looks at its contents"
+)
 
 Tell = Callable[[str], None]
 
@@ -95,6 +99,7 @@ def put_back(settings: Settings, source: Path, tell: Tell, *, aside: bool) -> No
             other = set_aside(servers.database_url, now=now())
             if other is not None:
                 tell(f"the database that was there is kept as {other}; drop it when it is of no use any more")
+        tell(_PROVEN)
         tell(f"restoring the backup of {stated['made_at']}: {(source / DUMP).stat().st_size:,} bytes")
         restore(servers.database_url, source / DUMP)
         migrate(servers.database_url, folder=settings.migrations)

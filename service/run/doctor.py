@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from service.embedded import EmbeddedServerError, Servers
-from service.embedded.home import find_home
+from service.embedded.home import find_home, is_shared
 from service.run.adapters import store_of
 from service.run.backup import told_losses
 from service.run.home import known_pepper, servers_of
@@ -30,6 +30,10 @@ COMMIT_SLOW_MS: Final = 20.0
 ROUND_TRIP_SLOW_MS: Final = 5.0
 CLOCK_AHEAD_MAX_S: Final = 1.0
 FREE_BYTES_MIN: Final = 2**30
+_SHARED: Final = (
+    "; its files belong to the account nobody, which other programs may share: make a system account `sparing`, and"
+    " give it these files while the service is stopped"
+)
 FULL_BYTES: Final = 2**20
 """With less a disk counts as full."""
 
@@ -72,7 +76,10 @@ def _disks(settings: Settings) -> Iterator[CheckResult]:
             yield _result(f"disk {name}", f"{there} cannot be written", "failed")
         else:
             state: State = "ok" if free >= FREE_BYTES_MIN else "warning" if free >= FULL_BYTES else "failed"
-            yield _result(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}", state)
+            shared = home.account if name == "data" and home else None
+            more = _SHARED if shared is not None and is_shared(shared) else ""
+            state = "warning" if more and state == "ok" else state
+            yield _result(f"disk {name}", f"{free / 2**30:,.1f} GiB free at {there}{more}", state)
     if settings.database_url is None and _device(settings.witness) == _device(home.state if home else settings.home):
         yield _result("disk witness", "the witness is on the disk of the database, and may be lost with it", "warning")
 
@@ -129,6 +136,10 @@ def _pepper_and_witness(found: DatabaseCondition, servers: Servers, settings: Se
     except SettingsError as fault:
         yield _result("pepper", str(fault), "failed")
         return
+    seen = FileWitness(settings.witness).names() if found.pepper is None else []
+    if seen:
+        lost = f"the database is empty, and the witness has seen {len(seen)} datasets: put a backup"
+        yield _result("witness", f"{lost} back with `sparing restore`", "failed")
     if secret is None or found.pepper is None:
         begins = "none yet; the first start makes one" if found.pepper is None else "missing: put the database's back"
         present = "present; the database has none to compare with yet"

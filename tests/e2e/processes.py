@@ -59,8 +59,8 @@ def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.Complet
 
 
 def unexpected(said: str) -> list[str]:
-    """The lines on stderr but those of a busy disk, of a cache that waits for the processor, and of a start as root."""
-    expected = ("run `sparing calibrate`", "incident the cache; it is left alone", "belongs to the account nobody")
+    """The lines on stderr but those of a busy disk and of a cache that waits for the processor."""
+    expected = ("run `sparing calibrate`", "incident the cache; it is left alone")
     return [line for line in said.splitlines() if not any(part in line for part in expected)]
 
 

@@ -174,6 +174,42 @@ def test_no_command_but_serve_and_demo_begins_a_deployment(
     assert not missing.exists()
 
 
+@pytest.mark.parametrize(
+    "command", [("doctor",), ("keys", "list"), ("ledger", "verify"), ("backup", "copy")], ids=" ".join
+)
+def test_a_home_whose_database_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """It must not pass for one in which nothing was ever done; a new database is not begun in its place."""
+    home = tmp_path / "home"
+    (home / "valkey").mkdir(parents=True)
+    (home / "pepper").write_text("ab" * 32, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["sparing", *command, "--home", str(home)])
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n")) == (1, "", 1)
+    assert said.err.startswith(f"sparing: the database in {home} is gone, and was there once: nothing was done")
+    assert sorted(path.name for path in home.iterdir()) == ["pepper", "valkey"]
+
+
+def test_a_database_that_lacks_what_was_witnessed_is_told(survey_home: SurveyHome, database_url: str) -> None:
+    """By every command that would show an empty one: here beside an empty database elsewhere."""
+    home = survey_home.path
+    with served(home) as running:
+        assert ask(running.url, survey_home.analyst_key, "a").status_code == 200
+    elsewhere = {"DATABASE_URL": database_url}
+    lost = "sparing: survey: the database does not have this dataset; witnessed and missing: ledger entry 1, act 1"
+    listed = sparing("keys", "list", home=home, **elsewhere)
+    verified = sparing("ledger", "verify", home=home, **elsewhere)
+    examined = sparing("doctor", home=home, **elsewhere)
+    assert [listed.returncode, verified.returncode, examined.returncode] == [0, 1, 1]
+    assert listed.stderr.startswith(lost)
+    assert verified.stderr.startswith(lost)
+    assert "survey: the database does not have this dataset" in examined.stdout + examined.stderr
+
+
 def test_beside_another_database_a_home_that_is_named_must_exist(tmp_path: Path) -> None:
     """It holds the pepper and the witness; without a name all of it may come from settings."""
     refused = sparing("keys", "list", home=tmp_path / "nowhere", DATABASE_URL="postgresql://127.0.0.1:1/none")

@@ -52,11 +52,18 @@ def losses(store: Store, witness: Witness) -> Iterator[Loss]:
         loss = _loss_of(store, record, witness.history(witness_name(record)))
         if loss is not None:
             yield loss
-    known = {witness_name(record) for record in records}
+    yield from whole_losses(store, witness)
+
+
+def whole_losses(store: Store, witness: Witness) -> Iterator[Loss]:
+    """The datasets that a witness has seen and the database lacks. Raises WitnessUnavailable, StoreUnavailable."""
+    known = {witness_name(record) for record in store.datasets()}
     for instance in witness.names():
+        if instance in known:
+            continue
         name, history = _name_of(instance), witness.history(instance)
         # Of a dataset that was deleted the ledger was empty; what else is witnessed of it is not missing.
-        if instance not in known and history and (history[-1].seq > 0 or store.deletions(name) == 0):
+        if history and (history[-1].seq > 0 or store.deletions(name) == 0):
             yield Loss(dataset=name, seen=history[-1], shared=None, is_whole=True)
 
 
