@@ -12,6 +12,10 @@ _MS_MAX: Final = 2**31 - 1
 _WAITING_MAX: Final = 32
 _QUERIES_WAITING_MAX: Final = 1024
 _STRANGERS_MAX: Final = 1024
+_STREAMS_MAX: Final = 8
+_SPOOL_BYTES_MAX: Final = 2**31
+_SPOOL_BYTES_TOTAL_MAX: Final = 2**33
+_PARAMETERS_BYTES_MAX: Final = 2**30
 
 
 def _digits(text: str) -> str:
@@ -50,4 +54,31 @@ class BoundSettings(BaseSettings):
         ge=1,
         description="The requests with keys that were not recognised lately that may wait at once to be looked up; "
         "the next one is answered 429.",
+    )
+    streams_max: Number = Field(
+        validation_alias="SPARING_STREAMS_MAX",
+        default=_STREAMS_MAX,
+        ge=1,
+        description="The streams of events that one principal may have open in one process; the next one is "
+        "answered 429.",
+    )
+    spool_bytes_max: Number = Field(
+        validation_alias="SPARING_SPOOL_BYTES_MAX",
+        default=_SPOOL_BYTES_MAX,
+        ge=1,
+        description="The most bytes that the uploads of one principal may have in TMPDIR at once in one process, "
+        "those that gzip unpacks to included; beyond it an upload is answered 429.",
+    )
+    spool_bytes_total_max: Number = Field(
+        validation_alias="SPARING_SPOOL_BYTES_TOTAL_MAX",
+        default=_SPOOL_BYTES_TOTAL_MAX,
+        ge=1,
+        description="The same of all principals together; beyond it an upload is answered 507.",
+    )
+    parameters_bytes_max: Number = Field(
+        validation_alias="SPARING_PARAMETERS_BYTES_MAX",
+        default=_PARAMETERS_BYTES_MAX,
+        ge=0,
+        description="The most bytes of parameters in npz that are kept for one analyst in one dataset, each array "
+        "with 4,096 at least; a query beyond it is answered 429 and charges nothing.",
     )

@@ -63,16 +63,20 @@ export function instant(text) {
 export const date = (text) => day.format(new Date(text));
 export const now = () => clock.format(new Date());
 
+const NUMBER = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
+const CELL_BEGINS = /(^|[;\t\r\n])(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r])/g;
+
 /**
- * Rows as CSV; a cell that a spreadsheet would take for a formula begins with an apostrophe.
+ * Rows as CSV. A text that a spreadsheet would take for a formula begins with an apostrophe; so does one within a text,
+ * behind a semicolon, a tab or the end of a line. `csv_text` of the service does the same.
  * @param {string[]} columns
  * @param {unknown[][]} rows
  */
 export function csv(columns, rows) {
   const cell = (/** @type {unknown} */ value) => {
     const text = String(value ?? "");
-    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const safe = NUMBER.test(text) ? text : text.replaceAll(CELL_BEGINS, "$1'");
+    return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\n`).join("");
 }

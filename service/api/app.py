@@ -40,6 +40,7 @@ from service.api.routes import (
     provider_sign_in,
     session,
 )
+from service.api.streams import Streams
 from service.failpoints import armed
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
@@ -112,6 +113,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
     )
     app.state.replica = replica
     app.state.places = PlacesOfLoops(options.places)
+    app.state.streams = Streams(options.places.streams_max)
     app.state.upload_bytes_max = settings.upload_bytes_max
     app.state.drain_state = options.drain_state
     _include_routes(app)

@@ -31,8 +31,9 @@ _WITHOUT_LEDGER: Final = frozenset(
 """The operations on one dataset that work while it is closed; in a batch each entry is refused on its own."""
 _WITH_LEDGER: Final = frozenset({"list_my_budgets", "list_my_receipts", "read_release"})
 """The operations that need the ledger of a dataset which their path does not name."""
+_SPOOLED: Final = ("too-many-bytes-spooled", "disk-full")
 _PARTICULAR: Final[Mapping[str, tuple[str, ...]]] = {
-    "append_rows": ("dataset-archived", "unsupported-media-type"),
+    "append_rows": ("dataset-archived", "unsupported-media-type", *_SPOOLED),
     "ask": ("allowance-exceeded", "dataset-archived", "query-cancelled"),
     "cancel": ("query-not-waiting",),
     "check_readiness": ("not-ready",),
@@ -43,6 +44,7 @@ _PARTICULAR: Final[Mapping[str, tuple[str, ...]]] = {
     "list_my_receipts": ("not-found",),
     "make_forecast": ("dataset-archived",),
     "preview": ("dataset-archived",),
+    "preview_file": _SPOOLED,
     "register_dataset": ("dataset-missing", "name-taken"),
     "sign_in": ("not-found",),
 }
@@ -106,7 +108,12 @@ _HEADERS: Final[Mapping[str, Schema]] = {
     "Retry-After": {"description": "In so many seconds, retry.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "The scheme of a key.", "schema": {"type": "string", "const": "Bearer"}},
 }
-_HEADERS_OF: Final[Mapping[int, str]] = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+_HEADERS_OF: Final[Mapping[int, str]] = {
+    401: "WWW-Authenticate",
+    429: "Retry-After",
+    503: "Retry-After",
+    507: "Retry-After",
+}
 
 
 def _response(status: int, slugs: list[str]) -> Schema:

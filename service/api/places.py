@@ -80,6 +80,10 @@ class PlaceSettings(Protocol):
         """The same of queries."""
 
     @property
+    def streams_max(self) -> int:
+        """The streams of events of one principal."""
+
+    @property
     def strangers_max(self) -> int:
         """The requests with keys not recognised lately that may wait to be looked up."""
 
@@ -91,6 +95,7 @@ class PlaceBounds:
     waiting_max: int = 32
     queries_waiting_max: int = 1024
     strangers_max: int = 1024
+    streams_max: int = 8
 
     @classmethod
     def of(cls, settings: PlaceSettings) -> "PlaceBounds":
@@ -99,6 +104,7 @@ class PlaceBounds:
             waiting_max=settings.waiting_max,
             queries_waiting_max=settings.queries_waiting_max,
             strangers_max=settings.strangers_max,
+            streams_max=settings.streams_max,
         )
 
 

@@ -32,6 +32,7 @@ from service.workflows.model.errors import (
     DatasetArchived,
     DatasetMissing,
     DatasetNotEmpty,
+    DiskFull,
     Fenced,
     InvalidRequest,
     InvalidRows,
@@ -46,6 +47,7 @@ from service.workflows.model.errors import (
     RegistrationChanged,
     RoleRequired,
     TooManyAtOnce,
+    TooManyBytesSpooled,
     TooManyStrangers,
     Unavailable,
     UnknownDataset,
@@ -76,6 +78,8 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     Busy: 429,
     TooManyAtOnce: 429,
     TooManyStrangers: 429,
+    TooManyBytesSpooled: 429,
+    DiskFull: 507,
     Unavailable: 503,
     RegistrationChanged: 503,
     Fenced: 503,
@@ -284,7 +288,9 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             errors = error.errors[:ERRORS_MAX]
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case RateLimited() | Busy() | TooManyAtOnce() | TooManyStrangers() | Unavailable() | Fenced():
+        case RateLimited() | Busy() | TooManyAtOnce() | TooManyBytesSpooled() | TooManyStrangers():
+            headers = {"Retry-After": str(error.retry_after_s)}
+        case DiskFull() | Unavailable() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}
         case _:
             pass

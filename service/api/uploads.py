@@ -2,7 +2,8 @@
 
 All uploads and exports share one bound of memory. An upload whose reading has no room yet waits, without a thread.
 How much may come is counted by `service.api.middleware.request_limits.RequestLimits`; of a body in gzip, what it
-unpacks to is counted here, so that a small body cannot become a large file.
+unpacks to is counted here, so that a small body cannot become a large file. All bytes are counted in `Spools` before
+they are written.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import os
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from functools import partial
@@ -30,6 +31,7 @@ from service.api.problems import Refusal
 from service.api.query_requests import sent_key
 from service.numerals import is_digits
 from service.workflows.admission.admission import MemoryFull
+from service.workflows.admission.spools import Spool, refusing_a_full_disk
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
 from service.workflows.model.errors import Busy, InvalidRequest
 from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
@@ -72,7 +74,8 @@ async def spooled(request: Request, caller: Caller) -> AsyncIterator[Upload]:
     """The request's body, spooled, with room to read it; gone when the request is over.
 
     Raises a 415 refusal of its type and a 400 refusal of its key before reading anything, InvalidRequest for a body
-    that is not whole, and Busy where uploads and exports leave no room.
+    that is not whole, Busy where uploads and exports leave no room in memory, and TooManyBytesSpooled and DiskFull
+    where they leave none on disk.
     """
     async with _spooled(request, caller, CONTENT_TYPES, takes_key=True) as upload:
         yield upload
@@ -93,13 +96,13 @@ async def _spooled(
     transfers: Transfers = request.app.state.replica.transfers
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(_room(transfers, caller.id, RECEIVING_BYTES, patience_s=0))
-        source = stack.enter_context(_spool())
-        await _receive(request, caller, source)
+        spool = stack.enter_context(transfers.spools.spool(caller.id))
+        source = stack.enter_context(_spool_file())
+        await _receive(request, caller, source, spool)
         if is_packed:
-            packed, source = source, stack.enter_context(_spool())
-            await _in_a_thread(
-                request, caller, partial(unpack, packed, source, bytes_max=request.app.state.upload_bytes_max)
-            )
+            packed, source = source, stack.enter_context(_spool_file())
+            unpacking = partial(unpack, packed, source, spool, bytes_max=request.app.state.upload_bytes_max)
+            await _in_a_thread(request, caller, unpacking)
         body_bytes = source.seek(0, os.SEEK_END)
         source.seek(0)
         memory_bytes = transfers.reading_bytes(body_bytes=body_bytes, is_text=content_type in _IN_TEXT)
@@ -110,24 +113,31 @@ async def _spooled(
 
 
 @contextmanager
-def _spool() -> Iterator[BinaryIO]:
-    with SpooledTemporaryFile(max_size=MEMORY_BYTES_MAX) as spool:
-        yield cast(BinaryIO, spool)
+def _spool_file() -> Iterator[BinaryIO]:
+    file = SpooledTemporaryFile(max_size=MEMORY_BYTES_MAX)  # noqa: SIM115 - closed below
+    try:
+        yield cast(BinaryIO, file)
+    finally:
+        with suppress(OSError):  # a full disk takes the buffered rest no better at the end
+            file.close()
 
 
-async def _receive(request: Request, caller: Principal, target: BinaryIO) -> None:
-    """The whole body, rewound. Raises InvalidRequest for one that is not as long as declared."""
+async def _receive(request: Request, caller: Principal, target: BinaryIO, spool: Spool) -> None:
+    """The whole body, rewound. Raises InvalidRequest for one that is not as long as declared, and as `spooled`."""
     waiting: list[bytes] = []
     size = taken = 0
     async for chunk in request.stream():
+        spool.take(len(chunk))
         waiting.append(chunk)
         size += len(chunk)
         taken += len(chunk)
         if size >= FLUSH_BYTES:
-            await _in_a_thread(request, caller, partial(target.writelines, waiting))
+            with refusing_a_full_disk():
+                await _in_a_thread(request, caller, partial(target.writelines, waiting))
             waiting, size = [], 0
-    target.writelines(waiting)
-    target.seek(0)
+    with refusing_a_full_disk():
+        target.writelines(waiting)
+        target.seek(0)
     declared = request.headers.get("content-length", str(taken))
     if not is_digits(declared) or int(declared) != taken:
         raise InvalidRequest.of("body", "is not as long as the request says")
@@ -153,18 +163,24 @@ async def _room(transfers: Transfers, principal: UUID, held_bytes: int, *, patie
         yield
 
 
-def unpack(source: BinaryIO, target: BinaryIO, *, bytes_max: int) -> None:
-    """Unpack gzip, piece by piece, and rewind. Raises InvalidRequest, and a 413 above `bytes_max` unpacked bytes."""
+def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) -> None:
+    """Unpack gzip, piece by piece, and rewind.
+
+    Raises InvalidRequest, a 413 above `bytes_max` unpacked bytes, and as `spooled` for the disk.
+    """
     try:
         with GzipFile(fileobj=source, mode="rb") as packed:
             while piece := packed.read(FLUSH_BYTES):
                 if target.tell() + len(piece) > bytes_max:
                     log.warning("an upload of more than %d unpacked bytes was refused", bytes_max)
                     raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                target.write(piece)
+                spool.take(len(piece))
+                with refusing_a_full_disk():
+                    target.write(piece)
     except (BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidRequest.of("body", "is not whole gzip, as its Content-Encoding says") from error
-    target.seek(0)
+    with refusing_a_full_disk():
+        target.seek(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import typer
 
 from service.cli.options import Home, fail, opened_service, tell_whole_losses
 from service.numerals import decimal_of
+from service.workflows.model.spreadsheets import csv_text
 
 if TYPE_CHECKING:
     from service.workflows.model.views import PrincipalRow
@@ -72,9 +73,7 @@ def create_many(
     individuals, expiry = _individuals(file), _instant(expires_at)
     with _principals(home) as principals:
         made = principals.create_individuals(dataset, individuals, expires_at=expiry)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([COLUMN, "key"])
-    writer.writerows(made)
+    sys.stdout.write(csv_text([(COLUMN, "key"), *made]))
 
 
 @keys.command("list")

@@ -30,6 +30,7 @@ from service.store.witness.redis import RedisWitness
 from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.admission.scheduler import Scheduler, slot_rules
+from service.workflows.admission.spools import SpoolBounds
 from service.workflows.admission.transfers import Transfers
 from service.workflows.maintenance.alarm_delivery import AlarmDelivery
 from service.workflows.model.api_keys import Pepper
@@ -183,7 +184,8 @@ def _alarms(settings: Settings) -> Iterator[Callable[[AlarmNotice], None]]:
 @contextmanager
 def _transfers(settings: Settings, replica: Replica) -> Iterator[None]:
     """The bounds of uploads, exports and vectors; uploads are read by processes, where the kernel limits memory."""
-    replica.transfers = Transfers(settings.memory_bytes_max // 2)
+    spools = SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max)
+    replica.transfers = Transfers(settings.memory_bytes_max // 2, spools)
     replica.curators.vector_bytes_max = settings.vector_bytes_max
     if sys.platform != "linux":
         yield

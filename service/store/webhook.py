@@ -1,5 +1,6 @@
 """Alarms as HTTP requests to an address of the operator's: JSON with a signature, in one try.
 
+Each try has one deadline, however the receiver answers: a receiver that drips keeps no alarm from the next.
 The address comes from the settings of the process alone; no redirect is followed and no proxy is asked, so that no
 request goes anywhere else. `http.client` is enough for that, and the service needs no other client of HTTP.
 """
@@ -12,12 +13,13 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTP_PORT, HTTPS_PORT, HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
 
+from service.store.deadlines import connected
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 
 TIMEOUT_S: Final = 10.0
@@ -28,9 +30,10 @@ class Webhook:
     """Posts each notice to one URL, signed with a secret that the receiver shares."""
 
     def __init__(self, url: str, secret: str, *, clock: Callable[[], datetime], timeout_s: float = TIMEOUT_S) -> None:
-        """`clock` tells the wall clock's time; `timeout_s` bounds each wait for the receiver."""
+        """`clock` tells the wall clock's time; `timeout_s` bounds each try as a whole."""
         self._parts, self._secret = urlsplit(url), secret.encode()
         self._clock, self._timeout_s = clock, timeout_s
+        self._trust = ssl.create_default_context()
 
     def deliver(self, notice: AlarmNotice) -> None:
         """Post the notice. Raises NotDelivered unless the reply has a status from 200 to 299."""
@@ -46,9 +49,14 @@ class Webhook:
 
     def _posted(self, body: bytes, headers: dict[str, str]) -> int:
         """The status of the reply, whose body is not read."""
-        parts = self._parts
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        with closing(kind(parts.hostname or "", parts.port, timeout=self._timeout_s)) as connection:
+        parts, is_secure = self._parts, self._parts.scheme == "https"
+        host, port = parts.hostname or "", parts.port or (HTTPS_PORT if is_secure else HTTP_PORT)
+        kind = HTTPSConnection if is_secure else HTTPConnection
+        with (
+            connected(host, port, deadline_s=self._timeout_s) as plain,
+            closing(kind(host, parts.port, timeout=self._timeout_s)) as connection,
+        ):
+            connection.sock = self._trust.wrap_socket(plain, server_hostname=host) if is_secure else plain
             target = parts.path or "/"
             connection.request("POST", f"{target}?{parts.query}" if parts.query else target, body, headers)
             return connection.getresponse().status

@@ -152,7 +152,7 @@ def test_a_refusal_is_a_problem_document(document: Document) -> None:
                 whole = resolved(document, response)
                 assert whole["content"].keys() == {MEDIA_TYPE}
                 assert "X-Request-Id" in whole["headers"]
-                assert ("Retry-After" in whole["headers"]) == (status in {"429", "503"})
+                assert ("Retry-After" in whole["headers"]) == (status in {"429", "503", "507"})
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 

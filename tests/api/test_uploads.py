@@ -1,8 +1,13 @@
 """An upload on its way in."""
 
 import asyncio
+import errno
+import gzip
+import io
+import os
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,8 +18,9 @@ from service.api import uploads
 from service.api.places import PlacesOfLoops
 from service.api.problems import Refusal
 from service.api.uploads import CONTENT_TYPES, FLUSH_BYTES, MEMORY_BYTES_MAX, spooled
+from service.workflows.admission.spools import SpoolBounds
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
-from service.workflows.model.errors import Busy, InvalidRequest
+from service.workflows.model.errors import Busy, DiskFull, InvalidRequest, TooManyBytesSpooled
 from service.workflows.model.views import Principal
 
 CURATOR = Principal(id=UUID(int=1), role="curator", name="c", dataset=None, individual=None, allowance_units=None)
@@ -125,3 +131,55 @@ async def test_bodies_under_way_are_bounded_too() -> None:
         pytest.raises(Busy),
     ):
         await anext(spooled(request("text/csv", [b"a"], transfers=transfers), CURATOR))
+
+
+def _gzip(content: bytes) -> tuple[list[bytes], tuple[bytes, bytes]]:
+    return [gzip.compress(content)], (b"content-encoding", b"gzip")
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_bytes_on_disk_are_counted_before_they_are_written(is_packed: bool) -> None:
+    """Of a gzip, what it unpacks to counts too; beyond the bound nothing is left on disk or counted."""
+    transfers = Transfers(2**30, SpoolBounds(principal_bytes_max=50_000, bytes_max=2**30))
+    for size, is_taken in ((40_000, True), (60_000, False)):
+        chunks, *headers = _gzip(bytes(size)) if is_packed else ([bytes(size)],)
+        upload = spooled(request("text/csv", chunks, *headers, transfers=transfers), CURATOR)
+        if is_taken:
+            await anext(upload)
+            assert transfers.spools.bytes_held == size + (len(chunks[0]) if is_packed else 0)
+            await upload.aclose()  # type: ignore[attr-defined]
+        else:
+            with pytest.raises(TooManyBytesSpooled):
+                await anext(upload)
+        assert transfers.spools.bytes_held == 0
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+async def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, fault: int, is_packed: bool) -> None:
+    """While the bytes come, when they are unpacked, or when the last of them leave a buffer."""
+
+    class Full(io.BytesIO):
+        def __init__(self, max_size: int) -> None:
+            super().__init__()
+            self.max_size = max_size
+
+        def write(self, data: Any) -> int:
+            if self.tell() + len(data) > self.max_size:
+                raise OSError(fault, os.strerror(fault))
+            return super().write(data)
+
+        def writelines(self, lines: Any) -> None:
+            for line in lines:
+                self.write(line)
+
+        def close(self) -> None:
+            super().close()
+            raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(uploads, "SpooledTemporaryFile", Full)
+    transfers = Transfers(2**30)
+    chunks, *headers = _gzip(bytes(2**19)) if is_packed else ([bytes(2**18), bytes(2**18)],)
+    with pytest.raises(DiskFull, match="TMPDIR"):
+        await anext(spooled(request("text/csv", chunks, *headers, transfers=transfers), CURATOR))
+    assert (transfers.spools.bytes_held, transfers.held_bytes) == (0, 0)

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -160,3 +160,24 @@ def test_a_receiver_that_is_away_or_silent_is_a_failure_without_its_address() ->
     with server(200) as received, pytest.raises(NotDelivered, match="TLS was refused"):
         webhook(received.url.replace("http:", "https:")).deliver(NOTICE)
     assert str(port) not in str(late.value) + str(gone.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_receiver_that_drips_is_given_up_at_the_deadline(scheme: str) -> None:
+    """A byte now and then never ends a time-out of silence; here it goes on until the connection is cut off."""
+    dripped = threading.Event()
+
+    def drip() -> None:
+        taken, _ = listening.accept()
+        with taken, suppress(OSError):
+            while True:
+                taken.sendall(b"\x16" if scheme == "https" else b"H")
+                dripped.wait(0.005)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(NotDelivered):
+            webhook(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", timeout_s=0.2).deliver(NOTICE)
+        thread.join(30)
+        assert not thread.is_alive()

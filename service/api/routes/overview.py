@@ -18,6 +18,7 @@ from service.api.exports import Room, sent
 from service.api.middleware.request_context import DrainState
 from service.api.places import current_places
 from service.api.query_requests import QUERY_BODY, sent_query
+from service.api.streams import StreamPlace
 from service.numerals import INTEGER
 from service.query.schema import doc
 from service.workflows.model.errors import NotFound
@@ -45,9 +46,6 @@ EVENTS: Final[dict[int | str, dict[str, Any]]] = {
 }
 BEAT_EVERY: Final = 30
 """A comment is sent after so many looks without news, so that a connection that is gone is noticed."""
-EVENTS_MAX: Final = 32
-"""So many streams are open in a process at most."""
-_open: Final[set[object]] = set()
 
 router = guarded_router("curator")
 
@@ -161,6 +159,7 @@ async def watch_ledger(
     replica: CurrentReplica,
     caller: Caller,
     dataset: str,
+    _place: StreamPlace,
     seconds: Annotated[
         int, INTEGER, Query(ge=0, le=EVENTS_LAST_S, description="For how long the stream lasts.")
     ] = EVENTS_LAST_S,
@@ -189,22 +188,14 @@ async def watch_ledger(
             yield b": still here\n\n" if now == sequence else _event(now)
             sequence = now
 
-    return StreamingResponse(_one_of_few(watching, news(sequence)), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_watched(watching, news(sequence)), media_type="text/event-stream", headers=headers)
 
 
-async def _one_of_few(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A stream, while it is watched for; beyond EVENTS_MAX of them, only when to ask again."""
-    if len(_open) >= EVENTS_MAX:
-        yield b"retry: 10000\n\n"
-        return
-    place = object()
-    _open.add(place)
-    try:
-        with watching, suppress(NotFound, StoreUnavailable):  # a dataset that was deleted; the browser asks again
-            async for each in news:
-                yield each
-    finally:
-        _open.discard(place)
+async def _watched(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A stream, while it is watched for."""
+    with watching, suppress(NotFound, StoreUnavailable):  # a dataset that was deleted; the browser asks again
+        async for each in news:
+            yield each
 
 
 def _event(sequence: int) -> bytes:

@@ -32,6 +32,7 @@ from service.store.decoder.messages import (
     Ended,
     Failed,
     Message,
+    NoRoom,
     OutOfMemory,
     Read,
     ReadFirst,
@@ -149,6 +150,8 @@ def decoded(source: io.BufferedReader, target: io.BufferedRandom) -> Message:
     except (MemoryError, SystemError):  # the latter from libraries that get no memory and do not say so
         return OutOfMemory()
     except OSError as error:  # of the two files; what an upload makes of reading it is a RowsProblem
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return NoRoom()
         return OutOfMemory() if error.errno == errno.EFBIG else failed(error, is_passing=True)
     except Exception as error:  # noqa: BLE001 - the owner hears of it
         return failed(error, is_passing=False)

@@ -46,6 +46,13 @@ class OutOfMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoRoom:
+    """The folder of uploads has no room for the rows."""
+
+    kind: Literal["no room"] = "no room"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """Something went wrong that is not the upload's fault: the kind of the error, and where it was raised."""
 
@@ -53,7 +60,7 @@ class Failed:
     error: str
     place: str
     is_passing: bool
-    """Whether another try may succeed: a full disk, a process that could not be started."""
+    """Whether another try may succeed: a process that could not be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +72,7 @@ class Ended:
     peak_bytes: int
 
 
-Message = Annotated[Read | ReadFirst | Refused | OutOfMemory | Failed | Ended, Field(discriminator="kind")]
+Message = Annotated[Read | ReadFirst | Refused | OutOfMemory | NoRoom | Failed | Ended, Field(discriminator="kind")]
 
 Request = ReadRequest | FirstRowsRequest
 REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])

@@ -31,6 +31,7 @@ from service.store.decoder.messages import (
     Ended,
     Failed,
     Message,
+    NoRoom,
     OutOfMemory,
     Read,
     ReadFirst,
@@ -38,7 +39,8 @@ from service.store.decoder.messages import (
     Request,
 )
 from service.store.decoder.rows_file import mapped_rows
-from service.workflows.model.errors import Unavailable
+from service.workflows.admission.spools import refusing_a_full_disk
+from service.workflows.model.errors import DiskFull, Unavailable
 from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
 
 VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
@@ -119,13 +121,15 @@ class DecoderProcess:
     def _decoded(self, source: BinaryIO, request: Request) -> Iterator[tuple[Read | ReadFirst, BinaryIO]]:
         """The message of a decoder that has read the request, and the file with the rows."""
         with ExitStack() as stack:
-            rows = stack.enter_context(tempfile.TemporaryFile())
-            rows.write(REQUEST.dump_json(request))
-            rows.seek(0)
+            with refusing_a_full_disk():
+                rows = stack.enter_context(tempfile.TemporaryFile())
+                rows.write(REQUEST.dump_json(request))
+                rows.seek(0)
+                file = _file_of(source, stack)
             ours, theirs = socket.socketpair()
             with ours:
                 with theirs:
-                    self._hand_over([_file_of(source, stack).fileno(), rows.fileno(), theirs.fileno()])
+                    self._hand_over([file.fileno(), rows.fileno(), theirs.fileno()])
                 outcome, ended = _heard(ours, self._end_stopped)
             self.peak_bytes = max(self.peak_bytes, ended.peak_bytes)
             if not isinstance(outcome, Read | ReadFirst) or ended.exit_code != 0:
@@ -256,6 +260,8 @@ def _refusal(outcome: Message | None, ended: Ended, request: Request) -> Excepti
             return RowsProblem(outcome.errors, outcome.counts)
         case OutOfMemory():
             return _too_large(request)
+        case NoRoom():
+            return DiskFull()
         case Failed():
             fault = DecoderFault(f"{outcome.error} at {outcome.place}")
             report_incident(fault, f"decoding an upload: {outcome.error} at {outcome.place}")

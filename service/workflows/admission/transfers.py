@@ -10,6 +10,7 @@ from typing import Final
 
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import MemoryBound
+from service.workflows.admission.spools import SpoolBounds, Spools
 
 RECEIVING_BYTES: Final = 2**20
 """Of an upload whose body is under way."""
@@ -23,8 +24,9 @@ _BYTES_OF_TEXT_BYTE: Final = 40
 class Transfers:
     """Counts what uploads and exports hold. Thread-safe."""
 
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
+    def __init__(self, bytes_max: int, spools: SpoolBounds | None = None) -> None:
+        """Half of `bytes_max` is the most of one principal; `spools` bounds what is on disk."""
+        self.bytes_max, self.spools = bytes_max, Spools(spools)
         self._bound = MemoryBound(bytes_max)
 
     @property

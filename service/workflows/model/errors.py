@@ -17,6 +17,8 @@
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── TooManyAtOnce        so many requests of this principal wait that no more are taken
     ├── TooManyStrangers     so many keys wait to be looked up that no more are taken
+    ├── TooManyBytesSpooled  this principal's uploads hold as many bytes on disk as they may
+    ├── DiskFull             there is no room on disk for an upload
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
     │   └── RegistrationChanged  the dataset was extended while rows were read for it; the act is begun again
@@ -224,10 +226,36 @@ class TooManyStrangers(_TooMuch):
         super().__init__(detail=f"At most {most} keys that were not recognised lately may wait at once; retry later.")
 
 
+class TooManyBytesSpooled(_TooMuch):
+    """The principal's uploads hold as many bytes on disk as they may. Counts its own bytes alone."""
+
+    slug = "too-many-bytes-spooled"
+    title = "Uploads with this key hold as many bytes as they may; retry when one of them has ended."
+
+    def __init__(self, most: int) -> None:
+        """Name the limit."""
+        super().__init__(
+            detail=f"Uploads with one key may hold at most {most} bytes on disk at once, those that gzip unpacks to"
+            " included (SPARING_SPOOL_BYTES_MAX); retry when one of them has ended, or send smaller files."
+        )
+
+
 class _RetryLater(WorkflowError):
     """A refusal that time cures; `retry_after_s` is a constant, never a function of load or data."""
 
     retry_after_s = 1
+
+
+class DiskFull(_RetryLater):
+    """There is no room on disk for an upload."""
+
+    slug = "disk-full"
+    title = "The folder of uploads (TMPDIR) is full or cannot be written; ask the operator, or retry later."
+
+    @staticmethod
+    def of_all(most: int) -> str:
+        """The detail where the bound on all uploads is reached, before the folder is full."""
+        return f"All uploads hold at most {most} bytes on disk at once (SPARING_SPOOL_BYTES_TOTAL_MAX); retry later."
 
 
 class Unavailable(_RetryLater):

@@ -5,14 +5,14 @@ makes the pieces of all files of a process, one of each in turn, so that many fi
 than one does.
 """
 
-import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from service.background import handing_over_soon, lower_priority
+from service.workflows.model.spreadsheets import csv_text
 from service.workflows.model.views import BudgetRow
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ GROUP_ROWS_MAX: Final = 65_536
 GROUP_BYTES_MAX: Final = 2**24
 """A row group ends with the page that brings its columns to so many bytes."""
 COLUMNS: Final = tuple(each.name for each in fields(BudgetRow))
-_FORMULA_SIGNS: Final = frozenset("=+-@\t\r")
 
 Pages = Iterable[list[BudgetRow]]
 
@@ -64,9 +63,9 @@ class AccountFile:
 
 def csv_pieces(pages: Pages) -> Iterator[bytes]:
     """CSV with a header, a page at a time."""
-    header = [COLUMNS]
+    header: list[tuple[str, ...]] = [COLUMNS]
     for rows in pages:  # a refusal of the first comes before anything is sent
-        yield _lines([*header, *(_safe(row) for row in rows)])
+        yield csv_text([*header, *([getattr(row, name) for name in COLUMNS] for row in rows)]).encode()
         header = []
 
 
@@ -120,15 +119,3 @@ def _schema() -> "pa.Schema":
     types = {"spent_units": pa.int64(), "budget_units": pa.int64(), "paused": pa.bool_()}
     types |= dict.fromkeys(["queries_charged", "queries_left_out"], pa.int64())
     return pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
-
-
-def _safe(row: BudgetRow) -> list[object]:
-    """The row's values; a key that a spreadsheet would take for a formula begins with an apostrophe."""
-    key = f"'{row.key}" if row.key[:1] in _FORMULA_SIGNS else row.key
-    return [key, *(getattr(row, name) for name in COLUMNS[1:])]
-
-
-def _lines(rows: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()

@@ -11,7 +11,7 @@
         ├── NotFoundError         404, 410: unknown or not yours to see (told apart nowhere), archived, or cancelled
         ├── ConflictError         409: the name is taken, or the same request is still running
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
-        └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
+        └── UnavailableError      502, 503, 504, 507: try again later, with the same idempotency key
 
 Every other status (500) is an `APIStatusError` itself. A query whose outcome is
 unknown is not lost: `error.idempotency_key` is the key it was sent with, and asking the same with that key returns
@@ -124,7 +124,7 @@ APIStatusError.by_status.update(
         **dict.fromkeys((404, 410), NotFoundError),
         409: ConflictError,
         429: RateLimitedError,
-        **dict.fromkeys((502, 503, 504), UnavailableError),
+        **dict.fromkeys((502, 503, 504, 507), UnavailableError),
     }
 )
 

@@ -1,0 +1,23 @@
+"""Bytes of uploads on disk: counted by principal and in all, and given back."""
+
+import pytest
+
+from service.workflows.admission.spools import SpoolBounds, Spools
+from service.workflows.model.errors import DiskFull, TooManyBytesSpooled
+
+
+def test_a_principal_has_its_own_bound_and_all_have_one() -> None:
+    """The refusal names the limit; what was taken before it is given back at the end."""
+    spools = Spools(SpoolBounds(principal_bytes_max=10, bytes_max=15))
+    with spools.spool("one") as first, spools.spool("one") as second, spools.spool("other") as other:
+        first.take(6)
+        second.take(4)
+        with pytest.raises(TooManyBytesSpooled, match=r"at most 10 bytes .*SPARING_SPOOL_BYTES_MAX"):
+            second.take(1)
+        other.take(5)
+        with pytest.raises(DiskFull, match=r"at most 15 bytes .*SPARING_SPOOL_BYTES_TOTAL_MAX"):
+            other.take(1)
+        assert spools.bytes_held == 15
+    assert spools.bytes_held == 0
+    with spools.spool("one") as again:
+        again.take(10)
