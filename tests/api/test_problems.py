@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
-from service.api.problems import (
-    ERRORS_MAX,
-    PROBLEMS,
-    STATUSES,
-    Problem,
-    Refusal,
-    field_errors,
-    problem_bytes,
-    problem_of,
-)
+from service.api.problems import PROBLEMS, STATUSES, Problem, Refusal, field_errors, problem_bytes, problem_of
+from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, QueryProblem
 from service.workflows.model import errors
 from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
