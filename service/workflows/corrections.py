@@ -7,15 +7,16 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field, Strict
 
 from service.engine.ingest import Rows
-from service.query.problems import FieldError, quoted
+from service.query.json_text import ERRORS_MAX
+from service.query.problems import FieldError
 from service.query.schema import VECTOR_LENGTH_MAX, BudgetColumn, CategoryColumn, Column, Schema
+from service.query.suggestions import did_you_mean
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.journal import UploadRequest
@@ -87,7 +88,7 @@ def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
         raise InvalidRequest(*map(_of_column, refusal.errors)) from refusal
     undeclared = [name for name, count in rows.out_of_domain.items() if count]
     if undeclared:
-        raise InvalidRequest(*(_undeclared(name, values[name], columns[name]) for name in undeclared))
+        raise InvalidRequest(*(_undeclared(name, values[name], columns[name]) for name in undeclared[:ERRORS_MAX]))
     return rows
 
 
@@ -103,10 +104,8 @@ def _undeclared(name: str, value: Value, column: Column) -> FieldError:
     """The refusal of a category that is not declared: among many rows it is counted, and here it would be lost."""
     if not isinstance(column, CategoryColumn) or column.categories is None:
         return FieldError(field=name, message="is no category of the column; they are the integers below its size")
-    by_text = {str(category): category for category in column.categories}
-    near = get_close_matches(str(value), by_text, n=1, cutoff=0.5)
-    hint = f"; the nearest is {quoted(by_text[near[0]])}" if near else ""
-    return FieldError(field=name, message=f"is no category of the column{hint}; null empties it")
+    hint = did_you_mean(value, column.codes)
+    return FieldError(field=name, message=f"is no category of the column; null empties it{hint}")
 
 
 def _of_column(error: FieldError) -> FieldError:

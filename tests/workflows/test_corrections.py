@@ -24,9 +24,9 @@ TABLES: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("cut", "ideal", "is no category of the column; the nearest is 'Ideal'; null empties it"),
-        ("cut", "Very good", "is no category of the column; the nearest is 'Very Good'; null empties it"),
-        ("cut", 77, "is no category of the column; the nearest is 7; null empties it"),
+        ("cut", "ideal", "is no category of the column; null empties it; did you mean 'Ideal'?"),
+        ("cut", "Very good", "is no category of the column; null empties it; did you mean 'Very Good'?"),
+        ("cut", 77, "is no category of the column; null empties it"),
         ("cut", "xyz", "is no category of the column; null empties it"),
         ("item", 40, "is no category of the column; they are the integers below its size"),
     ],
