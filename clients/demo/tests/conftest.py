@@ -120,7 +120,7 @@ class FakeService:
             "id": str(sequence),
             "values": [charged + self.noise(sequence)],
             "labels": [{"select": "count"}],
-            "axes": [{"select": []}],
+            "axes": [{"select": [{"select": "count", "offset": 0, "size": 1}]}],
             "half_width_95": half_width(sigma=sigma, grid=1.0),
             "coverage_certified": sequence * charge <= BUDGET_UNITS,
             "reused": False,

@@ -116,7 +116,7 @@ def test_a_run_that_was_cut_off_is_taken_up(service: Any, tmp_path: Path) -> Non
 
 def test_a_stranger_of_the_same_name_is_left_alone(service: Any, tmp_path: Path) -> None:
     """The demo never writes into a dataset of its name with other people."""
-    service.tables = {"customers": {}}
+    service.tables = {"customers": {"kind": "individuals", "key": "id", "columns": {}}}
 
     with pytest.raises(NotTheDemo, match="web-visits"):
         run(service, tmp_path)

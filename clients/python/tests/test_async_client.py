@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import httpx
 import pytest
 
-from sparing import AsyncClient, Client
+from sparing import APIConnectionError, AsyncClient, Client
 
 README = Path(__file__).parents[1] / "README.md"
 GIVEN: Any = {"base_url": "https://sparing.test", "api_key": "k", "environ": {}}
@@ -223,7 +223,7 @@ async def test_a_closed_client_is_closed(script: Any) -> None:
         quick = client.with_options(timeout=1)
     await quick.aclose()
     for closed in (client, quick):
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(APIConnectionError, match="this client is closed"):
             await closed.allowances.list()
     assert repr(quick) == "AsyncClient(base_url='https://sparing.test', api_key='********')"
 
@@ -232,7 +232,7 @@ def test_closing_either_client_closes_both(script: Any) -> None:
     """They share the connections."""
     with Client(**GIVEN, transport=httpx.MockTransport(script)) as client:
         client.with_options(timeout=1).close()
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(APIConnectionError, match="this client is closed"):
             client.allowances.list()
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparing import APIReplyError, Chain, Client
-from sparing._chain import _canonical, chain_of
+from sparing._chain import MISSING_MAX, _canonical, chain_of
 
 GENESIS = "11" * 32
 
@@ -113,6 +113,28 @@ def test_rows_that_are_missing_are_named() -> None:
     assert broken([*rows[:2], *rows[4:]]) == (3, 4, 5)
     assert broken(rows[:-2]) == (1, 2)
     assert broken(rows[1:]) == ()
+
+
+def test_a_row_of_any_sequence_takes_little() -> None:
+    """Of very many rows that are missing the newest are named; and rows that go back are broken, whatever they hash."""
+    first, second = row(1, GENESIS), row(2, GENESIS)
+    assert len(broken([second | {"sequence": 2**53 - 1}, second | {"sequence": 2**52}])) <= MISSING_MAX + 2
+    upwards = [row(1, second["hash"]), second, first]
+    assert broken(upwards) == (1, 2)
+
+
+@pytest.mark.parametrize("sequence", [0, -1, 2**53, 10**400, "1", 1.0, None, True])
+def test_a_sequence_is_a_number_of_a_ledger(sequence: object) -> None:
+    """From 1 on."""
+    with pytest.raises(APIReplyError, match="does not show"):
+        chain_of([row(1, GENESIS) | {"sequence": sequence}])
+
+
+@pytest.mark.parametrize("change", [{"query": "\ud800"}, {"sigma": float("inf")}, {"previous_hash": "zz"}])
+def test_a_row_that_cannot_be_hashed_is_an_error_of_this_library(change: dict[str, Any]) -> None:
+    """A lone surrogate, infinity and a hash of other letters have no canonical form."""
+    with pytest.raises(APIReplyError, match="cannot be hashed"):
+        chain_of([row(1, GENESIS) | change])
 
 
 @pytest.mark.parametrize("shown", [[], {}, {"sequence": 1, "hash": "00"}, row(1, GENESIS) | {"private_digest": None}])

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import sparing
-from sparing import Client
+from sparing import APIConnectionError, Client
 from sparing._cli import main
 
 
@@ -90,7 +90,7 @@ def test_a_closed_client_is_closed(script: Any) -> None:
         pass
     client.close()
 
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(APIConnectionError, match="this client is closed"):
         client.allowances.list()
 
 

@@ -28,10 +28,15 @@ CLASSES = {
 }
 
 
+def told(reply: httpx.Response) -> APIStatusError:
+    """The exception for a reply."""
+    return error_of(reply.status_code, reply.headers, reply.content)
+
+
 @pytest.mark.parametrize(("status", "name"), CLASSES.items())
 def test_each_status_has_its_class(status: int, name: str, problem: Callable[..., httpx.Response]) -> None:
     """The tree in the module's docstring, row by row; every one is a SparingError."""
-    error = error_of(problem(status, "some-slug"))
+    error = told(problem(status, "some-slug"))
 
     assert type(error) is getattr(sparing, name)
     assert isinstance(error, SparingError)
@@ -43,7 +48,7 @@ def test_each_status_has_its_class(status: int, name: str, problem: Callable[...
 def test_a_message_says_nothing_twice(problem: Callable[..., httpx.Response]) -> None:
     """The detail sums up the first fields; the others follow, one a line."""
     errors = [{"field": "noise.sigma", "message": "must be positive"}, {"field": "select", "message": "is empty"}]
-    error = error_of(problem(422, "invalid-request", detail="noise.sigma: must be positive", errors=errors))
+    error = told(problem(422, "invalid-request", detail="noise.sigma: must be positive", errors=errors))
 
     assert str(error) == "422 noise.sigma: must be positive (request r-1)\n  select: is empty"
 
@@ -51,7 +56,7 @@ def test_a_message_says_nothing_twice(problem: Callable[..., httpx.Response]) ->
 @pytest.mark.parametrize("body", [b"<html>Bad gateway</html>", b"", b"[1]", b"null"])
 def test_an_html_response_of_a_proxy_is_understood(body: bytes) -> None:
     """Proxies between client and service do not send problem documents."""
-    error = error_of(httpx.Response(502, content=body, headers={"X-Request-Id": "r-9"}))
+    error = told(httpx.Response(502, content=body, headers={"X-Request-Id": "r-9"}))
 
     assert type(error) is sparing.UnavailableError
     assert (error.detail, error.request_id, error.errors) == ("HTTP 502", "r-9", ())

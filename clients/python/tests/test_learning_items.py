@@ -269,7 +269,7 @@ def test_the_labels_are_those_that_the_service_sends(client: Client) -> None:
 def test_without_numpy_a_matrix_says_what_is_missing(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the other forms of an answer do."""
     monkeypatch.setitem(sys.modules, "numpy", None)
-    body = answer | {"axes": [{"select": [{"select": "gradient", "size": 1}]}]}
+    body = answer | {"labels": [], "axes": [{"select": [{"select": "gradient", "size": 1}]}]}
     with Client(
         base_url="https://sparing.test",
         api_key="k",

@@ -2,6 +2,8 @@
 
 import io
 import json
+import zipfile
+from array import array
 from typing import Any
 
 import httpx
@@ -27,9 +29,9 @@ GOOD = npz(values=np.array([1.5, -2.0, 2.0**60]), answer=np.array(json.dumps(FAC
 
 def test_the_values_and_the_facts_are_those_that_numpy_wrote() -> None:
     """Without labels, as answers of more than 10,000 numbers are in JSON too."""
-    assert answer_of_npz(GOOD) == {**FACTS, "values": [1.5, -2.0, 2.0**60], "labels": []}
+    assert answer_of_npz(GOOD) == {**FACTS, "values": array("d", [1.5, -2.0, 2.0**60]), "labels": []}
     empty = npz(values=np.array([], dtype="float64"), answer=np.array(json.dumps({"id": "é𝄞"})))
-    assert answer_of_npz(empty) == {"id": "é𝄞", "values": [], "labels": []}
+    assert answer_of_npz(empty) == {"id": "é𝄞", "values": array("d"), "labels": []}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,62 @@ def test_anything_else_is_refused(content: bytes) -> None:
         answer_of_npz(content)
 
 
+def zipped(values: bytes, *, header: str | None = None, packing: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A file of such numbers."""
+    file, size = io.BytesIO(), len(values) // 8
+    told = (header or f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({size},), }}").encode() + b"\n"
+    facts = io.BytesIO()
+    np.save(facts, np.array("{}"))
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        archive.writestr("answer.npy", facts.getvalue())
+        archive.writestr("values.npy", b"\x93NUMPY\x01\x00" + len(told).to_bytes(2, "little") + told + values)
+    return file.getvalue()
+
+
+def with_many_members() -> bytes:
+    """A file whose list of members is long."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(1000):
+            archive.writestr(f"{number}.npy", b"")
+    return file.getvalue()
+
+
+def shorter_than_it_says() -> bytes:
+    """A file whose numbers are said to be fewer than are packed."""
+    content = zipped(b"\0" * 2**20)
+    told = zipfile.ZipFile(io.BytesIO(content)).getinfo("values.npy").file_size.to_bytes(4, "little")
+    return content.replace(told, (200).to_bytes(4, "little"))
+
+
+LIES = {
+    "more numbers than an answer has": zipped(b"\0" * (8 * 2**20 + 2**17)),
+    "many members": with_many_members(),
+    "a header of minus signs": zipped(b"\0" * 8, header="-" * 60_000 + "1"),
+    "a header of lists": zipped(b"\0" * 8, header="[" * 60_000),
+    "another shape": zipped(b"\0" * 8, header="{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999,), }"),
+    "a packing that unpacks much": zipped(b"\0" * 2**16, packing=zipfile.ZIP_LZMA),
+    "another size than it says": shorter_than_it_says(),
+    "a comment": GOOD[:-2] + b"\1\0x",
+}
+
+
+@pytest.mark.parametrize("content", LIES.values(), ids=LIES)
+def test_a_file_that_lies_is_refused_before_it_is_unpacked(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No read asks for more than an answer has."""
+    asked: list[int] = []
+    read = zipfile.ZipExtFile.read
+
+    def counted(file: zipfile.ZipExtFile, size: int | None = -1) -> bytes:
+        asked.append(-1 if size is None else size)
+        return read(file, size)
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", counted)
+    with pytest.raises(ValueError, match="is not an answer in npz"):
+        answer_of_npz(content)
+    assert all(0 <= size <= 8 * 2**20 + 2**16 for size in asked)
+
+
 @given(st.data())
 def test_changed_bytes_are_read_or_refused(data: st.DataObject) -> None:
     """Nothing but a ValueError, wherever the file is cut or changed."""
@@ -69,7 +127,10 @@ def test_changed_bytes_are_read_or_refused(data: st.DataObject) -> None:
 
 def test_a_client_asks_for_either_form_and_reads_the_one_that_comes(answer: Any) -> None:
     """A large answer is the same object as one in JSON; a broken one is an APIReplyError."""
-    facts = {name: fact for name, fact in answer.items() if name not in {"values", "labels"}} | {"dimension": 3}
+    facts = {name: fact for name, fact in answer.items() if name not in {"values", "labels"}} | {
+        "dimension": 3,
+        "axes": [{"column": "group", "size": 3}, *answer["axes"]],
+    }
     replies = [npz(values=np.array([1.0, 2.0, 3.0]), answer=np.array(json.dumps(facts))), b"PK"]
     accepted = []
 

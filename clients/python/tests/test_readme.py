@@ -51,10 +51,11 @@ def test_the_quickstart_counts_everybody_on_the_schema_of_the_page(monkeypatch: 
 def test_the_query_step_by_step_runs(script: Any, answer: Any, monkeypatch: Any, capsys: Any) -> None:
     """Executed as printed, against a fake service."""
     preview = {"dimension": 1, "grid": 1, "sigma": 20, "half_width_95": 39, "worst_case_rho": "0.1"}
+    groups = [{"column": name, "size": 1} for name in ("country", "joined")]
     labels = [{"country": "NO", "joined": "2026", "select": "count"}]
     script.steps = [
         httpx.Response(200, json=preview | {"worst_case_share": 0.5}),
-        httpx.Response(200, json=answer | {"labels": labels}),
+        httpx.Response(200, json=answer | {"labels": labels, "axes": [*groups, *answer["axes"]]}),
     ]
     monkeypatch.setenv("SPARING_URL", "https://sparing.test")
     monkeypatch.setenv("SPARING_API_KEY", "k")

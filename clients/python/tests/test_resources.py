@@ -395,7 +395,8 @@ def test_ask(client: Client, script: Any, answer: Any) -> None:
 
 def test_a_vector_has_no_single_value(client: Client, script: Any, answer: Any) -> None:
     """`.value` is for answers with one coordinate; it never picks one."""
-    script.steps = [httpx.Response(200, json=answer | {"values": [1, 2.5], "dimension": 2})]
+    axes = [{"column": "group", "size": 2}, *answer["axes"]]
+    script.steps = [httpx.Response(200, json=answer | {"values": [1, 2.5], "dimension": 2, "labels": [], "axes": axes})]
 
     found = client.queries.ask(dataset="d", sigma=1)
 

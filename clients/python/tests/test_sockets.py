@@ -1,5 +1,6 @@
 """Both clients over a real connection: bodies arrive whole, and a try that takes too long ends."""
 
+import contextlib
 import gzip
 import json
 import threading
@@ -7,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
 
 from sparing import APITimeoutError, Client
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 ROWS = b"person_id,age\n" + b"a,1\n" * 200_000
 
 
@@ -99,3 +102,36 @@ def test_a_try_that_takes_too_long_ends(remote: Client, served: Served) -> None:
     served.answers.set()
     assert remote.datasets.upload(dataset="d", table="t", file=b"b\n").rows == 1
     assert b"b\n" in served.bodies
+
+
+DRIPS = {"a head": b"", "informational heads": b"HTTP/1.1 100 Continue\r\n\r\n", "a body": HEAD}
+TRICKLE = {"a head": b"H", "informational heads": b"HTTP/1.1 100 Continue\r\n\r\n", "a body": b" "}
+
+
+@pytest.mark.parametrize("what", DRIPS)
+def test_a_server_that_drips_does_not_hold_a_try(connect: Any, what: str) -> None:
+    """No wait is as long as the timeout, and all together are longer."""
+    ended = threading.Event()
+
+    class Dripping(BaseRequestHandler):
+        def handle(self) -> None:
+            """Send a little, again and again, until the client has gone."""
+            self.request.recv(65_536)
+            self.request.sendall(DRIPS[what])
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.002):
+                    self.request.sendall(TRICKLE[what])
+
+    server = ThreadingTCPServer(("127.0.0.1", 0), Dripping)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        quick = connect(base_url=address, transport=None, timeout=0.1, max_retries=1)
+        with quick as client, pytest.raises(APITimeoutError, match="No reply in time"):
+            client.queries.ask(dataset="d", sigma=1)
+    finally:
+        ended.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

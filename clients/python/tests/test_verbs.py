@@ -42,13 +42,14 @@ AT = "2026-11-21T09:00:00Z"
 RHO: Json = {"budget_rho": "1", "spent_rho": "0", "remaining_rho": "1"}
 NOISY: Json = {"sigma": 1, "grid": 1, "dimension": 1, "worst_case_rho": "0.1"}
 ANSWER: Json = (
-    {"id": "q", "sequence": 1, "values": [1.5], "labels": [{}], "axes": [], "half_width_95": 2}
+    {"id": "q", "sequence": 1, "values": [1.5], "labels": [{"select": "count"}], "half_width_95": 2}
+    | {"axes": [{"select": [{"select": "count", "offset": 0, "size": 1}]}]}
     | {"coverage_certified": True, "reused": False, "epoch": 1, "released_at": AT}
     | NOISY
 )
 PREVIEW: Json = {"half_width_95": 2} | NOISY
 RELEASE: Json = {"id": "q", "dataset": "d", "sequence": 1, "query": {}, "released_at": AT, "epoch": 1} | NOISY
-TABLES: Json = {"t": {"key": "id", "columns": {"age": {}}}}
+TABLES: Json = {"t": {"kind": "individuals", "key": "id", "columns": {"age": {}}}}
 DATASET: Json = {"name": "d", "guarantee": {}, "budget_rho": "1", "budget_units": 1, "mu": 1} | {
     "capacity": 9,
     "rule": "skip",

@@ -10,10 +10,12 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sparing._coordinates import PerItem, by_coordinate, by_item, common
+from sparing._errors import misread
 from sparing._labels import Labels, named_axes
 from sparing._matrices import matrix_of
 from sparing._models import Dataset
 from sparing._normal import half_width, laplace_half_width
+from sparing._printable import printable
 from sparing._rounding import rounded, with_half_widths
 
 SHOWN_MAX: Final = 20
@@ -107,7 +109,8 @@ class Answer:
         """
         if not isinstance(self.labels, Labels):
             return self
-        return replace(self, axes=tuple(named_axes(self.axes, dataset.tables)), labels=())
+        with misread("the schema is not that of this answer"):
+            return replace(self, axes=tuple(named_axes(self.axes, dataset.tables)), labels=())
 
     @property
     def value(self) -> float:
@@ -256,7 +259,7 @@ class Answer:
         rows = "".join(_row(name, value, width, largest[item] or 1.0) for name, value, width, item in named)
         count = len(self.averages) or self.dimension
         rest = "" if count <= SHOWN_MAX else f"<caption>{SHOWN_MAX} of {count:,} numbers</caption>"
-        notes = "".join(f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings)
+        notes = "".join(f"<p><strong>Warning:</strong> {_html(warning)}</p>" for warning in self.warnings)
         return f"{notes}<table>{rest}<tr><th>group</th><th>value</th><th>± 95 %</th><th></th></tr>{rows}</table>"
 
     def measured(
@@ -295,7 +298,11 @@ def _row(name: str, value: float, width: float, largest: float) -> str:
         f'<div style="width:{shown * scale:.1f}px;height:1em;background:#4a7ebb"></div></div>'
     )
     number, error = (rounded(each, width, mark=",") for each in (value, width))
-    return f"<tr><td>{html.escape(name)}</td><td>{number}</td><td>{error}</td><td>{bar}</td></tr>"
+    return f"<tr><td>{_html(name)}</td><td>{number}</td><td>{error}</td><td>{bar}</td></tr>"
+
+
+def _html(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def _texts(labels: Sequence[Mapping[str, object]]) -> list[str]:

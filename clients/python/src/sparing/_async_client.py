@@ -18,7 +18,7 @@ from sparing._async_resources.queries import AsyncQueries
 from sparing._async_sender import AsyncBeforeSending, AsyncSender
 from sparing._builder import AsyncDatasetQueries, bounded
 from sparing._connection import Connection
-from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._constants import MAX_RETRIES, REPLY_BYTES_MAX, TIMEOUT_S
 from sparing._options import timeout_of
 from sparing._query import ByItem, NoiseRequest
 from sparing._retry import RetryPolicy
@@ -45,6 +45,7 @@ class AsyncClient:
         api_key: str | None = None,
         timeout: float = TIMEOUT_S,
         max_retries: int = MAX_RETRIES,
+        reply_bytes_max: int = REPLY_BYTES_MAX,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: Callable[[], float] = random.random,
@@ -56,8 +57,9 @@ class AsyncClient:
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
             api_key: default: the environment variable SPARING_API_KEY.
-            timeout: seconds for connecting, and for each wait for a part of a request or a reply, in one try.
+            timeout: seconds that one try may take as a whole, as `Client` takes it.
             max_retries: the number of retries of a failed request, where that is safe.
+            reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
             transport: replaces the network in tests.
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
@@ -65,20 +67,21 @@ class AsyncClient:
             before_sending: as `Client` takes it, or a coroutine function. It is called in the thread of the event loop.
 
         Raises:
-            ValueError: no address or no key is given, or one that cannot be sent; `timeout` or `max_retries` is out
-                of range.
-            TypeError: `timeout` or `max_retries` is not a number.
+            ValueError: no address or no key is given, or one that cannot be sent; `timeout`, `max_retries` or
+                `reply_bytes_max` is out of range.
+            TypeError: one of these is not a number.
         """
         connection = Connection.of(base_url, api_key, environ)
-        limits, retry = timeout_of(timeout), RetryPolicy(max_retries=max_retries, rng=rng)
-        http = httpx.AsyncClient(
-            base_url=connection.url,
-            headers=connection.headers,
-            transport=transport,
-            trust_env=connection.trusts_environment,
+        sender = AsyncSender(
+            http=httpx.AsyncClient(**connection.options(transport)),
+            timeout=timeout_of(timeout),
+            retry=RetryPolicy(max_retries=max_retries, rng=rng),
+            reply_bytes_max=reply_bytes_max,
+            sleep=sleep,
+            before_sending=before_sending,
         )
         self._url = connection.url
-        self._use(AsyncSender(http=http, timeout=limits, retry=retry, sleep=sleep, before_sending=before_sending))
+        self._use(sender)
 
     def _use(self, sender: AsyncSender) -> None:
         self._sender = sender

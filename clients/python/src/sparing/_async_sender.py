@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import math
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ import httpx
 
 from sparing._bodies import Body, Sent, chunks, opened
 from sparing._calls import Blocking, Call, Items, Stream
+from sparing._deadlines import Deadline
+from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
+from sparing._replies import Reply, ReplyBody
 from sparing._requests import Request
 
 T = TypeVar("T")
@@ -73,18 +77,60 @@ class AsyncSender(SenderOptions):
         return None
 
     async def _tried(self, request: Request) -> Outcome:
-        async with _body_of(request) as (content, length):
-            try:
-                return await self.http.request(
-                    request.method,
-                    request.path,
-                    params=request.params,
-                    content=content,
-                    headers=request.headers(length),
-                    timeout=self.timeout,
-                )
-            except httpx.RequestError as error:
-                return error
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        limit = asyncio.timeout_at(begun + self.timeout_s)
+        deadline = Deadline(clock=clock, ends_at=begun + self.timeout_s, moved=_mover_of(limit))
+        try:
+            async with limit, _body_of(request, deadline) as (content, length):
+                return await self._answered(request, content, length, deadline)
+        except (httpx.RequestError, SparingError) as error:
+            return error
+        except httpx.InvalidURL as error:
+            return APIConnectionError(f"Nothing was sent, because the address is not valid: {error}")
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            asked = self.http.build_request(request.method, request.path)
+            return httpx.ReadTimeout("the try took too long as a whole", request=asked)
+        except RuntimeError:
+            if not self.http.is_closed:
+                raise
+            return APIConnectionError("Nothing was received, because this client is closed")
+
+    async def _answered(
+        self, request: Request, content: bytes | AsyncIterator[bytes] | None, length: int | None, deadline: Deadline
+    ) -> Reply:
+        """The whole reply within its bounds."""
+        async with self.http.stream(
+            request.method,
+            request.path,
+            params=request.params,
+            content=content,
+            headers=request.headers(length),
+            timeout=self.timeout,
+        ) as response:
+            body = ReplyBody(response, request.bytes_max(self.reply_bytes_max))
+            if response.is_stream_consumed:
+                body.add(response.content)
+                return body.reply()
+            begun = deadline.clock()
+            async for chunk in response.aiter_raw():
+                body.add(chunk)
+                if request.is_for_file:
+                    deadline.received(len(chunk), deadline.clock() - begun)
+                    begun = deadline.clock()
+            return body.reply()
+
+
+def _mover_of(limit: asyncio.Timeout) -> Callable[[float], None]:
+    """Moves a limit of asyncio as a deadline moves; one that has expired stays."""
+
+    def moved(ends_at: float) -> None:
+        if not limit.expired():
+            limit.reschedule(ends_at if math.isfinite(ends_at) else None)
+
+    return moved
 
 
 class _ChunksInThreads:
@@ -107,22 +153,30 @@ class _ChunksInThreads:
 
 
 @contextlib.asynccontextmanager
-async def _body_of(request: Request) -> AsyncIterator[tuple[bytes | AsyncIterator[bytes] | None, int | None]]:
+async def _body_of(
+    request: Request, deadline: Deadline
+) -> AsyncIterator[tuple[bytes | AsyncIterator[bytes] | None, int | None]]:
     """The content of one try and its length, closed at the end."""
     if request.content is None or isinstance(request.content, bytes):
         yield request.content, None if request.content is None else len(request.content)
         return
-    body = await asyncio.to_thread(opened, request.content)
+    with deadline.stopped():
+        body = await asyncio.to_thread(opened, request.content)
     parts = _ChunksInThreads(body)
     try:
-        async with contextlib.aclosing(_told(parts, Sent(request.progress, body.length))) as content:
+        async with contextlib.aclosing(_told(parts, Sent(request.progress, body.length), deadline)) as content:
             yield content, body.length
     finally:
         await asyncio.to_thread(parts.close)
 
 
-async def _told(parts: _ChunksInThreads, sent: Sent) -> AsyncGenerator[bytes, None]:
+async def _told(parts: _ChunksInThreads, sent: Sent, deadline: Deadline) -> AsyncGenerator[bytes, None]:
     sent.add(b"")
-    while (chunk := await asyncio.to_thread(parts.next)) is not None:
-        yield chunk
+    while True:
+        with deadline.stopped():
+            chunk = await asyncio.to_thread(parts.next)
+        if chunk is None:
+            return
+        with deadline.transferring(len(chunk)):
+            yield chunk
         sent.add(chunk)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar, cast
 
+from sparing._constants import CURSOR_LENGTH_MAX, PAGES_MAX
 from sparing._decode import read
 from sparing._errors import APIReplyError
 from sparing._requests import Request, get
@@ -56,7 +57,8 @@ def listing(model: type[T], where: str, **params: str | int | None) -> Stream[T]
 def listing_by(read_item: Callable[[object], T], where: str, **given: str | int | None) -> Stream[T]:
     """The same, of items that `read_item` makes of JSON."""
     params: dict[str, str | int] = {name: value for name, value in given.items() if value is not None}
-    while True:
+    cursors = set[str]()
+    for _ in range(PAGES_MAX):
         page = yield get(where, **params)
         if isinstance(page, list):
             yield Items(map(read_item, page))
@@ -64,9 +66,14 @@ def listing_by(read_item: Callable[[object], T], where: str, **given: str | int 
         if not isinstance(page, dict) or not isinstance(page.get("items"), list):
             raise APIReplyError(f"{where} is not a listing")
         yield Items(map(read_item, page["items"]))
-        if page.get("next") is None:
+        cursor = page.get("next")
+        if cursor is None:
             return
-        params["cursor"] = str(page["next"])
+        if not isinstance(cursor, str) or len(cursor) > CURSOR_LENGTH_MAX or cursor in cursors:
+            raise APIReplyError(f"{where} is a listing that goes in a circle, or whose next page has no name")
+        cursors.add(cursor)
+        params["cursor"] = cursor
+    raise APIReplyError(f"{where} is a listing of more than {PAGES_MAX:,} pages")
 
 
 def only(stream: Stream[T], is_kept: Callable[[T], bool]) -> Stream[T]:

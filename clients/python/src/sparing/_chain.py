@@ -5,15 +5,18 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
-from sparing._errors import APIReplyError
+from sparing._errors import APIReplyError, misread
 
 _PUBLIC = (
     *("format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma"),
     *("grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256"),
     *("analyst_id", "analyst", "asked_at"),
 )
+MISSING_MAX: Final = 10_000
+"""Rows that are listed as missing, of very many."""
+SEQUENCE_MAX: Final = 2**53 - 1
 _EXPONENT_LOW, _EXPONENT_HIGH = -7, 21
 
 
@@ -41,7 +44,7 @@ class ChainCheck:
         self._entries = 0
         self._newest: str | None = None
         self._broken: set[int] = set()
-        self._sequence: int | None = None
+        self._sequence: int | None = None  # of the row before
         self._wanted: str | None = None  # the hash required of the next, older row
 
     def add(self, row: object) -> None:
@@ -50,23 +53,31 @@ class ChainCheck:
         if self._sequence is None:
             self._newest = told["hash"]
         else:
-            self._broken.update(range(told["sequence"] + 1, self._sequence))
-            if told["hash"] != self._wanted:
+            self._missing(told["sequence"], self._sequence)
+            if told["hash"] != self._wanted or told["sequence"] >= self._sequence:
                 self._broken.add(self._sequence)
         self._sequence, self._wanted = told["sequence"], told["previous_hash"]
         self._entries += 1
         if told["hash"] == self._kept:
             self._kept_at = told["sequence"]
-        if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
+        with misread("a row of the ledger cannot be hashed"):
+            is_own = _query_hash(told) == told["query_sha256"] and _hash(told) == told["hash"]
+        if not is_own:
             self._broken.add(told["sequence"])
 
     def result(self) -> Chain:
         """The chain of the rows so far; entries older than the last one count as missing."""
-        missing = () if self._sequence is None else range(1, self._sequence)
-        broken = tuple(sorted(self._broken.union(missing)))
+        if self._sequence is not None:
+            self._missing(0, self._sequence)
+        broken = tuple(sorted(self._broken))
         return Chain(
             entries=self._entries, checked=self._entries, hash=self._newest, broken=broken, kept_at=self._kept_at
         )
+
+    def _missing(self, older: int, newer: int) -> None:
+        """Note the rows between two, as long as there are not MISSING_MAX: a row may claim any sequence."""
+        room = max(MISSING_MAX - len(self._broken), 0)
+        self._broken.update(range(max(older + 1, newer - room), newer))
 
 
 def chain_of(rows: Iterable[object], kept: str | None = None) -> Chain:
@@ -83,6 +94,8 @@ def _row(row: object) -> Mapping[str, Any]:
         not isinstance(row, Mapping)
         or not {*_PUBLIC, "query", *hashes} <= row.keys()
         or not all(isinstance(row[name], str) for name in hashes)
+        or type(row["sequence"]) is not int
+        or not 1 <= row["sequence"] <= SEQUENCE_MAX
     ):
         raise APIReplyError("a row of the ledger does not show what its hash is made of")
     return row

@@ -37,13 +37,13 @@ from sparing._cli_tables import (
     dataset_text,
     datasets_table,
     history_table,
-    plain,
     preview_text,
     steps_table,
     warning_lines,
 )
 from sparing._constants import ENV_API_KEY, ENV_URL, PAGE_SIZE
 from sparing._labels import Labels
+from sparing._printable import printable, printable_json
 
 REFUSED, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 _NOTHING_HAPPENED = (InvalidRequestError, AuthenticationError, PermissionDeniedError, NotFoundError)
@@ -96,7 +96,7 @@ def main(
                 _Session(arguments=arguments, client=client, stdin=stdin or sys.stdin, out=out, err=err)
             )
     except (UsageError, ImportError, ValueError) as error:
-        err.write(f"{PROGRAM} {arguments.command}: {plain(error)}\n")
+        err.write(f"{PROGRAM} {arguments.command}: {printable(error)}\n")
         return USAGE
     except SparingError as error:
         err.write(_told(error))
@@ -130,7 +130,7 @@ def _query(session: _Session) -> None:
         answer = asked.ask(key)
     except (SparingError, KeyboardInterrupt) as error:
         if not isinstance(error, _NOTHING_HAPPENED):
-            session.err.write(f"Repeat it with --idempotency-key {plain(key)}; it is charged only once.\n")
+            session.err.write(f"Repeat it with --idempotency-key {printable(key)}; it is charged only once.\n")
         raise
     session.show_priced(answer, lambda told: answer_text(told, unit=_unit(session, told)))
 
@@ -189,19 +189,19 @@ def _is_away(error: SparingError) -> bool:
 def _told(error: SparingError) -> str:
     """A failure for people: a problem's title, its detail and its fields."""
     if not isinstance(error, APIStatusError):
-        return f"{plain(error)}\n"
-    fields = [f"  {plain(each.field)}: {plain(each.message)}" for each in error.errors]
+        return f"{printable(error)}\n"
+    fields = [f"  {printable(each.field)}: {printable(each.message)}" for each in error.errors]
     is_said = error.detail == error.title or (
         error.errors and all(each.message in error.detail for each in error.errors)
     )
-    detail = [] if is_said else [f"  {plain(error.detail)}"]
-    request = [] if error.request_id is None else [f"  request {plain(error.request_id)}"]
-    return "\n".join([f"{error.status} {plain(error.title)}", *detail, *fields, *request, ""])
+    detail = [] if is_said else [f"  {printable(error.detail)}"]
+    request = [] if error.request_id is None else [f"  request {printable(error.request_id)}"]
+    return "\n".join([f"{error.status} {printable(error.title)}", *detail, *fields, *request, ""])
 
 
 def _json(found: Any) -> str:  # noqa: ANN401 - a model or several
     models = [_document(each) for each in found] if isinstance(found, list) else _document(found)
-    return json.dumps(models, default=_plain, ensure_ascii=False, indent=2)
+    return printable_json(json.dumps(models, default=_plain, ensure_ascii=False, indent=2))
 
 
 def _document(model: Any) -> dict[str, Any]:  # noqa: ANN401 - a model

@@ -8,6 +8,7 @@ from typing import Any
 from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
 from sparing._coordinates import PerItem
 from sparing._folded import folded
+from sparing._printable import printable
 from sparing._rounding import rounded
 
 NUMBERS_SHOWN_MAX = 10_000
@@ -16,11 +17,6 @@ Cell = tuple[str, bool]
 Units = Mapping[str, str]
 Told = Callable[[Decimal, str], str]
 _IN_RHO: Units = {}
-
-
-def plain(text: object) -> str:
-    """Text of the service without characters that a terminal would obey."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
 def answer_text(answer: Answer, *, unit: str = "rho") -> str:
@@ -75,7 +71,7 @@ def preview_text(preview: Preview, *, unit: str = "rho") -> str:
 
 def warning_lines(priced: Answer | Preview) -> list[str]:
     """The warnings of an answer or a preview, which stand before it."""
-    return [f"warning: {plain(warning)}" for warning in priced.warnings]
+    return [f"warning: {printable(warning)}" for warning in priced.warnings]
 
 
 def datasets_table(datasets: Sequence[Dataset]) -> str:
@@ -119,7 +115,7 @@ def dataset_text(dataset: Dataset) -> str:
             )
             parts += [
                 "",
-                plain(f"{name} ({table['kind']}, key {table['key']}{rows})"),
+                printable(f"{name} ({table['kind']}, key {table['key']}{rows})"),
                 _table([], columns, indent="  "),
             ]
     return "\n".join(parts)
@@ -182,7 +178,7 @@ def _unit_of(units: Sequence[str]) -> tuple[str, Told]:
 
 
 def _amount(amount: Decimal, unit: str) -> str:
-    return f"{plain(unit)} {_short(amount)}".lstrip()
+    return f"{printable(unit)} {_short(amount)}".lstrip()
 
 
 def _guarantee(dataset: Dataset) -> str:
@@ -207,7 +203,7 @@ def _share(priced: Answer | Preview) -> str:
 
 
 def _cell(value: object) -> Cell:
-    return plain(str(value).lower() if isinstance(value, bool) else value), False
+    return printable(str(value).lower() if isinstance(value, bool) else value), False
 
 
 def _short(number: PerItem | Decimal) -> str:
@@ -217,7 +213,7 @@ def _short(number: PerItem | Decimal) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:
     """Columns as wide as their widest cell, two blanks apart."""
     is_right = [right for _, right in rows[0]] if rows else [False] * len(header)
-    head = [[(plain(name), right) for name, right in zip(header, is_right, strict=True)]] if header else []
+    head = [[(printable(name), right) for name, right in zip(header, is_right, strict=True)]] if header else []
     cells = [*head, *rows]
     widths = [max(_width(row[place][0]) for row in cells) for place in range(len(is_right))] if cells else []
     return "\n".join(

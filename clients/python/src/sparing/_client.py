@@ -13,7 +13,7 @@ import httpx
 from sparing._answers import Answer
 from sparing._builder import DatasetQueries, bounded
 from sparing._connection import Connection
-from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._constants import MAX_RETRIES, REPLY_BYTES_MAX, TIMEOUT_S
 from sparing._options import timeout_of
 from sparing._query import ByItem, NoiseRequest
 from sparing._resources.allowances import Allowances
@@ -43,6 +43,7 @@ class Client:
         api_key: str | None = None,
         timeout: float = TIMEOUT_S,
         max_retries: int = MAX_RETRIES,
+        reply_bytes_max: int = REPLY_BYTES_MAX,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         rng: Callable[[], float] = random.random,
@@ -54,8 +55,10 @@ class Client:
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
             api_key: default: the environment variable SPARING_API_KEY.
-            timeout: seconds that one try may take.
+            timeout: seconds that one try may take as a whole. A file that is sent or fetched has the time of its bytes
+                besides, as long as they move at 64 KB a second or more.
             max_retries: the number of retries of a failed request, where that is safe.
+            reply_bytes_max: the most bytes of one reply, unpacked; a longer one is an APIReplyError.
             transport: replaces the network in tests.
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
@@ -65,22 +68,23 @@ class Client:
                 sent. The document of an upload is all but its rows.
 
         Raises:
-            ValueError: no address or no key is given, or one that cannot be sent; `timeout` or `max_retries` is out
-                of range.
-            TypeError: `timeout` or `max_retries` is not a number, or `before_sending` is a coroutine function.
+            ValueError: no address or no key is given, or one that cannot be sent; `timeout`, `max_retries` or
+                `reply_bytes_max` is out of range.
+            TypeError: one of these is not a number, or `before_sending` is a coroutine function.
         """
         if inspect.iscoroutinefunction(before_sending):
             raise TypeError("before_sending must not be a coroutine function, which only AsyncClient awaits")
         connection = Connection.of(base_url, api_key, environ)
-        limits, retry = timeout_of(timeout), RetryPolicy(max_retries=max_retries, rng=rng)
-        http = httpx.Client(
-            base_url=connection.url,
-            headers=connection.headers,
-            transport=transport,
-            trust_env=connection.trusts_environment,
+        sender = Sender(
+            http=httpx.Client(**connection.options(transport)),
+            timeout=timeout_of(timeout),
+            retry=RetryPolicy(max_retries=max_retries, rng=rng),
+            reply_bytes_max=reply_bytes_max,
+            sleep=sleep,
+            before_sending=before_sending,
         )
         self._url = connection.url
-        self._use(Sender(http=http, timeout=limits, retry=retry, sleep=sleep, before_sending=before_sending))
+        self._use(sender)
 
     def _use(self, sender: Sender) -> None:
         self._sender = sender
@@ -96,8 +100,7 @@ class Client:
         It shares the connections of this one, so that closing either closes both.
 
         Args:
-            timeout: seconds for connecting, and for each wait for a part of a request or a reply; None keeps this
-                client's.
+            timeout: seconds that one try may take as a whole; None keeps this client's.
             max_retries: the number of retries; None keeps this client's.
 
         Raises:

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 
 import httpx
 
 from sparing._constants import ENV_API_KEY, ENV_URL
+from sparing._replies import GZIP
 from sparing._version import __version__
 
+_PORT_MAX = 65_535
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -23,10 +27,20 @@ class Connection:
     def of(cls, base_url: str | None, api_key: str | None, environ: Mapping[str, str] | None) -> "Connection":
         """Raises ValueError where no address or no key is given, or one that cannot be sent."""
         environ = os.environ if environ is None else environ  # no default argument: help() would print it, keys and all
-        url = httpx.URL(_given("base_url", base_url, environ, ENV_URL))
+        url = _address(_given("base_url", base_url, environ, ENV_URL))
         key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))
         headers = {"Authorization": f"Bearer {key}", "User-Agent": f"sparing-client/{__version__}"}
-        return cls(url=url, headers=headers)
+        return cls(url=url, headers={**headers, "Accept-Encoding": GZIP})
+
+    def options(self, transport: object) -> dict[str, Any]:
+        """The options of either client of httpx. No cookie is kept: a key is all that the service asks for."""
+        return {
+            "base_url": self.url,
+            "headers": self.headers,
+            "transport": transport,
+            "trust_env": self.trusts_environment,
+            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        }
 
     @property
     def trusts_environment(self) -> bool:
@@ -39,6 +53,17 @@ def _given(name: str, value: str | None, environ: Mapping[str, str], variable: s
     if not found.strip():
         raise ValueError(f"give {name}, or set {variable}")
     return found.strip()
+
+
+def _address(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text)
+        url.host.encode("idna")  # as a name is looked up
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ValueError(f"base_url is no address: {error}") from None
+    if url.scheme not in {"http", "https"} or not url.host or (url.port or 0) > _PORT_MAX:
+        raise ValueError(f"base_url must be an address that begins with http:// or https://, not {text!r}")
+    return url
 
 
 def _checked_key(key: str) -> str:

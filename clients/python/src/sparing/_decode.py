@@ -6,14 +6,18 @@ Unknown members are ignored, so that an older client reads a newer service. A mi
 
 import dataclasses
 import functools
+import math
+import re
 import types
 import typing
+from array import array
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, TypeVar
+from decimal import Decimal
+from typing import Any, Final, TypeVar
 
-from sparing._errors import APIReplyError
+from sparing._errors import misread
+from sparing._strict_json import is_shallow
 
 Model = TypeVar("Model")
 Kind = TypeVar("Kind")
@@ -26,10 +30,20 @@ def read(model: type[Model], body: object) -> Model:
     Raises:
         APIReplyError: a member is missing or of another type.
     """
-    try:
+    with misread(f"the reply is not a {model.__name__}"):
         return typing.cast("Model", _instance(model, body))
-    except (LookupError, TypeError, ValueError) as error:
-        raise APIReplyError(f"the reply is not a {model.__name__}: {error}") from error
+
+
+def read_text(body: object) -> str:
+    """A text. Raises APIReplyError."""
+    with misread("the reply is not a list of texts"):
+        return _checked(str, body, "an item")
+
+
+def read_object(body: object) -> Mapping[str, object]:
+    """An object with any members, not too deep. Raises APIReplyError."""
+    with misread("the reply is not an object"):
+        return typing.cast("Mapping[str, object]", _any(_checked(dict, body, "it"), "it"))
 
 
 def _instance(model: type, body: object) -> object:
@@ -59,6 +73,8 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
     if origin is types.UnionType:
         return _union(args)
     item = _reader(args[1] if origin is Mapping else args[0])
+    if origin is Mapping and item is _any:
+        return _members
     if origin is Mapping:
         return lambda value, name: {key: item(each, name) for key, each in _checked(dict, value, name).items()}
     if item is _float:
@@ -85,23 +101,45 @@ def _checked(kind: type[Kind], value: object, name: str) -> Kind:
     return value
 
 
+def _any(value: object, name: str) -> object:
+    if type(value) in _PLAIN:
+        return value
+    if not is_shallow(value):
+        raise ValueError(f"{name} is too deep, or has a number that is not finite")
+    return value
+
+
+def _members(value: object, name: str) -> dict[str, object]:
+    """An object with any members, such as each of ten thousand labels."""
+    members: dict[str, object] = _checked(dict, value, name)
+    if not _PLAIN.issuperset(map(type, members.values())):
+        _any(members, name)
+    return members
+
+
 def _float(value: object, name: str) -> float:
-    return value if isinstance(value, float) else float(_checked(int, value, name))
+    number = value if isinstance(value, float) else float(_checked(int, value, name))
+    if not math.isfinite(number):
+        raise ValueError(f"{name} is not finite")
+    return number
 
 
 def _floats(value: object, name: str) -> tuple[float, ...]:
-    """Of a million numbers, their kinds are looked at together."""
-    numbers = _checked(list, value, name)
-    if set(map(type, numbers)) <= {float, int}:
-        return tuple(map(float, numbers))
+    """Of a million numbers, their kinds are looked at together; a finite sum has finite terms."""
+    numbers = value if isinstance(value, array) else _checked(list, value, name)
+    kinds = {float} if isinstance(numbers, array) else set(map(type, numbers))
+    if kinds <= {float, int}:
+        found = tuple(map(float, numbers) if int in kinds else numbers)
+        if math.isfinite(sum(found)):
+            return found
     return tuple([_float(each, name) for each in numbers])
 
 
 def _decimal(value: object, name: str) -> Decimal:
-    try:
-        return Decimal(value if isinstance(value, str) else str(_float(value, name)))
-    except InvalidOperation:
-        raise ValueError(f"{name} is not a number") from None
+    text = value if isinstance(value, str) else str(_float(value, name))
+    if _DECIMAL.fullmatch(text) is None:
+        raise ValueError(f"{name} is not a number")
+    return Decimal(text)
 
 
 def _datetime(value: object, name: str) -> datetime:
@@ -111,8 +149,10 @@ def _datetime(value: object, name: str) -> datetime:
         raise ValueError(f"{name} is not a time") from None
 
 
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][-+]?[0-9]{1,3})?")
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
 _LEAVES: Mapping[object, Reader] = {
-    object: lambda value, _: value,
+    object: _any,
     bool: functools.partial(_checked, bool),
     str: functools.partial(_checked, str),
     int: functools.partial(_checked, int),

@@ -8,7 +8,8 @@ from typing import Protocol
 from sparing._answers import Answer
 from sparing._average_answers import averaged
 from sparing._averages import LinearQuery
-from sparing._calls import Call, reply_of
+from sparing._calls import Call
+from sparing._dataset_replies import described
 from sparing._models import Dataset
 from sparing._query import QueryRequest, question_json
 from sparing._requests import get, path
@@ -61,7 +62,7 @@ def documents_of(questions: Sequence[Document | WrittenQuery]) -> Call[list[Docu
             found.append(each)
             continue
         if schema is None:
-            schema = yield from reply_of(Dataset, get(path("datasets", each.dataset)))
+            schema = yield from described(get(path("datasets", each.dataset)))
         query = each.as_linear(schema)
         found.append(Document(each.dataset, question_json(query.request), partial(averaged, query=query)))
     return found

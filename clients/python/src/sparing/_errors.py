@@ -18,18 +18,27 @@ unknown is not lost: `error.idempotency_key` is the key it was sent with, and as
 the stored answer, charged once.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import httpx
 
+from sparing._constants import ERRORS_MAX, TEXT_LENGTH_MAX
+from sparing._printable import printable, printable_lines
+from sparing._strict_json import json_document
+
 
 class SparingError(Exception):
-    """Any exception of this library."""
+    """Any exception of this library. Its text has no character that a terminal would obey."""
 
     idempotency_key: str | None = None  # the idempotency key of the request, for asking again
     retry_after_s: float | None = None  # how long the service asked to wait, in seconds
+
+    def __init__(self, message: str = "") -> None:
+        """An error with a text, of which only the newlines stay as they are."""
+        super().__init__(printable_lines(message))
 
 
 class APIConnectionError(SparingError):
@@ -55,6 +64,8 @@ class Wrong:
 class APIStatusError(SparingError):
     """The service refused, with its reason.
 
+    Its texts are on one line each, without characters that a terminal would obey.
+
     Attributes: `status` (the HTTP status), `type` (a stable URN), `title` and `detail` (for people), `request_id`
     (quote it to the operator), `errors` (one `Wrong` per field, on 422), `rows` (for an upload with wrong rows: a
     mapping with their number `wrong`, `groups` of them by column and message, and `over_limit`, the individuals with
@@ -66,12 +77,14 @@ class APIStatusError(SparingError):
     def __init__(self, *, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
         """Read the problem document `body`; a body without one leaves the texts empty."""
         self.status = status
-        self.type = str(body.get("type", "about:blank"))
-        self.title = str(body.get("title", f"HTTP {status}"))
-        self.detail = str(body.get("detail", self.title))
-        self.request_id = str(body.get("request_id", request_id or "")) or None
-        self.errors = tuple(_wrong(item) for item in body.get("errors") or ())
-        self.rows = body.get("rows") if isinstance(body.get("rows"), dict) else None
+        self.type = _text(body.get("type", "about:blank"))
+        self.title = _text(body.get("title", f"HTTP {status}"))
+        self.detail = _text(body.get("detail", self.title))
+        self.request_id = _text(body.get("request_id", request_id or "")) or None
+        errors, rows = body.get("errors"), body.get("rows")
+        listed = errors[:ERRORS_MAX] if isinstance(errors, list | tuple) else ()
+        self.errors = tuple(_wrong(item) for item in listed if isinstance(item, Mapping))
+        self.rows = rows if isinstance(rows, dict) else None
         super().__init__(self._message())
 
     @property
@@ -84,7 +97,7 @@ class APIStatusError(SparingError):
         unsaid = (item for item in self.errors if item.message not in self.detail)
         where = "".join(f"\n  {item.field}: {item.message}" for item in unsaid)
         quote = f" (request {self.request_id})" if self.request_id is not None else ""
-        wrong = "" if self.rows is None else f"\n  {self.rows.get('wrong')} rows are wrong in all"
+        wrong = "" if self.rows is None else f"\n  {_text(self.rows.get('wrong'))} rows are wrong in all"
         return f"{self.status} {self.detail}{quote}{where}{wrong}"
 
 
@@ -129,25 +142,22 @@ APIStatusError.by_status.update(
 )
 
 
-def error_of(response: httpx.Response) -> APIStatusError:
-    """The exception for a response that is not a success."""
+def error_of(status: int, headers: Mapping[str, str], content: bytes) -> APIStatusError:
+    """The exception for a reply that is not a success."""
     try:
-        body = response.json()
+        body = json_document(content)
     except ValueError:
         body = None
-    kind = APIStatusError.by_status.get(response.status_code, APIStatusError)
-    return kind(
-        status=response.status_code,
-        body=body if isinstance(body, dict) else {},
-        request_id=response.headers.get("X-Request-Id"),
-    )
+    kind = APIStatusError.by_status.get(status, APIStatusError)
+    return kind(status=status, body=body if isinstance(body, dict) else {}, request_id=headers.get("X-Request-Id"))
 
 
 def refusal_of(outcome: object) -> APIStatusError | None:
     """The exception for one outcome of a batch that is a problem document; None for an answer."""
     if not isinstance(outcome, dict) or not isinstance(outcome.get("type"), str):
         return None
-    status = int(outcome.get("status", 500))
+    told = outcome.get("status")
+    status = told if isinstance(told, int) and 100 <= told <= 599 else 500
     return APIStatusError.by_status.get(status, APIStatusError)(status=status, body=outcome)
 
 
@@ -159,5 +169,21 @@ def failure_of(error: httpx.RequestError) -> APIConnectionError:
     return APIConnectionError(f"No reply from {url}: {error}")
 
 
+@contextlib.contextmanager
+def misread(what: str) -> Iterator[None]:
+    """Errors from the use of a reply that is not what it should be, as an APIReplyError which says `what` is wrong."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise APIReplyError(f"{what}: {error}") from error
+
+
 def _wrong(item: Mapping[str, Any]) -> Wrong:
-    return Wrong(field=str(item.get("field", "")), message=str(item.get("message", "")))
+    return Wrong(field=_text(item.get("field", "")), message=_text(item.get("message", "")))
+
+
+def _text(told: object) -> str:
+    """A text of the service; anything else is told as Python would, if it is short."""
+    if isinstance(told, dict | list):
+        return ""
+    return printable(str(told)[:TEXT_LENGTH_MAX])

@@ -11,15 +11,17 @@ from sparing._calls import Blocking
 from sparing._errors import APIReplyError, SparingError, error_of, failure_of
 from sparing._files import CSV, PARQUET
 from sparing._npz import NPZ, answer_of_npz
+from sparing._replies import Reply, address_of
 from sparing._requests import Keyed, Request
 from sparing._retry import RetryPolicy, retry_after_s
+from sparing._strict_json import json_document
 
 _log = logging.getLogger("sparing")
 
 T = TypeVar("T")
 Other = TypeVar("Other")
-Outcome = httpx.Response | httpx.RequestError
-"""The end of one try: a response, of any status, or none."""
+Outcome = Reply | httpx.RequestError | SparingError
+"""The end of one try: a whole reply, of any status, or none; or an error that no other try would mend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +94,20 @@ def _exchanged(request: Request, retry: RetryPolicy) -> Generator[Announce | Try
 
 def _judged(request: Request, outcome: Outcome) -> tuple[object, SparingError | None, bool]:
     """The reply, or the failure and whether it is worth another try."""
+    if isinstance(outcome, SparingError):
+        return None, outcome, False
     if isinstance(outcome, httpx.RequestError):
         failure = failure_of(outcome)
         failure.__cause__ = outcome
         return None, failure, request.repeat.after_failure(outcome)
-    if outcome.is_success:
+    if httpx.codes.is_success(outcome.status_code):
         return *_document_of(outcome), False
-    refusal = error_of(outcome)
-    refusal.retry_after_s = retry_after_s(outcome)
+    refusal = error_of(outcome.status_code, outcome.headers, outcome.content)
+    refusal.retry_after_s = retry_after_s(outcome.headers)
     return None, refusal, request.repeat.after_status(outcome.status_code)
 
 
-def _document_of(response: httpx.Response) -> tuple[object, SparingError | None]:
+def _document_of(response: Reply) -> tuple[object, SparingError | None]:
     if not response.content:
         return None, None
     kind = response.headers.get("Content-Type", "").partition(";")[0]
@@ -111,7 +115,7 @@ def _document_of(response: httpx.Response) -> tuple[object, SparingError | None]
         return response.content, None
     is_binary = kind == NPZ
     try:
-        return answer_of_npz(response.content) if is_binary else response.json(), None
+        return answer_of_npz(response.content) if is_binary else json_document(response.content), None
     except ValueError as error:
-        told = str(error) if is_binary else "is not JSON; is this the service's address?"
-        return None, APIReplyError(f"{response.url} answered with something that {told}")
+        told = str(error) if is_binary else f"is not JSON ({error}); is this the service's address?"
+        return None, APIReplyError(f"{address_of(response.request)} answered with something that {told}")

@@ -1,8 +1,7 @@
 """The steps of one fit in a history: releases in a row that differ in the parameters of a gradient alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
-from typing import cast
 
 from sparing._models import ReleaseRow
 
@@ -16,9 +15,10 @@ def folded(releases: Iterable[ReleaseRow]) -> list[list[ReleaseRow]]:
 
 def _model_of(release: ReleaseRow) -> str | None:
     """The query of a step without its parameters, and the dataset, as one text; None for any other query."""
-    select = cast("list[Mapping[str, object]]", release.query.get("select") or [{}])
-    gradient = select[0].get("gradient")
-    if not isinstance(gradient, Mapping):
-        return None
+    match release.query.get("select"):
+        case [{"gradient": {**gradient}}, *_]:
+            pass
+        case _:
+            return None
     query = {**release.query, "select": [{"gradient": {**gradient, "parameters": None}}]}
     return f"{release.dataset} {query}"

@@ -125,11 +125,13 @@ def _named(axis: Axis, declared: Mapping[str, Axis]) -> Axis:
     """The axis with its edges or categories, if the column has as many."""
     column = declared.get(str(axis["column"]), {})
     match {**column, **axis}:
-        case {"width": width, "lower": lower, "upper": upper}:
+        case {"width": int() | float() as width, "lower": int() | float() as lower, "upper": int() | float() as upper}:
             step = Decimal(str(width))
             first, last = floor(Decimal(str(lower)) / step), ceil(Decimal(str(upper)) / step)
-            edges = [float(place * step) for place in range(first, max(last, first + 1) + 1)]
-            return {**axis, "edges": edges} if len(edges) == axis["size"] + 1 else axis
+            places = range(first, max(last, first + 1) + 1)
+            if len(places) != axis["size"] + 1:
+                return axis
+            return {**axis, "edges": [float(place * step) for place in places]}
         case {"by": "day" | "week" | "month" | "quarter" | "year" as unit, "lower": lower, "upper": upper}:
             parts = list(dict.fromkeys(map(_PARTS[unit], _days(lower[:10], upper[:10]))))
             return {**axis, "categories": parts} if len(parts) == axis["size"] else axis

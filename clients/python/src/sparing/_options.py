@@ -1,4 +1,4 @@
-"""The options that a client may change for some of its requests: how long one try may take, and how many there are."""
+"""The options that a client may change for some of its requests: its time and its tries, and the length of replies."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,10 +12,24 @@ from sparing._retry import RetryPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderOptions:
-    """The time limits of one try, and the retries."""
+    """The time of one try, the retries, and the most bytes of a reply."""
 
     timeout: httpx.Timeout
     retry: RetryPolicy
+    reply_bytes_max: int
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for anything but a whole number of bytes, and ValueError for one below 1."""
+        given: object = self.reply_bytes_max
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise TypeError(f"reply_bytes_max must be a whole number, not {given!r}")
+        if self.reply_bytes_max < 1:
+            raise ValueError(f"reply_bytes_max must be at least 1, not {self.reply_bytes_max}")
+
+    @property
+    def timeout_s(self) -> float:
+        """The seconds of one try as a whole, which are also the most of one wait in it."""
+        return self.timeout.read or 0.0
 
     def with_options(self, *, timeout: float | None, max_retries: int | None) -> Self:
         """The same with other options; None keeps one. Raises as `timeout_of` and `RetryPolicy` do."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 from urllib.parse import quote
 
+from sparing._constants import FILE_BYTES_MAX
 from sparing._retry import Repeat
 from sparing._wire import json_of
 
@@ -38,6 +39,12 @@ class Request:
     accept: str | None = None  # the forms of the reply; None: JSON
     keyed: tuple[Keyed, ...] = ()  # the queries or the upload that it carries
     progress: Progress | None = None  # told of the bytes of `content`
+    replies: int = 1  # the reply may be as long as so many
+    is_for_file: bool = False  # the reply is a file, of any length, which takes its time
+
+    def bytes_max(self, reply_bytes_max: int) -> int:
+        """The most bytes that the reply may have, of which an ordinary one has `reply_bytes_max`."""
+        return FILE_BYTES_MAX if self.is_for_file else reply_bytes_max * self.replies
 
     def headers(self, length: int | None) -> dict[str, str]:
         """The headers of this request alone; `length` is that of the content, None if unknown."""
@@ -45,6 +52,7 @@ class Request:
             "Content-Type": self.content_type,
             "Idempotency-Key": self.idempotency_key,
             "Accept": self.accept,
+            "Accept-Encoding": "identity" if self.is_for_file else None,
             "Content-Length": None if length is None else str(length),
         }
         return {name: value for name, value in named.items() if value is not None}

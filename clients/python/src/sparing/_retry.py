@@ -6,7 +6,7 @@ key) is repeated only when it certainly was not carried out.
 """
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -62,7 +62,7 @@ class RetryPolicy:
         return jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S)
 
 
-def retry_after_s(response: httpx.Response) -> float | None:
-    """The `Retry-After` of a response in seconds; None when absent or written as a date, which only proxies do."""
-    value = response.headers.get("Retry-After", "").strip()
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """The `Retry-After` of a reply in seconds; None when absent or written as a date, which only proxies do."""
+    value = headers.get("Retry-After", "").strip()
     return float(value) if value.isascii() and value.isdigit() else None

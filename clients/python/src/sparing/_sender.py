@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -10,8 +11,11 @@ import httpx
 
 from sparing._bodies import Sent, chunks, opened
 from sparing._calls import Blocking, Call, Items, Stream
+from sparing._deadlines import Deadline, in_force, traced
+from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
+from sparing._replies import Reply, ReplyBody
 from sparing._requests import Content, Keyed, Request
 
 T = TypeVar("T")
@@ -75,34 +79,62 @@ class Sender(SenderOptions):
             raise TypeError("before_sending returned something to be awaited, which only AsyncClient does")
 
     def _tried(self, request: Request) -> Outcome:
-        with _body_of(request) as (content, length):
+        deadline = Deadline(clock=time.monotonic, ends_at=time.monotonic() + self.timeout_s)
+        with _body_of(request, deadline) as (content, length), in_force(deadline):
             try:
-                return self.http.request(
-                    request.method,
-                    request.path,
-                    params=request.params,
-                    content=content,
-                    headers=request.headers(length),
-                    timeout=self.timeout,
-                )
-            except httpx.RequestError as error:
+                return self._answered(request, content, length, deadline)
+            except (httpx.RequestError, SparingError) as error:
                 return error
+            except httpx.InvalidURL as error:
+                return APIConnectionError(f"Nothing was sent, because the address is not valid: {error}")
+            except RuntimeError:
+                if not self.http.is_closed:
+                    raise
+                return APIConnectionError("Nothing was received, because this client is closed")
+
+    def _answered(self, request: Request, content: Content | None, length: int | None, deadline: Deadline) -> Reply:
+        """The whole reply, in time and within its bounds."""
+        with self.http.stream(
+            request.method,
+            request.path,
+            params=request.params,
+            content=content,
+            headers=request.headers(length),
+            timeout=self.timeout,
+            extensions={"trace": traced},
+        ) as response:
+            body = ReplyBody(response, request.bytes_max(self.reply_bytes_max))
+            begun = deadline.clock()
+            for chunk in [response.content] if response.is_stream_consumed else response.iter_raw():
+                body.add(chunk)
+                if request.is_for_file:
+                    deadline.received(len(chunk), deadline.clock() - begun)
+                    begun = deadline.clock()
+                if deadline.left_s() <= 0:
+                    raise httpx.ReadTimeout("the try took too long as a whole", request=response.request)
+            return body.reply()
 
 
 @contextlib.contextmanager
-def _body_of(request: Request) -> Iterator[tuple[Content | None, int | None]]:
-    """The content of one try and its length, closed at the end."""
-    if request.content is None:
-        yield None, None
+def _body_of(request: Request, deadline: Deadline) -> Iterator[tuple[Content | None, int | None]]:
+    """The content of one try and its length, closed at the end. What is opened is a file, which takes its time."""
+    if request.content is None or isinstance(request.content, bytes):
+        yield request.content, None if request.content is None else len(request.content)
         return
-    body = opened(request.content)
+    with deadline.stopped():
+        body = opened(request.content)
     with contextlib.closing(body):
-        told = request.progress is not None
-        yield (_told(body.content, Sent(request.progress, body.length)) if told else body.content), body.length
+        yield _told(body.content, Sent(request.progress, body.length), deadline), body.length
 
 
-def _told(content: Content, sent: Sent) -> Iterator[bytes]:
+def _told(content: Content, sent: Sent, deadline: Deadline) -> Iterator[bytes]:
     sent.add(b"")
-    for chunk in chunks(content):
-        yield chunk
+    parts = chunks(content)
+    while True:
+        with deadline.stopped():
+            chunk = next(parts, None)
+        if chunk is None:
+            return
+        with deadline.transferring(len(chunk)):
+            yield chunk
         sent.add(chunk)

@@ -30,9 +30,11 @@ from sparing._errors import (
     RateLimitedError,
     SparingError,
     UnavailableError,
+    misread,
 )
 from sparing._labels import Labels
 from sparing._precisions import ItemNoise
+from sparing._printable import printable
 from sparing._query import ByItem, NoiseRequest, QueryRequest, question_json
 from sparing._sql import SQLError
 from sparing._sql_parameters import ParameterError, bound
@@ -267,7 +269,7 @@ class Cursor:
             for name, sample in zip(table.names, table.samples, strict=True)
         )
         for warning in () if self.answer is None else self.answer.warnings:
-            warnings.warn(warning, Warning, stacklevel=2)
+            warnings.warn(printable(warning), Warning, stacklevel=2)
         return self
 
     def executemany(self, operation: str, parameters: Sequence[Sequence[object]]) -> NoReturn:  # noqa: ARG002 - PEP 249
@@ -315,7 +317,9 @@ class Cursor:
     def _ask(self, text: str, idempotency_key: str | None) -> Table:
         query = table_query(text)
         self.answer = self.connection.ask(query, idempotency_key)
-        return table_of(self.connection.named(self.answer), query, has_half_widths=self.connection.has_half_widths)
+        named = self.connection.named(self.answer)
+        with misread("the reply is not an answer to this text"):
+            return table_of(named, query, has_half_widths=self.connection.has_half_widths)
 
     def _forget(self) -> None:
         self.answer, self.description, self.rowcount, self._rows = None, None, -1, None

@@ -8,6 +8,8 @@ from typing import Final
 
 from sparing._calls import Call, Stream, acknowledged, all_of, for_each, listing, listing_by, reply_of
 from sparing._chain import Chain, ChainCheck
+from sparing._dataset_replies import dataset_of, described
+from sparing._decode import read_object, read_text
 from sparing._documents import WrittenQuery, checked, documents_of
 from sparing._errors import APIReplyError
 from sparing._files import CSV, PARQUET
@@ -51,17 +53,17 @@ def create(
         body["limit_floor_rho"] = str(stated["limit_floor_rho"])
     if monitor is not None:
         body["monitor"] = {each: str(value) if each == "rho" else value for each, value in monitor.items()}
-    return reply_of(Dataset, post(path("datasets"), body))
+    return described(post(path("datasets"), body))
 
 
 def every() -> Stream[Dataset]:
     """Every dataset that the key may see."""
-    return listing(Dataset, path("datasets"))
+    return listing_by(dataset_of, path("datasets"))
 
 
 def one(dataset: str) -> Call[Dataset]:
     """One dataset."""
-    return reply_of(Dataset, get(path("datasets", dataset)))
+    return described(get(path("datasets", dataset)))
 
 
 def monitor(dataset: str) -> Call[MonitorTicks]:
@@ -89,7 +91,7 @@ def export_budgets(dataset: str, form: str) -> Call[bytes]:
     if form not in _FORMS:
         raise ValueError(f"form must be {' or '.join(_FORMS)}, got {form!r}")
     asked = get(path("datasets", dataset, "budgets", "export"))
-    reply = yield dataclasses.replace(asked, accept=_FORMS[form])
+    reply = yield dataclasses.replace(asked, accept=_FORMS[form], is_for_file=True)
     if not isinstance(reply, bytes):
         raise APIReplyError("the reply is not a file of accounts")
     return reply
@@ -130,7 +132,7 @@ def receipts(dataset: str, individual: str | int, page_size: int) -> Stream[Rece
 
 def erasure_requests(dataset: str) -> Call[tuple[str, ...]]:
     """The keys of those who ask to be erased."""
-    return all_of(listing_by(str, path("datasets", dataset, "erasure-requests")))
+    return all_of(listing_by(read_text, path("datasets", dataset, "erasure-requests")))
 
 
 def analysts(dataset: str) -> Call[tuple[AnalystRow, ...]]:
@@ -146,7 +148,7 @@ def ledger(dataset: str, analyst: str | None, search: str | None, page_size: int
 def audit(dataset: str, kept: str | None, page_size: int) -> Call[Chain]:
     """The chain of the ledger, checked row by row as the pages come."""
     check = ChainCheck(kept)
-    yield from for_each(listing_by(lambda row: row, path("datasets", dataset, "ledger"), limit=page_size), check.add)
+    yield from for_each(listing_by(read_object, path("datasets", dataset, "ledger"), limit=page_size), check.add)
     return check.result()
 
 
@@ -175,7 +177,7 @@ def extend(dataset: str, tables: Mapping[str, object] | None, capacity: int | No
     """Add to a registration what is given."""
     wishes = {"tables": tables, "capacity": capacity}
     body = {name: value for name, value in wishes.items() if value is not None}
-    return reply_of(Dataset, patch(path("datasets", dataset), body))
+    return described(patch(path("datasets", dataset), body))
 
 
 def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -> Call[UploadReport]:
@@ -185,7 +187,7 @@ def correct(dataset: str, individual: str | int, values: Mapping[str, object]) -
 
 def archive(dataset: str, rows: str) -> Call[Dataset]:
     """Close a dataset for good; a repeated request has no further effect."""
-    return reply_of(Dataset, post(path("datasets", dataset, "archive"), {"rows": rows}, repeat=Repeat.READ))
+    return described(post(path("datasets", dataset, "archive"), {"rows": rows}, repeat=Repeat.READ))
 
 
 def remove(dataset: str) -> Call[None]:

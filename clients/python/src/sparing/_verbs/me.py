@@ -1,9 +1,11 @@
 """An individual's own account."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 from sparing._calls import Call, Stream, acknowledged, all_of, listing, reply_of
+from sparing._decode import read_object
 from sparing._models import IndividualBudget, Receipt
 from sparing._requests import get, path, post
 from sparing._retry import Repeat
@@ -34,16 +36,21 @@ def resume(dataset: str) -> Call[IndividualBudget]:
 
 def record(dataset: str) -> Call[Mapping[str, object]]:
     """The individual's own record."""
-    reply = yield get(path("me", "record", dataset))
-    return reply if isinstance(reply, Mapping) else {}
+    return read_object((yield get(path("me", "record", dataset))))
 
 
 def erasure_requested(dataset: str) -> Call[bool]:
     """Whether an erasure is asked for."""
-    reply = yield get(path("me", "erasure", dataset))
-    return isinstance(reply, Mapping) and reply.get("requested") is True
+    return (yield from reply_of(_Erasure, get(path("me", "erasure", dataset)))).requested
 
 
 def request_erasure(dataset: str) -> Call[None]:
     """Ask for an erasure."""
     return acknowledged(post(path("me", "erasure", dataset), repeat=Repeat.READ))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Erasure:
+    """Whether an erasure is asked for."""
+
+    requested: bool

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from sparing._calls import Call, Stream, acknowledged, listing, reply_of
 from sparing._decode import read
+from sparing._errors import APIReplyError
 from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
 from sparing._requests import delete, patch, path, post
 from sparing._wire import key_text
@@ -49,7 +50,9 @@ def create_for(
     reply = yield post(
         path("datasets", dataset, "individuals", "keys") + query, [key_text(each) for each in individuals]
     )
-    return tuple(read(IndividualKey, each) for each in reply) if isinstance(reply, list) else ()
+    if not isinstance(reply, list):
+        raise APIReplyError("the reply is not a list of keys")
+    return tuple(read(IndividualKey, each) for each in reply)
 
 
 def every(role: Role | None, dataset: str | None, search: str | None, page_size: int) -> Stream[PrincipalRow]:

@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from sparing._answer_replies import answer_of
 from sparing._answers import Answer
-from sparing._calls import Call, Items, Stream, acknowledged, listing, only, reply_of
-from sparing._constants import BATCH_SIZE
+from sparing._calls import Call, Items, Stream, acknowledged, listing, only
+from sparing._constants import BATCH_REPLIES_MAX, BATCH_SIZE
 from sparing._decode import read
 from sparing._documents import Document, WrittenQuery, checked, documents_of
-from sparing._errors import APIReplyError, APIStatusError, InvalidRequestError, refusal_of
+from sparing._errors import APIReplyError, APIStatusError, InvalidRequestError, misread, refusal_of
 from sparing._models import Preview, ReleaseRow
 from sparing._npz import NPZ
 from sparing._parameters import KNOWN, is_unknown, many_in
@@ -31,7 +32,7 @@ def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> C
     asked = post(path("datasets", keyed.dataset, "queries"), repeat=Repeat.KEYED)
     asked = dataclasses.replace(asked, idempotency_key=keyed.idempotency_key, keyed=(keyed,), accept=_FORMS)
     reply = yield from _sent(document, asked)
-    return document.answered(dataclasses.replace(read(Answer, reply), idempotency_key=keyed.idempotency_key))
+    return _answered(document, keyed, reply)
 
 
 def preview(question: QueryRequest | WrittenQuery) -> Call[Preview]:
@@ -95,7 +96,8 @@ def _in_batches(
         keyed = tuple(map(_keyed, part, keys[start : start + size]))
         queries = [{"idempotency_key": each.idempotency_key, "query": each.document} for each in keyed]
         request = post(path("datasets", part[0].dataset, "queries", "batch"), {"queries": queries}, repeat=Repeat.KEYED)
-        outcomes = _outcomes_of((yield dataclasses.replace(request, keyed=keyed)), len(part))
+        request = dataclasses.replace(request, keyed=keyed, replies=min(len(part), BATCH_REPLIES_MAX))
+        outcomes = _outcomes_of((yield request), len(part))
         yield Items(map(_outcome, part, keyed, outcomes))
         if progress is not None:
             progress(start + len(part), len(documents))
@@ -117,14 +119,21 @@ def _outcome(document: Document, keyed: Keyed, outcome: object) -> Answer | APIS
     """The answer or the refusal, with its key."""
     refusal = refusal_of(outcome)
     if refusal is None:
-        return document.answered(dataclasses.replace(read(Answer, outcome), idempotency_key=keyed.idempotency_key))
+        return _answered(document, keyed, outcome)
     refusal.idempotency_key = keyed.idempotency_key
     return refusal
 
 
+def _answered(document: Document, keyed: Keyed, reply: object) -> Answer:
+    """The answer to a query, with its key and its averages."""
+    answer = dataclasses.replace(answer_of(reply), idempotency_key=keyed.idempotency_key)
+    with misread("the reply is not an answer to this query"):
+        return document.answered(answer)
+
+
 def fetch(query: str) -> Call[Answer]:
     """A release, by the answer's id."""
-    return reply_of(Answer, dataclasses.replace(get(path("queries", query)), accept=_FORMS))
+    return answer_of((yield dataclasses.replace(get(path("queries", query)), accept=_FORMS)))
 
 
 def cancel(dataset: str, idempotency_key: str) -> Call[None]:

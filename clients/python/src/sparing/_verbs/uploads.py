@@ -9,9 +9,10 @@ from typing import Final, Literal, TypedDict, cast
 
 from sparing._calls import Call, blocking, reply_of
 from sparing._columns import Columns, declared_columns
+from sparing._dataset_replies import described
 from sparing._files import PARQUET, Source, content_of, opened_of
 from sparing._frames import Frame, is_frame, parquet_of
-from sparing._models import Dataset, UploadReport
+from sparing._models import UploadReport
 from sparing._parts import parts_of
 from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
@@ -156,7 +157,7 @@ def _content(
 
 
 def _declared(dataset: str, table: str) -> Call[Sequence[str]]:
-    registered = yield from reply_of(Dataset, get(path("datasets", dataset)))
+    registered = yield from described(get(path("datasets", dataset)))
     return declared_columns(registered.tables, table)
 
 
