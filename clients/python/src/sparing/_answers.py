@@ -16,6 +16,7 @@ from sparing._matrices import matrix_of
 from sparing._models import Dataset
 from sparing._normal import half_width, laplace_half_width
 from sparing._printable import printable
+from sparing._result_names import ResultNames
 from sparing._rounding import rounded, with_half_widths
 
 SHOWN_MAX: Final = 20
@@ -207,6 +208,7 @@ class Answer:
         """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError.
 
         Of a query with averages, a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
+        Beside a column of the data of the same name, that of the result has an underscore at its end: `value_`.
         """
         return _library("pandas").DataFrame(self._columns())
 
@@ -281,11 +283,12 @@ class Answer:
         else:
             names = dict.fromkeys(name for label in labels for name in label)
             columns = {name: [label.get(name) for label in labels] for name in names}
-        columns |= {"value": list(values), "half_width_95": list(widths)}
+        results: dict[str, list[object]] = {"value": list(values), "half_width_95": list(widths)}
         if self.averages:
             around = [each.interval() for each in self.averages]
-            columns |= {"low_95": [each.low for each in around], "high_95": [each.high for each in around]}
-        return columns
+            results |= {"low_95": [each.low for each in around], "high_95": [each.high for each in around]}
+        free = ResultNames(columns).free
+        return columns | {free(name): column for name, column in results.items()}
 
 
 def _row(name: str, value: float, width: float, largest: float) -> str:

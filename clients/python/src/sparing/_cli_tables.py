@@ -9,6 +9,7 @@ from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
 from sparing._coordinates import PerItem
 from sparing._folded import folded
 from sparing._printable import printable
+from sparing._result_names import ResultNames
 from sparing._rounding import rounded
 
 NUMBERS_SHOWN_MAX = 10_000
@@ -24,11 +25,12 @@ def answer_text(answer: Answer, *, unit: str = "rho") -> str:
     labels, values, widths = answer.measured()
     shown, labels = min(len(values), NUMBERS_SHOWN_MAX), labels[:NUMBERS_SHOWN_MAX]
     names = list(dict.fromkeys(name for label in labels for name in label))
+    free = ResultNames(names).free
     rows = [
         [*(_cell(label.get(name, "")) for name in names), (rounded(value, width), True), (rounded(width, width), True)]
         for label, value, width in zip(labels, values, widths, strict=False)
     ]
-    lines = [*warning_lines(answer), _table([*names, "value", "± 95 %"], rows), ""]
+    lines = [*warning_lines(answer), _table([*names, *map(free, ("value", "± 95 %"))], rows), ""]
     if len(values) > shown:
         lines.append(f"{shown} of {len(values)} numbers; --json prints all.")
     certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"

@@ -14,6 +14,7 @@ from sparing._answers import Answer
 from sparing._averages import AverageItem
 from sparing._expressions import Item
 from sparing._query import QueryRequest
+from sparing._result_names import ResultNames
 from sparing._sql import SQLError, question_of
 
 if TYPE_CHECKING:
@@ -166,20 +167,22 @@ def table_of(answer: Answer, query: TableQuery, *, has_half_widths: bool) -> Tab
     """The answer as the query arranges it: a row for each group, and beside each number its half width at 95 %.
 
     Beside an average stand the ends of its interval at 95 %. An average that the noise leaves without a value is None.
+    A name that a key or an alias has is no name of a result: that has an underscore at its end.
     Keys that are not selected come first.
     """
     keys, items = _keys(answer, query), _items(answer, query)
     own = keys[_depth(query) :]  # of a histogram, which stands beside its numbers
     chosen = {output.place for output in query.outputs if output.is_key}
     columns = [(key.name, key.values) for place, key in enumerate(keys[: _depth(query)]) if place not in chosen]
+    names = ResultNames([*(key.name for key in keys), *(output.alias or "" for output in query.outputs)])
+    titles = [names.free(item.name) for item in items]
     for output in query.outputs:
         if output.is_key:
             columns.append((output.alias or keys[output.place].name, keys[output.place].values))
             continue
-        item = items[output.place]
-        name = output.alias or item.name
+        item, name = items[output.place], output.alias or titles[output.place]
         columns += [*((key.name, key.values) for key in own), (name, item.values)]
-        columns += [(f"{name}_{end}", each) for end, each in item.beside.items() if has_half_widths]
+        columns += [(names.free(f"{name}_{end}"), each) for end, each in item.beside.items() if has_half_widths]
     rows = [tuple([values[row] for _, values in columns]) for row in _ordered(query, keys, items)]
     samples = tuple(next((value for value in values if value is not None), None) for _, values in columns)
     return Table(names=tuple(name for name, _ in columns), rows=rows, samples=samples)
@@ -201,14 +204,21 @@ def _keys(answer: Answer, query: TableQuery) -> list[_Key]:
     else:
         labels = list(islice(answer.labels, 0, None, len(parts)))
     found = []
+    names = _key_names([str(axis["column"]) for axis in axes])
     for place, axis in enumerate(axes):
         texts = [label[axis["column"]] for label in labels]
         values = [_value(axis, text, is_date=place in query.dates) for text in texts]
         places = {text: rank for rank, text in enumerate(dict.fromkeys(texts))}
         is_binned = bool({"edges", "width"} & axis.keys())
         ranks = [places[text] for text in texts] if is_binned else values
-        found.append(_Key(name=str(axis["column"]).rpartition(".")[2], values=values, ranks=ranks))
+        found.append(_Key(name=names[place], values=values, ranks=ranks))
     return found
+
+
+def _key_names(columns: Sequence[str]) -> list[str]:
+    """The columns without their tables, where no two have one name then."""
+    short = [name.rpartition(".")[2] for name in columns]
+    return [name if short.count(name) == 1 else whole for name, whole in zip(short, columns, strict=True)]
 
 
 def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
