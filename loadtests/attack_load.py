@@ -27,7 +27,7 @@ import uvloop
 
 from loadtests.attack_rows import ROWS, Ground, Row, requests_of_others
 from loadtests.fronts import free_port
-from loadtests.others import Others, Waits
+from loadtests.others import Others, Waits, asked
 from loadtests.records import keep_record
 from loadtests.rig import serving, throw_away_home
 from loadtests.service_memory import Taken, disk_bytes
@@ -84,20 +84,14 @@ async def measured(ground: Ground, row: Row, home: Path) -> Outcome:
     await asyncio.to_thread(row.prepare, ground)
     pid, spool = ground.rig.process.pid, home / "spool"
     before, taken = Taken(), Taken()
-    quiet_over = asyncio.Event()
-    asyncio.get_running_loop().call_later(QUIET_S, quiet_over.set)
-    quiet = await Others(address=ground.address, requests=requests_of_others(ground)).ask_until(quiet_over)
+    with asked(Others(address=ground.address, requests=requests_of_others(ground))) as quiet:
+        await asyncio.sleep(QUIET_S)
     before.look(pid, spool)
     stored_before, ground.told = disk_bytes(home), Counter()
-    is_over = asyncio.Event()
-    asking = asyncio.create_task(
-        Others(address=ground.address, requests=requests_of_others(ground), number=10**6).ask_until(is_over)
-    )
-    watching = asyncio.create_task(taken.watch(pid, spool))
-    repetitions = await _repeated(ground, row)
-    is_over.set()
-    waits = await asking
-    watching.cancel()
+    with asked(Others(address=ground.address, requests=requests_of_others(ground), number=10**6)) as waits:
+        watching = asyncio.create_task(taken.watch(pid, spool))
+        repetitions = await _repeated(ground, row)
+        watching.cancel()
     grown = taken.memory - before.memory
     return Outcome(
         quiet=quiet,

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
+from uuid import uuid4
 
 import httpx
 import numpy as np
 
+from loadtests.others import NUMBER
 from loadtests.raw_http import Address, Cut, Wire, request_of
 from loadtests.rig import Rig, arrow_bytes, client, people
 
@@ -34,7 +36,7 @@ _REFUSED: Final = frozenset({"413", "422", "429", "507"})
 _FINE: Final = frozenset({"200", "201", "202", "204", "401"})
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Ground:
     """A service with an attacked dataset, another one, and the principals of both."""
 
@@ -206,16 +208,19 @@ async def _resumes(ground: Ground) -> None:
 
 async def _corrections(ground: Ground) -> None:
     """An upload of 2,000,000 rows, and 45 corrections that wait for it."""
-    count = ground.scaled(CROWD_PEOPLE)
-    rows = arrow_bytes(people(2 * count).slice(count, count))
-    path = f"/v1/datasets/{CROWD}/tables/people/rows"
-    upload = request_of("POST", path, ground.crowd, body=rows).replace(
-        b"application/json", b"application/vnd.apache.arrow.stream"
-    )
-    sending = asyncio.create_task(ground.at_once([upload]))
+    sending = asyncio.create_task(ground.at_once([_crowd_upload(ground)]))
     await asyncio.sleep(1.0)
     corrections = [correction(CROWD, ground.crowd, "p9", number) for number in range(45)]
     await asyncio.gather(sending, ground.at_once(corrections))
+
+
+@cache
+def _crowd_upload(ground: Ground) -> bytes:
+    count = ground.scaled(CROWD_PEOPLE)
+    rows = arrow_bytes(people(2 * count).slice(count, count))
+    path = f"/v1/datasets/{CROWD}/tables/people/rows"
+    request = request_of("POST", path, ground.crowd, body=rows)
+    return request.replace(b"application/json", b"application/vnd.apache.arrow.stream")
 
 
 def correction(dataset: str, key: str, individual: str, age: int) -> bytes:
@@ -240,10 +245,15 @@ async def _searches(ground: Ground) -> None:
 
 async def _bombs(ground: Ground) -> None:
     """8 uploads of 1 MB of gzip, each of which unpacks to 1 GB."""
+    await ground.at_once([_bomb(ground)] * 8)
+
+
+@cache
+def _bomb(ground: Ground) -> bytes:
     body = gzip.compress(b"id,age\n" + b"\n" * ground.scaled(10**9), compresslevel=6)
     path = f"/v1/datasets/{ATTACKED}/tables/people/rows"
     request = request_of("POST", path, ground.curator, body=body, more="Content-Encoding: gzip\r\n")
-    await ground.at_once([request.replace(b"application/json", b"text/csv")] * 8)
+    return request.replace(b"application/json", b"text/csv")
 
 
 async def _parameters(ground: Ground) -> None:
@@ -261,15 +271,20 @@ async def _parameters(ground: Ground) -> None:
 
 
 async def _directories(ground: Ground) -> None:
-    """16 npz whose directory has 158,000 entries each."""
+    """16 npz whose directory has 80,000 entries each, as many as their bytes allow."""
+    body, path = _directory(ground), f"/v1/datasets/{ATTACKED}/queries"
+    keys = [f"Idempotency-Key: directory-{number}\r\n" for number in range(16)]
+    requests = [request_of("POST", path, ground.analyst, body=body, more=key) for key in keys]
+    await ground.at_once(request.replace(b"application/json", b"application/x-npz") for request in requests)
+
+
+@cache
+def _directory(ground: Ground) -> bytes:
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
         for number in range(ground.scaled(80_000)):
             archive.writestr(f"{number:x}", b"")
-    path = f"/v1/datasets/{ATTACKED}/queries"
-    keys = [f"Idempotency-Key: directory-{number}\r\n" for number in range(16)]
-    requests = [request_of("POST", path, ground.analyst, body=sink.getvalue(), more=key) for key in keys]
-    await ground.at_once(request.replace(b"application/json", b"application/x-npz") for request in requests)
+    return sink.getvalue()
 
 
 async def _unknown_keys(ground: Ground) -> None:
@@ -363,14 +378,12 @@ ROWS: Final[dict[str, Row]] = {
     "unknown-previews": Row(attack=_unknown_previews),
     "unknown-members": Row(attack=_unknown_members),
     "resumes": Row(attack=_resumes),
-    "corrections": Row(
-        attack=_corrections, prepare=lambda ground: ground.crowd, must_refuse=False, is_repeated=False, may_grow=True
-    ),
+    "corrections": Row(attack=_corrections, prepare=_crowd_upload, must_refuse=False, is_repeated=False, may_grow=True),
     "many-keys": Row(attack=_many_keys, prepare=lambda ground: ground.crowd, must_refuse=False),
     "searches": Row(attack=_searches, prepare=lambda ground: ground.long_ledger, must_refuse=False),
-    "bombs": Row(attack=_bombs),
+    "bombs": Row(attack=_bombs, prepare=_bomb),
     "parameters": Row(attack=_parameters, prepare=lambda ground: ground.models),
-    "directories": Row(attack=_directories),
+    "directories": Row(attack=_directories, prepare=_directory),
     "unknown-keys": Row(attack=_unknown_keys, must_refuse=False),
     "descriptions": Row(attack=_descriptions, must_refuse=False),
     "streams": Row(attack=_streams),
@@ -378,19 +391,13 @@ ROWS: Final[dict[str, Row]] = {
 }
 
 
-def requests_of_others(ground: Ground) -> dict[str, Callable[[int], bytes]]:
+def requests_of_others(ground: Ground) -> dict[str, bytes]:
     """Ordinary requests of others: an analyst of another dataset, probes, and the sign-in page."""
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000}, "reuse": False}
     query |= {"where": {"eq": [{"col": "age"}, 7]}}
     body, path = json.dumps(query).encode(), f"/v1/datasets/{OTHER}/queries"
 
-    def count(number: int) -> bytes:
-        key = f"Idempotency-Key: other-{number}\r\n"
-        return request_of("POST", path, ground.other_analyst, body=body, more=key)
-
+    key = f"Idempotency-Key: {uuid4().hex}-{NUMBER.decode()}\r\n"
+    count = request_of("POST", path, ground.other_analyst, body=body, more=key)
     plain: Sequence[str] = ("/livez", "/readyz", "/sign-in")
-    return {"another analyst": count} | {each: _fixed(request_of("GET", each, None)) for each in plain}
-
-
-def _fixed(request: bytes) -> Callable[[int], bytes]:
-    return lambda _number: request
+    return {"another analyst": count} | {each: request_of("GET", each, None) for each in plain}

@@ -1,18 +1,26 @@
 """The waits of others during an attack: an open loop, so that a silence of seconds counts as all that it delays.
 
 Every `EVERY_S` each of a few requests is sent, whether or not those before it were answered, and waits are counted from
-the instant at which it was due.
+the instant at which it was due. They are asked in a process of their own, which the attacker's work does not delay.
 """
 
 import asyncio
+import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from typing import Final
+
+import uvloop
 
 from loadtests.raw_http import Address, Cut, Wire
 
+NUMBER: Final = b"{number}"
+"""In a request, the place of a number of its own."""
 EVERY_S: Final = 0.05
 WITHIN_S: Final = 60.0
 _IDLE_S: Final = 2.0
@@ -33,15 +41,15 @@ class Waits:
 
 @dataclass(kw_only=True)
 class Others:
-    """Asks each of `requests`, made from a number, until it is told to stop."""
+    """Asks each of `requests` until it is told to stop; the first of all has the number `number`."""
 
     address: Address
-    requests: Mapping[str, Callable[[int], bytes]]
+    requests: Mapping[str, bytes]
+    number: int = 0
     waits: dict[str, Waits] = field(default_factory=dict)
     _idle: list[tuple[float, Wire]] = field(default_factory=list)
-    number: int = 0
 
-    async def ask_until(self, is_over: asyncio.Event) -> dict[str, Waits]:
+    async def ask_until(self, is_over: Event) -> dict[str, Waits]:
         """The waits by kind; those that are under way at the end are waited for."""
         self.waits = {name: Waits() for name in self.requests}
         async with asyncio.TaskGroup() as group:
@@ -58,7 +66,7 @@ class Others:
         waits = self.waits[name]
         try:
             wire = self._kept() or await Wire.to(self.address)
-            reply = await wire.ask(self.requests[name](number), within_s=WITHIN_S)
+            reply = await wire.ask(self.requests[name].replace(NUMBER, b"%d" % number), within_s=WITHIN_S)
         except Cut:
             waits.told["cut"] += 1
         else:
@@ -76,3 +84,28 @@ class Others:
                 return wire
             wire.close()
         return None
+
+
+@contextmanager
+def asked(others: Others) -> Iterator[dict[str, Waits]]:
+    """Ask meanwhile, from another process; the waits are there after the block."""
+    context = multiprocessing.get_context("spawn")
+    has_begun, is_over = context.Event(), context.Event()
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_ask, args=(others, has_begun, is_over, theirs))
+    process.start()
+    waits: dict[str, Waits] = {}
+    try:
+        if not has_begun.wait(60):
+            raise RuntimeError("others did not begin to ask")
+        yield waits
+        is_over.set()
+        waits.update(ours.recv())
+    finally:
+        is_over.set()
+        process.join(2 * WITHIN_S)
+
+
+def _ask(others: Others, has_begun: Event, is_over: Event, told: Connection) -> None:
+    has_begun.set()
+    told.send(uvloop.run(others.ask_until(is_over)))
