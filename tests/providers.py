@@ -26,7 +26,7 @@ REGISTRATION: Final = ClientRegistration(
 Change = Callable[[dict[str, Any]], None]
 
 
-class FakeProvider(httpx.BaseTransport):
+class FakeProvider(httpx.AsyncBaseTransport):
     """Issues each code once, for one client, address and PKCE challenge; `change` alters the claims of its tokens."""
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -54,6 +54,9 @@ class FakeProvider(httpx.BaseTransport):
         code = f"code-{len(self._codes)}"
         self._codes[code] = asked
         return asked["state"], code
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return self.handle_request(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer as the provider would."""

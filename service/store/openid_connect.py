@@ -1,11 +1,14 @@
 """An OpenID Connect provider: the authorization code flow with PKCE, and the checks of its ID tokens.
 
 Authlib has the protocol and joserfc the signatures. Authlib's own client for httpx is about to change libraries, so the
-requests are made here: without redirects and proxies, each within `TIMEOUT_S`, of bounded size, and few at a time, so
-that a provider that hangs holds few threads. Its endpoints are read from its discovery document.
+requests are made here: without redirects and proxies, of bounded size, and few at a time, so that a provider that hangs
+holds few threads. All requests of one exchange have one deadline, however slowly the provider sends: each runs in an
+event loop of its own, which is left at that instant. Its endpoints are read from its discovery document.
 """
 
+import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,9 +28,10 @@ from joserfc.jwk import KeySet
 
 from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
 
-TIMEOUT_S: Final = 5.0
+EXCHANGE_S: Final = 10.0
+"""The longest that all requests for one sign-in take together."""
 DOCUMENT_BYTES_MAX: Final = 2**20
-AT_ONCE_MAX: Final = 4
+AT_ONCE_MAX: Final = 16
 """Conversations with the provider at a time, of all that sign in."""
 KEPT_FOR: Final = timedelta(hours=1)
 """How long the provider's endpoints and keys are used before they are read again."""
@@ -69,7 +73,7 @@ class OpenIdProvider:
         registration: ClientRegistration,
         *,
         clock: Callable[[], datetime],
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`transport` carries the requests, by default sockets."""
         self._registration, self._clock = registration, clock
@@ -84,7 +88,7 @@ class OpenIdProvider:
     def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
         mine = self._registration
         found: str = prepare_grant_uri(
-            self._current().document["authorization_endpoint"],
+            self._current(_deadline()).document["authorization_endpoint"],
             mine.client_id,
             "code",
             redirect_uri=mine.redirect_uri,
@@ -97,9 +101,10 @@ class OpenIdProvider:
         return found
 
     def claims(self, code: str, *, nonce: str, verifier: str) -> Mapping[str, object]:
-        token = self._id_token(code, verifier)
+        until_s = _deadline()
+        token = self._id_token(code, verifier, until_s)
         try:
-            read = self._decoded(token)
+            read = self._decoded(token, until_s)
             options = {"iss": {"essential": True, "value": self.issuer}}
             options["aud"] = {"essential": True, "value": self._registration.client_id}
             params = {"nonce": nonce, "client_id": self._registration.client_id}
@@ -111,26 +116,26 @@ class OpenIdProvider:
             raise IdentityRefused("sub")
         return dict(checked)
 
-    def _decoded(self, token: str) -> jwt.Token:
+    def _decoded(self, token: str, until_s: float) -> jwt.Token:
         """The token, whose signature is good under one of the provider's keys."""
-        published = self._current()
+        published = self._current(until_s)
         try:
             return jwt.decode(token, published.keys, algorithms=ALGORITHMS)
         except (JoseError, ValueError):
             if self._clock() < published.read_at + AGAIN_AFTER:
                 raise
-            return jwt.decode(token, self._read().keys, algorithms=ALGORITHMS)
+            return jwt.decode(token, self._read(until_s).keys, algorithms=ALGORITHMS)
 
-    def _id_token(self, code: str, verifier: str) -> str:
+    def _id_token(self, code: str, verifier: str, until_s: float) -> str:
         """The ID token for a code. A code that was used, or is another's, is refused by the provider."""
-        document, mine = self._current().document, self._registration
+        document, mine = self._current(until_s).document, self._registration
         body = prepare_token_request(
             "authorization_code", code=code, redirect_uri=mine.redirect_uri, code_verifier=verifier
         )
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         auth = ClientAuth(mine.client_id, mine.client_secret, _auth_method(document, mine))
         address, headers, body = auth.prepare("POST", document["token_endpoint"], headers, body)
-        status, told = self._asked("POST", address, headers=headers, content=body.encode())
+        status, told = self._asked("POST", address, until_s, headers=headers, content=body.encode())
         if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise IdentityRefused("code")
         token = told.get("id_token")
@@ -138,20 +143,20 @@ class OpenIdProvider:
             raise ProviderUnavailable("its token endpoint gave no ID token")
         return token
 
-    def _current(self) -> _Published:
+    def _current(self, until_s: float) -> _Published:
         published = self._published
         if published is None or not published.read_at <= self._clock() < published.read_at + KEPT_FOR:
-            published = self._read()
+            published = self._read(until_s)
         return published
 
-    def _read(self) -> _Published:
+    def _read(self, until_s: float) -> _Published:
         """Read the provider's endpoints and keys anew."""
-        status, document = self._asked("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+        status, document = self._asked("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration", until_s)
         if status != HTTPStatus.OK or document.get("issuer") != self.issuer:
             raise ProviderUnavailable("its discovery document is not there or names another issuer")
         if not all(_is_safe(document.get(name)) for name in _ENDPOINTS):
             raise ProviderUnavailable("its discovery document lacks an https endpoint")
-        status, keys = self._asked("GET", document["jwks_uri"])
+        status, keys = self._asked("GET", document["jwks_uri"], until_s)
         try:
             published = _Published(
                 document=document,
@@ -163,25 +168,42 @@ class OpenIdProvider:
         self._published = published
         return published
 
-    def _asked(self, method: str, address: str, **sent: Any) -> tuple[int, dict[str, Any]]:  # noqa: ANN401 - of httpx
+    def _asked(self, method: str, address: str, until_s: float, **sent: Any) -> tuple[int, dict[str, Any]]:  # noqa: ANN401 - of httpx
         """(status, document) of one request; an answer without a JSON object has an empty document."""
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable("too many sign in at once")
+        loop = asyncio.new_event_loop()
         try:
-            with (
-                httpx.Client(transport=self._transport, timeout=TIMEOUT_S, trust_env=False) as client,
-                client.stream(method, address, **sent) as response,
-            ):
-                return response.status_code, _document(response)
+            if until_s <= time.monotonic():
+                raise TimeoutError  # noqa: TRY301 - as what waits for it
+            return loop.run_until_complete(self._exchanged(method, address, until_s - time.monotonic(), sent))
+        except TimeoutError:
+            raise ProviderUnavailable("it did not answer in time") from None
         except httpx.HTTPError as error:
             raise ProviderUnavailable(f"it did not answer: {type(error).__name__}") from None
         finally:
+            loop.close()  # and not `asyncio.run`, which would wait for the look-up of a name
             self._places.release()
 
+    async def _exchanged(
+        self, method: str, address: str, within_s: float, sent: Mapping[str, Any]
+    ) -> tuple[int, dict[str, Any]]:
+        async with (
+            asyncio.timeout(within_s),
+            httpx.AsyncClient(transport=self._transport, timeout=EXCHANGE_S, trust_env=False) as client,
+            client.stream(method, address, **sent) as response,
+        ):
+            return response.status_code, await _document(response)
 
-def _document(response: httpx.Response) -> dict[str, Any]:
+
+def _deadline() -> float:
+    """When an exchange that begins now has to be over (monotonic, s)."""
+    return time.monotonic() + EXCHANGE_S
+
+
+async def _document(response: httpx.Response) -> dict[str, Any]:
     body = bytearray()
-    for chunk in response.iter_bytes():
+    async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > DOCUMENT_BYTES_MAX:
             raise ProviderUnavailable("its answer is too large")

@@ -5,11 +5,14 @@ principal, so that records of the first stay true. Its id follows from those by 
 there is nothing else to keep. Revoked, it stays revoked, whatever the provider says.
 
 Between the way to the provider and the way back a browser holds an attempt: a time and a random text, from which
-state, nonce and verifier follow by keyed hashes. Nothing is kept here, so that any process may take the answer.
+state, nonce and verifier follow by keyed hashes. No attempt is kept here, so that any process may take the answer; a
+process remembers those that have come back to it, and takes none twice.
 """
 
 import base64
 import secrets
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -34,6 +37,8 @@ CALLBACK: Final = "/sign-in/callback"
 ATTEMPT_FOR: Final = timedelta(minutes=10)
 """How long a person may take at the provider."""
 ATTEMPT_LENGTH_MAX: Final = 128
+RETURNED_MAX: Final = 100_000
+"""So many attempts that have come back are remembered; beyond that the oldest is forgotten."""
 _SKEW: Final = timedelta(seconds=5)
 _KEY_LENGTH_MAX: Final = 1000
 _DIGITS_MAX: Final = 11
@@ -88,6 +93,8 @@ class ProviderSignIns:
         self.title = rules.title
         self._provider, self._rules, self._pepper, self._clock = provider, rules, pepper, clock
         self._store, self._principals = store, principals
+        self._returned: OrderedDict[bytes, datetime] = OrderedDict()  # until when each could come again
+        self._lock = threading.Lock()
 
     def begin(self) -> tuple[str, str]:
         """(where to send the browser, the attempt that it is to hold). Raises ProviderUnavailable."""
@@ -102,6 +109,21 @@ class ProviderSignIns:
             return False
         age = self._clock() - datetime.fromtimestamp(int(begun), UTC)
         return -_SKEW <= age < ATTEMPT_FOR and compare_digest(self._secrets_of(attempt)[0].encode(), state.encode())
+
+    def redeem(self, attempt: str, state: str) -> bool:
+        """Whether an answer belongs to an attempt of which none has come to this process before; no other will be.
+
+        So each conversation with the provider takes a sign-in that was begun here.
+        """
+        if not self.owns(attempt, state):
+            return False
+        now, name = self._clock(), self._pepper.attempt_hash("returned", attempt)
+        with self._lock:
+            while self._returned and (len(self._returned) >= RETURNED_MAX or next(iter(self._returned.values())) < now):
+                self._returned.popitem(last=False)
+            is_first = name not in self._returned
+            self._returned[name] = now + ATTEMPT_FOR + _SKEW
+        return is_first
 
     def is_issuer(self, name: str) -> bool:
         """Whether an answer that names its issuer is this provider's; one that names none may be."""

@@ -2,7 +2,9 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -230,16 +232,43 @@ def test_a_provider_that_hangs_holds_few_threads(world: World) -> None:
         thread.join()
 
 
-def test_an_answer_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a real socket whose other end says nothing."""
-    monkeypatch.setattr(openid_connect, "TIMEOUT_S", 0.1)
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"], ids=["head", "body"])
+def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """Over a real socket: nothing comes, or one byte after another for ever."""
+    monkeypatch.setattr(openid_connect, "EXCHANGE_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        silent = OpenIdProvider(
-            openid_connect.ClientRegistration(
-                issuer=address, client_id=CLIENT, client_secret=None, redirect_uri="x", scope="openid"
-            ),
-            clock=lambda: datetime.now(UTC),
-        )
-        with pytest.raises(ProviderUnavailable, match="ReadTimeout"):
-            silent.authorization_url(state="s", nonce="n", verifier=VERIFIER)
+        dripping = threading.Thread(target=drip, args=(listener, said), daemon=True)
+        dripping.start()
+        slow = provider_at(listener)
+        with pytest.raises(ProviderUnavailable, match="it did not answer in time"):
+            slow.authorization_url(state="s", nonce="n", verifier=VERIFIER)
+        dripping.join()
+
+
+def drip(listener: socket.socket, said: bytes) -> None:
+    """Answer one connection, with so many bytes at once and then one by one until the other end closes."""
+    connection, _ = listener.accept()
+    with connection, suppress(OSError):
+        connection.sendall(said)
+        while True:
+            connection.sendall(b"H" if not said else b" ")
+            time.sleep(0.01)
+
+
+def provider_at(listener: socket.socket) -> OpenIdProvider:
+    """The adapter for a provider at this socket."""
+    registration = openid_connect.ClientRegistration(
+        issuer=f"http://127.0.0.1:{listener.getsockname()[1]}",
+        client_id=CLIENT,
+        client_secret=None,
+        redirect_uri="x",
+        scope="openid",
+    )
+    return OpenIdProvider(registration, clock=lambda: datetime.now(UTC))
+
+
+def test_requests_of_one_exchange_share_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first has taken is not there for the next."""
+    monkeypatch.setattr(openid_connect, "_deadline", lambda: 0.0)
+    with pytest.raises(ProviderUnavailable, match="in time"):
+        world.provider.claims("code", nonce="n", verifier=VERIFIER)

@@ -250,6 +250,20 @@ def test_an_answer_belongs_to_its_attempt_for_ten_minutes(scene: Scene) -> None:
     assert clocked.provider().begin()[1] != attempt
 
 
+def test_an_attempt_is_redeemed_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as it could come back; a crowd makes the oldest forgotten, and no list grows."""
+    monkeypatch.setattr("service.workflows.provider_sign_ins.RETURNED_MAX", 2)
+    clocked = Clocked(scene)
+    provider = clocked.provider()
+    attempts = [(provider.begin()[1], scene.told.asked[-1][0]) for _ in range(3)]
+    assert not provider.redeem(attempts[0][0], "junk")
+    assert [provider.redeem(*attempts[0]) for _ in range(3)] == [True, False, False]
+    assert [provider.redeem(*each) for each in attempts[1:]] == [True, True]
+    assert [provider.redeem(*attempts[n]) for n in (2, 0)] == [False, True]  # the oldest was forgotten
+    clocked.now += ATTEMPT_FOR
+    assert not provider.redeem(*attempts[2])
+
+
 def test_two_processes_may_make_the_same_principal_at_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slower one takes what is there; a database that is away is an error."""
     made = scene.signed_in()

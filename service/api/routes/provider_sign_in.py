@@ -35,6 +35,8 @@ from service.workflows.replica import Replica
 COOKIE: Final = "__Host-sparing_attempt"
 LOOPBACK_ATTEMPT: Final = "sparing_attempt"
 PAGE: Final = "/sign-in"
+_BEGINNING: Final = ""
+"""The turn of all that begin; no attempt is empty."""
 _TEXT_MAX: Final = 4096
 
 log = logging.getLogger("sparing.sign_in")
@@ -62,12 +64,12 @@ async def begin(request: Request, replica: CurrentReplica) -> Response:
     if request.headers.get("sec-fetch-site", "same-origin") not in OWN_SITE:
         return _to_page()
     try:
-        address, attempt = await _in_a_thread(request, provider.begin)
+        address, attempt = await _in_a_thread(request, _BEGINNING, provider.begin)
     except ProviderUnavailable as error:
         return _refused("unavailable", str(error))
     before = token_of(request)
     if before is not None:
-        await _in_a_thread(request, partial(replica.sign_ins.end, before))
+        await _in_a_thread(request, _BEGINNING, partial(replica.sign_ins.end, before))
     response = RedirectResponse(address, status_code=303)
     is_secure = not is_loopback(request)
     response.set_cookie(
@@ -83,7 +85,7 @@ async def complete(
     """From the provider, with a code or an error: the browser is signed in, or the page says why not."""
     provider = _provider_of(replica)
     attempt = cookie_in(request, _cookie(request), ATTEMPT_LENGTH_MAX) or ""
-    if not provider.owns(attempt, state):
+    if not provider.redeem(attempt, state):
         response = _refused("expired", "the answer belongs to no attempt of the browser")
     elif error or not code or not provider.is_issuer(iss):
         response = _refused("denied" if error else "refused", "the provider has sent an error, or no code of its own")
@@ -97,8 +99,8 @@ async def _signed_in(
     request: Request, replica: Replica, provider: ProviderSignIns, answer: tuple[str, str, str]
 ) -> Response:
     try:
-        principal: Principal = await _in_a_thread(request, partial(provider.complete, *answer))
-        token = await _in_a_thread(request, partial(replica.sign_ins.begin, principal))
+        principal: Principal = await _in_a_thread(request, answer[0], partial(provider.complete, *answer))
+        token = await _in_a_thread(request, answer[0], partial(replica.sign_ins.begin, principal))
     except (AttemptExpired, NotFound):
         return _refused("expired", "the attempt or the principal is gone")
     except IdentityRefused as refusal:
@@ -114,9 +116,9 @@ async def _signed_in(
     return response
 
 
-async def _in_a_thread(request: Request, work: Callable[[], T]) -> T:
-    """Strangers all, each with a turn of its own."""
-    return await current_places(request).providers.run(object(), work)
+async def _in_a_thread(request: Request, turn: str, work: Callable[[], T]) -> T:
+    """Strangers all: each attempt has a turn of its own, and all that begin one have one together."""
+    return await current_places(request).providers.run(turn, work)
 
 
 def _provider_of(replica: Replica) -> ProviderSignIns:

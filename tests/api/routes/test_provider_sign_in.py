@@ -1,5 +1,7 @@
 """Sign-in by an identity provider over HTTP: the way there and back, each refusal, and cookies that go nowhere else."""
 
+import asyncio
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -166,14 +168,55 @@ async def test_an_answer_to_another_attempt_signs_nobody_in(browser: Browser) ->
     assert await browser.back(parameters) == f"{PAGE}?done=1"
 
 
+async def test_a_code_without_an_attempt_of_its_own_never_reaches_the_provider(browser: Browser) -> None:
+    """One that comes with none, with another's state, or with an attempt that has come back."""
+    parameters = await browser.begin()
+    attempt = dict(browser.cookies)
+    browser.fake.asked.clear()
+    for state in ("", "x", parameters["state"][:-1]):
+        assert await browser.back({"state": state, "code": "junk"}) == f"{PAGE}?refused=expired"
+        browser.cookies = dict(attempt)
+    assert browser.fake.asked == []
+    assert await browser.back(parameters | {"code": "junk"}) == f"{PAGE}?refused=refused"
+    for _ in range(3):
+        browser.cookies = dict(attempt)
+        assert await browser.back(parameters | {"code": "junk"}) == f"{PAGE}?refused=expired"
+    assert browser.fake.asked == ["/token"]
+
+
+async def test_honest_sign_ins_have_a_place_beside_strangers_codes(browser: Browser) -> None:
+    """A dozen strangers, each with an attempt of its own, wait at the provider; a browser's sign-in goes on."""
+    gate, inside = threading.Event(), threading.Semaphore(0)
+    token = browser.fake._token
+
+    def wait(request: httpx.Request) -> httpx.Response:
+        if b"junk" in request.read():
+            inside.release()
+            gate.wait(60)
+        return token(request)
+
+    browser.fake._token = wait  # type: ignore[method-assign]
+    strangers = []
+    for _ in range(12):
+        parameters = await browser.begin()
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+        junk = browser.world.client.get(BACK, params=parameters | {"code": "junk"}, headers=headers)
+        strangers.append(asyncio.create_task(junk))
+    for _ in strangers:
+        await asyncio.to_thread(inside.acquire, timeout=60)
+    assert await browser.back(await browser.begin()) == f"{PAGE}?done=1"
+    gate.set()
+    assert {told.headers["location"] for told in await asyncio.gather(*strangers)} == {f"{PAGE}?refused=refused"}
+
+
 async def test_a_code_is_used_once(browser: Browser) -> None:
-    """A replayed answer has no attempt any more, and with the attempt's cookie the provider refuses it."""
+    """A replayed answer has no attempt any more, with the attempt's cookie neither."""
     parameters = await browser.begin()
     mine = dict(browser.cookies)
     assert await browser.back(parameters) == f"{PAGE}?done=1"
     assert await browser.back(parameters) == f"{PAGE}?refused=expired"
     browser.cookies = mine
-    assert await browser.back(parameters) == f"{PAGE}?refused=refused"
+    assert await browser.back(parameters) == f"{PAGE}?refused=expired"
 
 
 async def test_an_error_or_another_issuers_answer_signs_nobody_in(browser: Browser) -> None:
