@@ -36,7 +36,7 @@ U+0000.
 """
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _LONG_DIGITS: Final = re.compile(rb"[0-9]{16}")  # fewer are an integer that a double holds
-_LOOKED_AT_BYTES_MAX: Final = 2**18
+_LOOKED_AT_BYTES_MAX: Final = 2**18  # in a longer text, to look for long digits takes longer than to expect them
 _DIGITS_MAX: Final = 22  # RFC 8785 writes a double of at most 21 digits without an exponent; and a sign
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -72,22 +72,14 @@ def reading_of(body: bytes, *, depth_max: int = DEPTH_MAX) -> Reading:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise QueryProblem.of("body", f"is not UTF-8 at byte {error.start}") from None
-    hooks = _Hooks()
+    hooks, has_odd_escapes = _Hooks(), b"\\u" in body and _ESCAPED.search(body) is not None
+    has_long_digits = len(body) > _LOOKED_AT_BYTES_MAX or _LONG_DIGITS.search(body) is not None
     try:
-        document = _reader(hooks, has_long_digits=_has_long_digits(body)).decode(text)
+        document = _reader(hooks, has_long_digits=has_long_digits).decode(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise QueryProblem.of("body", f"is not JSON at {place}: {error.msg}") from None
-    return Reading(document=document, is_suspect=hooks.refused > 0 or _has_odd_escapes(body))
-
-
-def _has_long_digits(body: bytes) -> bool:
-    """Whether an integer may be too large; taken for granted where it would be long to look."""
-    return len(body) > _LOOKED_AT_BYTES_MAX or _LONG_DIGITS.search(body) is not None
-
-
-def _has_odd_escapes(body: bytes) -> bool:
-    return b"\\u" in body and _ESCAPED.search(body) is not None
+    return Reading(document=document, is_suspect=hooks.refused > 0 or has_odd_escapes)
 
 
 def first_distinct(found: Iterable[Found]) -> list[Found]:
