@@ -21,7 +21,7 @@ from service.query.problems import FieldError, QueryProblem, quoted
 
 Found = TypeVar("Found")
 DEPTH_MAX: Final = 16  # of objects and lists within each other
-PARTS_MAX: Final = 2**15
+PARTS_MAX: Final = 2**14
 """So many objects and lists may be in one document."""
 MEMBERS_MAX: Final = 200
 """So many members may be in one object: a table has no more columns."""
