@@ -41,7 +41,7 @@ async def test_no_step_fails_or_goes_too_far(shard: int) -> None:
 
 
 async def _let_all_in(self: RouteGuard, request: Any) -> Any:
-    principal = await auth.authenticated(request, auth.current_replica(request), self._recognition)
+    principal = await auth.authenticated(request, auth.current_replica(request))
     if principal is None:
         raise unauthorized()
     return principal
