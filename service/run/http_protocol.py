@@ -136,6 +136,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_upgrade and self.parser.get_method() == b"CONNECT":
             raise _Objection("not-implemented")
         super().on_headers_complete()
+        self.cycle.transport = cast(asyncio.Transport, Outgoing(self.transport))
         self._last = self.cycle
         self.headers = []  # fields after the body are no headers of the request
         self._phase, self._since_s = _BODY, self.loop.time()
@@ -328,6 +329,26 @@ class _BodyFirst:
         if self._is_begun:
             self._protocol.on_headers_complete()
         self._is_begun = True
+
+
+class Outgoing:
+    """A transport for responses. A client that has hung up takes nothing more, which is no error of the service.
+
+    The event loop closes the transport when it finds the reset, and tells the protocol in its next round; a write in
+    between raises RuntimeError.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing, self.close = transport.is_closing, transport.close
+
+    def write(self, data: bytes) -> None:
+        """Write, unless the client has hung up."""
+        try:
+            self._transport.write(data)
+        except RuntimeError:
+            if not self._transport.is_closing():
+                raise
 
 
 class _HalfClosing:

@@ -1,5 +1,6 @@
 """HTTP/1.1 by raw sockets on a real server: refusals, times, bytes, connections."""
 
+import asyncio
 import json
 import re
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.run.http_protocol import Outgoing
 from tests.run.raw_server import LARGE_BYTES, RawServer, raw_server, received
 
 pytestmark = pytest.mark.slow
@@ -235,6 +237,27 @@ def test_strangers_errors_are_counted_and_one_line_of_the_log(small: RawServer) 
     assert 'sparing_other_requests_total{route="refused",status="400"} 200.0' in metrics
     (line,) = small.log.read_text().splitlines()
     assert "requests refused" in line
+
+
+class ClosedTransport(asyncio.Transport):
+    """As uvloop's between a client's reset and its notice: nothing can be written."""
+
+    def __init__(self, *, is_closing: bool) -> None:
+        super().__init__()
+        self._is_closing = is_closing
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def write(self, _data: object) -> None:
+        raise RuntimeError("unable to perform operation; the handler is closed")
+
+
+def test_a_client_that_has_hung_up_takes_no_response_and_makes_no_error() -> None:
+    """Any other error of a write is one."""
+    Outgoing(ClosedTransport(is_closing=True)).write(b"late")
+    with pytest.raises(RuntimeError):
+        Outgoing(ClosedTransport(is_closing=False)).write(b"late")
 
 
 class TestConnections:
