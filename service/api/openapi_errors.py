@@ -34,7 +34,7 @@ _WITH_LEDGER: Final = frozenset({"list_my_budgets", "list_my_receipts", "read_re
 _SPOOLED: Final = ("too-many-bytes-spooled", "disk-full")
 _PARTICULAR: Final[Mapping[str, tuple[str, ...]]] = {
     "append_rows": ("dataset-archived", "unsupported-media-type", *_SPOOLED),
-    "ask": ("allowance-exceeded", "dataset-archived", "query-cancelled"),
+    "ask": ("allowance-exceeded", "dataset-archived", "query-cancelled", "too-many-parameters-kept"),
     "cancel": ("query-not-waiting",),
     "check_readiness": ("not-ready",),
     "correct_record": ("dataset-archived",),

@@ -48,6 +48,7 @@ from service.workflows.model.errors import (
     RoleRequired,
     TooManyAtOnce,
     TooManyBytesSpooled,
+    TooManyParametersKept,
     TooManyStrangers,
     Unavailable,
     UnknownDataset,
@@ -79,6 +80,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     TooManyAtOnce: 429,
     TooManyStrangers: 429,
     TooManyBytesSpooled: 429,
+    TooManyParametersKept: 429,
     DiskFull: 507,
     Unavailable: 503,
     RegistrationChanged: 503,
@@ -288,7 +290,14 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             errors = error.errors[:ERRORS_MAX]
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case RateLimited() | Busy() | TooManyAtOnce() | TooManyBytesSpooled() | TooManyStrangers():
+        case (
+            RateLimited()
+            | Busy()
+            | TooManyAtOnce()
+            | TooManyBytesSpooled()
+            | TooManyStrangers()
+            | TooManyParametersKept()
+        ):
             headers = {"Retry-After": str(error.retry_after_s)}
         case DiskFull() | Unavailable() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}

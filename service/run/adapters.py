@@ -187,6 +187,7 @@ def _transfers(settings: Settings, replica: Replica) -> Iterator[None]:
     spools = SpoolBounds(principal_bytes_max=settings.spool_bytes_max, bytes_max=settings.spool_bytes_total_max)
     replica.transfers = Transfers(settings.memory_bytes_max // 2, spools)
     replica.curators.vector_bytes_max = settings.vector_bytes_max
+    replica.parameter_storage.bytes_max = settings.parameters_bytes_max
     if sys.platform != "linux":
         yield
         return

@@ -26,6 +26,7 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
 from service.workflows.provider_sign_ins import ClaimRules, ProviderSignIns
+from service.workflows.queries.parameter_storage import ParameterStorage
 from service.workflows.queries.submit import QuerySubmitter
 from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
@@ -70,7 +71,10 @@ class Replica:
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)
         self.sign_ins = SignIns(store=store, principals=self.principals, pepper=pepper, clock=clock)
-        self._submitter = QuerySubmitter(registry=self.registry, admission=self.admission, clock=clock)
+        self.parameter_storage = ParameterStorage(self.registry.guard)
+        self._submitter = QuerySubmitter(
+            registry=self.registry, admission=self.admission, clock=clock, parameter_storage=self.parameter_storage
+        )
         self.analysts = Analysts(
             store=store, registry=self.registry, submitter=self._submitter, admission=self.admission
         )

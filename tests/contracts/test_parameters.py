@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.model.parameters import KeptParameters
+from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
 from service.workflows.model.rows import Asked, DatasetRecord
 from service.workflows.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, dataset, entry
@@ -95,3 +95,18 @@ def test_they_go_with_entries_of_many_pieces(store: Store, record: DatasetRecord
     assert found(store, record) == ONE
     with store.transaction(record.id, lock=False) as transaction:
         assert list(transaction.entries(after=0)) == [large]
+
+
+def test_what_is_stored_of_an_analyst_is_counted(store: Store, record: DatasetRecord) -> None:
+    """Each array with a least number of bytes, those of this analyst in this dataset alone; and which are stored."""
+    large = bytes(2 * LEAST_BYTES)
+    other = KeptParameters(principal_id=UUID(int=8), sha256=SHA256, shape=(2, 3), numbers=NUMBERS)
+    long = KeptParameters(principal_id=ANALYST, sha256=hashlib.sha256(large).hexdigest(), shape=(1024,), numbers=large)
+    append(store, record, ONE, other, long)
+    for principal, asked, expected in (
+        (ANALYST, [SHA256, LIST.sha256], (3 * LEAST_BYTES, {SHA256})),
+        (UUID(int=8), [], (LEAST_BYTES, set[str]())),
+        (UUID(int=9), [SHA256], (0, set[str]())),
+    ):
+        with store.transaction(record.id, lock=False) as transaction:
+            assert transaction.parameters_stored(principal, asked) == expected

@@ -13,7 +13,7 @@ from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
 from service.workflows.model.journal import JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
-from service.workflows.model.parameters import KeptParameters
+from service.workflows.model.parameters import KeptParameters, bytes_kept
 from service.workflows.model.pieces import WHOLE, number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
@@ -128,6 +128,10 @@ class MemorySnapshot:
     def answers(self) -> Iterator[AnswerRecord]:
         answers = map(self._draft.whole, self._draft.answers.values())
         yield from sorted(answers, key=lambda each: (each.seq, each.principal_id, each.key))
+
+    def parameters_stored(self, principal_id: UUID, hashes: Sequence[str]) -> tuple[int, set[str]]:
+        own = {sha256: kept for (owner, sha256), kept in self._draft.parameters.items() if owner == principal_id}
+        return sum(bytes_kept(kept.numbers) for kept in own.values()), own.keys() & set(hashes)
 
     def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
         return self._draft.parameters.get((principal_id, sha256))

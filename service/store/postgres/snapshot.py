@@ -64,7 +64,7 @@ from service.store.postgres.rows import (
 from service.store.postgres.sessions import Session, translated
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
-from service.workflows.model.parameters import KeptParameters
+from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
 from service.workflows.model.pieces import number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
@@ -102,6 +102,11 @@ UPLOAD_AT: Final = (
 )
 PARAMETERS_AT: Final = (
     f"SELECT {PARAMETERS_COLUMNS} FROM parameters WHERE dataset_id = %s AND principal_id = %s AND sha256 = %s"
+)
+PARAMETERS_STORED: Final = (
+    "SELECT coalesce(sum(greatest(octet_length(numbers), %s)), 0)::bigint,"
+    " coalesce(array_agg(sha256) FILTER (WHERE sha256 = ANY(%s)), '{}')"
+    " FROM parameters WHERE dataset_id = %s AND principal_id = %s"
 )
 _TICKS: Final = f"FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%' ORDER BY seq"
 TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
@@ -225,6 +230,11 @@ class PostgresSnapshot:
     def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
         rows = self._rows(PARAMETERS_AT, [self._dataset_id, principal_id, bytes.fromhex(sha256)])
         return parameters_of(rows[0]) if rows else None
+
+    def parameters_stored(self, principal_id: UUID, hashes: Sequence[str]) -> tuple[int, set[str]]:
+        asked = [bytes.fromhex(each) for each in hashes]
+        ((size, known),) = self._rows(PARAMETERS_STORED, [LEAST_BYTES, asked, self._dataset_id, principal_id])
+        return size, {bytes(each).hex() for each in known}
 
     def worst_cases(self) -> dict[UUID, int]:
         return dict(self._rows("SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s", [self._dataset_id]))

@@ -18,6 +18,7 @@
     ├── TooManyAtOnce        so many requests of this principal wait that no more are taken
     ├── TooManyStrangers     so many keys wait to be looked up that no more are taken
     ├── TooManyBytesSpooled  this principal's uploads hold as many bytes on disk as they may
+    ├── TooManyParametersKept  as many bytes of parameters are kept for this analyst as may be
     ├── DiskFull             there is no room on disk for an upload
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
@@ -237,6 +238,20 @@ class TooManyBytesSpooled(_TooMuch):
         super().__init__(
             detail=f"Uploads with one key may hold at most {most} bytes on disk at once, those that gzip unpacks to"
             " included (SPARING_SPOOL_BYTES_MAX); retry when one of them has ended, or send smaller files."
+        )
+
+
+class TooManyParametersKept(_TooMuch):
+    """As many bytes of parameters are kept for the analyst in the dataset as may be. Counts its own requests alone."""
+
+    slug = "too-many-parameters-kept"
+    title = "As many parameters are kept for this key in this dataset as may be; the query was not asked."
+
+    def __init__(self, most: int) -> None:
+        """Name the limit."""
+        super().__init__(
+            detail=f"At most {most} bytes of parameters are kept for one analyst in one dataset, each array with 4096"
+            " at least (SPARING_PARAMETERS_BYTES_MAX); name arrays that are kept by their hashes, or ask the operator."
         )
 
 

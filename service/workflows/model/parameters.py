@@ -7,6 +7,7 @@ that names them, and for as long as the dataset, so that the query can be planne
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from service.query.language import Query
@@ -26,6 +27,15 @@ class KeptParameters:
     def are_themselves(self) -> bool:
         """Whether the numbers give the hash."""
         return hashlib.sha256(self.numbers).hexdigest() == self.sha256
+
+
+LEAST_BYTES: Final = 4096
+"""An array counts as so many bytes at least: a row of its own has a price too."""
+
+
+def bytes_kept(numbers: bytes) -> int:
+    """The bytes that an array of parameters counts as where it is kept."""
+    return max(len(numbers), LEAST_BYTES)
 
 
 def hashes_in(query: Query) -> tuple[str, ...]:

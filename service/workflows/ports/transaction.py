@@ -101,6 +101,12 @@ class Transaction(Protocol):
     def parameters(self, principal_id: UUID, sha256: str) -> KeptParameters | None:
         """The parameters of one analyst in this dataset by their hash; no other analyst's."""
 
+    def parameters_stored(self, principal_id: UUID, hashes: Sequence[str]) -> tuple[int, set[str]]:
+        """How many bytes all parameters of one analyst in this dataset count as, and which of `hashes` are stored.
+
+        No numbers are read.
+        """
+
     def worst_cases(self) -> dict[UUID, int]:
         """The most that the queries of each analyst may have cost an individual, in units, as stored."""
 

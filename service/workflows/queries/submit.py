@@ -17,15 +17,18 @@ from service.query.predictions import refuse_long
 from service.query.problems import FieldError, QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, TooManyParametersKept
 from service.workflows.model.parameters import hashes_in, with_numbers
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
+from service.workflows.queries.parameter_storage import ParameterStorage
 from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers
 from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer, QueryRequest, Submission
 
+REFUSED: Final = (InvalidRequest, DatasetArchived, TooManyParametersKept)
+"""The refusals of one query, whose key is looked up before it is refused."""
 UNIT_PARAMETERS_MAX: Final = 4 * PARAMETERS_MAX
 """Of all queries of a unit together, read before the unit has a cost."""
 _PREDICT: Final = b'"predict":'
@@ -36,7 +39,15 @@ UNCLIPPED_ROWS_MAX: Final = 64
 class QuerySubmitter:
     """Submits queries to the writers."""
 
-    def __init__(self, *, registry: DatasetRegistry, admission: Admission, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        *,
+        registry: DatasetRegistry,
+        admission: Admission,
+        clock: Callable[[], datetime],
+        parameter_storage: ParameterStorage,
+    ) -> None:
+        self._parameter_storage = parameter_storage
         self._registry, self._admission, self._clock = registry, admission, clock
         self._stored_answers = StoredAnswers(registry.guard, admission)
         self._plans = KeptPlans(compiled)
@@ -64,7 +75,7 @@ class QuerySubmitter:
         try:
             request = self._request(principal, record, key, query)
             self._submit([request], record)
-        except (InvalidRequest, DatasetArchived) as refusal:
+        except REFUSED as refusal:
             refused = RefusedQuery(refusal, principal, record, key, query)
             self._stored_answers.look_up(record, [refused])
             return refused
@@ -75,17 +86,14 @@ class QuerySubmitter:
     ) -> list[PendingAnswer]:
         """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit, and as `submit` does."""
         promises: list[QueryRequest | RefusedQuery] = []
-        left = UNIT_PARAMETERS_MAX
-        for key, asked in queries:
-            query = self.numbered(principal, record, asked)
-            left -= sum(len(each.numbers or b"") // 8 for each in query.hashed)
-            if left < 0:
-                said = f"name more than {UNIT_PARAMETERS_MAX} parameters by their hashes; send them in parts"
-                raise InvalidRequest(FieldError(field="queries", message=said))
+        for key, query in self._numbered_all(principal, record, queries):
             try:
                 promises.append(self._request(principal, record, key, query))
-            except (InvalidRequest, DatasetArchived) as refusal:
+            except REFUSED as refusal:
                 promises.append(RefusedQuery(refusal, principal, record, key, query))
+            except BaseException:
+                _cancel(promises)
+                raise
         requests = [each for each in promises if isinstance(each, QueryRequest)]
         refused = [each for each in promises if isinstance(each, RefusedQuery)]
         if requests:
@@ -93,6 +101,21 @@ class QuerySubmitter:
         if refused:
             self._stored_answers.look_up(record, refused)
         return list(promises)
+
+    def _numbered_all(
+        self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
+    ) -> list[tuple[str, Query]]:
+        """The queries of a unit with their numbers. Raises InvalidRequest where these are too many together."""
+        found: list[tuple[str, Query]] = []
+        left = UNIT_PARAMETERS_MAX
+        for key, asked in queries:
+            query = self.numbered(principal, record, asked)
+            left -= sum(len(each.numbers or b"") // 8 for each in query.hashed)
+            if left < 0:
+                said = f"name more than {UNIT_PARAMETERS_MAX} parameters by their hashes; send them in parts"
+                raise InvalidRequest(FieldError(field="queries", message=said))
+            found.append((key, query))
+        return found
 
     def numbered(self, principal: Principal, record: DatasetRecord, query: Query) -> Query:
         """The query with the numbers that this analyst has sent before, of those that it has by their hash alone.
@@ -120,7 +143,7 @@ class QuerySubmitter:
 
     def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
         plan = self._plans.of(query, record)
-        return QueryRequest(
+        request = QueryRequest(
             analyst=principal,
             key=key,
             request_hash=request_hash(plan.canonical, reuse=plan.reuse),
@@ -128,15 +151,28 @@ class QuerySubmitter:
             accepted_at=self._clock(),
             version=record.version,
         )
+        if plan.parameters:
+            self._parameter_storage.admit(request, record)
+        return request
 
     def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> None:
-        writer = self._registry.writer(record)
-        costs = [self._admission.cost_of(request.plan, record, writer.shards.count) for request in requests]
-        submission = Submission(requests, costs[0] if len(costs) == 1 else total_cost(costs), writer)
-        reach("queueing")
-        submission.ticket = self._admission.admit(requests[0].analyst.id, submission.cost, submission, writer)
-        if self._admission.scheduler is None:  # else the schedule hands it to the writer when its slots come
-            writer.submit(submission)
+        try:
+            writer = self._registry.writer(record)
+            costs = [self._admission.cost_of(request.plan, record, writer.shards.count) for request in requests]
+            submission = Submission(requests, costs[0] if len(costs) == 1 else total_cost(costs), writer)
+            reach("queueing")
+            submission.ticket = self._admission.admit(requests[0].analyst.id, submission.cost, submission, writer)
+            if self._admission.scheduler is None:  # else the schedule hands it to the writer when its slots come
+                writer.submit(submission)
+        except BaseException:
+            _cancel(requests)
+            raise
+
+
+def _cancel(promises: Sequence[PendingAnswer]) -> None:
+    """End promises that nobody has got, for what waits for their end."""
+    for promise in promises:
+        promise.cancel()
 
 
 def compiled(query: Query, record: DatasetRecord) -> Plan:

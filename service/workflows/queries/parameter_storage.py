@@ -1,0 +1,67 @@
+"""The price of storage: parameters are kept for good, so that each analyst has so many bytes of them in each dataset.
+
+A query with new parameters may cost any individual nearly nothing, and the allowance does not see what it stores. The
+bytes that are stored are counted in the database, so that a start forgets none; those of queries under way are counted
+here. Both depend on the analyst's own requests alone. A query without parameters asks nothing.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from service.workflows.model.errors import TooManyParametersKept
+from service.workflows.model.parameters import bytes_kept
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.reads.ledger import snapshot
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.submission import QueryRequest
+
+PARAMETERS_BYTES_MAX: Final = 2**30
+
+
+class ParameterStorage:
+    """Admits queries by the parameters that they would have kept. Thread-safe."""
+
+    def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard]) -> None:
+        self.bytes_max = PARAMETERS_BYTES_MAX
+        self._guard_of = guard_of
+        self._under_way: Counter[tuple[int, UUID]] = Counter()
+        self._lock = threading.Lock()
+
+    def admit(self, request: QueryRequest, record: DatasetRecord) -> None:
+        """Count the parameters that are new with the query, until it has ended and the database counts them.
+
+        Raises TooManyParametersKept, and Unavailable or Fenced where the database cannot be read.
+        """
+        given = request.plan.parameters
+        new = {each.sha256: bytes_kept(each.numbers) for each in given if each.numbers is not None and not each.is_kept}
+        if not new:
+            return
+        owner = record.id, request.analyst.id
+        size = sum(new.values())
+        with self._lock:
+            before = self._under_way[owner]
+            self._under_way[owner] += size
+        try:
+            self._refuse(request.analyst.id, record, new, before)
+        except BaseException:
+            self._ended(owner, size, request)
+            raise
+        request.add_done_callback(partial(self._ended, owner, size))
+
+    def _refuse(self, analyst_id: UUID, record: DatasetRecord, new: Mapping[str, int], under_way: int) -> None:
+        """What is under way was looked at first: what ends in between counts twice, and never not at all."""
+        with snapshot(self._guard_of(record)) as transaction:
+            stored, known = transaction.parameters_stored(analyst_id, list(new))
+        added = sum(size for sha256, size in new.items() if sha256 not in known)
+        if added and stored + under_way + added > self.bytes_max:
+            raise TooManyParametersKept(self.bytes_max)
+
+    def _ended(self, owner: tuple[int, UUID], size: int, _: object) -> None:
+        with self._lock:
+            self._under_way[owner] -= size
+            if self._under_way[owner] == 0:
+                del self._under_way[owner]
