@@ -20,6 +20,8 @@ IDLE: Final = timedelta(minutes=30)
 LONGEST: Final = timedelta(hours=12)
 RENEWED_AFTER: Final = timedelta(minutes=1)
 """A use extends the sign-in if the last extension is older: at most one write a minute."""
+CLOCKS_DIFFER: Final = timedelta(minutes=5)
+"""A sign-in that began so much later was begun under a clock that was wrong, and would last until then."""
 REMEMBERED_MAX: Final = 10_000
 TOKEN_LENGTH_MAX: Final = 128
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -100,7 +102,7 @@ class SignIns:
             token: sign_in
             for token, token_hash in hashes.items()
             if (sign_in := known.get(token_hash)) is not None
-            and now < min(sign_in.expires_at, sign_in.began_at + LONGEST)
+            and sign_in.began_at - CLOCKS_DIFFER <= now < min(sign_in.expires_at, sign_in.began_at + LONGEST)
         }
         claims = {token: Claim(sign_in.principal_id, sign_in.key_hash) for token, sign_in in good.items()}
         holders = self._principals.holders(set(claims.values()))

@@ -9,7 +9,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal
 from service.workflows.principals import REMEMBERED_FOR, Principals
-from service.workflows.sign_ins import IDLE, LONGEST, RENEWED_AFTER, SignIns
+from service.workflows.sign_ins import CLOCKS_DIFFER, IDLE, LONGEST, RENEWED_AFTER, SignIns
 from tests.factories import CLOCK
 from tests.memory.store import MemoryStore
 
@@ -67,6 +67,17 @@ def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
         if world.now < CLOCK + LONGEST:
             assert world.sign_ins.authenticate(world.token) is not None
     world.now = CLOCK + LONGEST
+    assert world.sign_ins.authenticate(world.token) is None
+
+
+def test_a_sign_in_under_a_clock_that_was_wrong_ends_when_it_is_put_right() -> None:
+    """It would last for centuries; one of a machine whose clock is minutes ahead is good."""
+    world = World()
+    world.now = CLOCK - CLOCKS_DIFFER
+    assert world.sign_ins.authenticate(world.token) is not None
+    world.now -= INSTANT
+    assert world.sign_ins.authenticate(world.token) is None
+    world.now = CLOCK - timedelta(days=365 * 500)
     assert world.sign_ins.authenticate(world.token) is None
 
 

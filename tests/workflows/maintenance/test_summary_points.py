@@ -80,6 +80,15 @@ def test_a_point_is_made_where_the_ledger_has_moved_and_not_too_often() -> None:
         assert world.after(1) == [0, 1, 2]
 
 
+def test_a_clock_that_is_put_back_makes_no_point_wait() -> None:
+    """It was 500 years ahead; alarms ring with points."""
+    years_500 = 500 * 365 * 86_400
+    with opened() as world:
+        assert world.after(years_500) == [0]
+        world.ask()
+        assert world.after(-years_500) == [0, 1]
+
+
 def test_points_are_made_more_often_while_a_curator_watches() -> None:
     """Until the last one has gone."""
     with opened() as world:
