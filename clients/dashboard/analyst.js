@@ -7,16 +7,19 @@ import { get, path, withQuery } from "./api.js";
 import { fill, h, table } from "./dom.js";
 import { foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent, rho } from "./format.js";
-import { bar, draw, explained, main, navigate, pages, problem, signedIn, tabs } from "./shell.js";
+import { bar, draw, explained, main, navigate, pages, places, problem, signedIn, tabs } from "./shell.js";
 import { promisedBy, unitSign } from "./words.js";
 
-/** @type {Record<string, [string, (id: string) => Promise<import("./dom.js").Part>]>} */
-const SECTIONS = {
-  "": ["Ask", asking],
-  history: ["My answers", history],
-  allowance: ["My allowance", allowance],
-  answer: ["An answer", answer],
-};
+/** @typedef {[string, (id: string) => Promise<import("./dom.js").Part>]} Section */
+/** @type {Section} */
+const FIRST = ["Ask", asking];
+/** @type {Map<string, Section>} a map, in which an address such as `constructor` names nothing */
+const SECTIONS = new Map([
+  ["", FIRST],
+  ["history", ["My answers", history]],
+  ["allowance", ["My allowance", allowance]],
+  ["answer", ["An answer", answer]],
+]);
 const PAGE = 50;
 /** @type {Set<any>} the newest rows of the fits that are open */
 const opened = new Set();
@@ -27,11 +30,11 @@ bar(session);
 show();
 
 function show() {
-  const [section = "", id = ""] = location.pathname.split("/").slice(2).map(decodeURIComponent);
-  const [title, task] = SECTIONS[section] ?? SECTIONS[""];
+  const [section = "", id = ""] = places();
+  const [title, task] = SECTIONS.get(section) ?? FIRST;
   const address = (/** @type {string} */ name) => (name ? `/analyst/${name}` : "/analyst");
   tabs(
-    ["", "history", "allowance"].map((name) => [address(name), SECTIONS[name][0]]),
+    ["", "history", "allowance"].map((name) => [address(name), (SECTIONS.get(name) ?? FIRST)[0]]),
     address(section),
   );
   document.title = `${title} · Sparing`;

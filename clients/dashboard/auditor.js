@@ -5,7 +5,7 @@ import { chainPart } from "./chain.js";
 import { field, fill, h, table } from "./dom.js";
 import { entryNumber, foldButton, ledgerLines } from "./folds.js";
 import { count, instant, rho } from "./format.js";
-import { bar, draw, form, main, navigate, pages, signedIn } from "./shell.js";
+import { bar, draw, form, main, navigate, pages, places, signedIn } from "./shell.js";
 import { unitLetter } from "./words.js";
 
 const session = await signedIn("auditor");
@@ -14,7 +14,7 @@ bar(session);
 show();
 
 function show() {
-  const name = decodeURIComponent(location.pathname.split("/")[2] ?? "") || session.dataset;
+  const name = places()[0] || session.dataset;
   if (!name) return fill(main, choosing());
   document.title = `The chain of ${name} · Sparing`;
   return draw(main, () => ledger(name));

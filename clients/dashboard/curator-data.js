@@ -8,16 +8,16 @@ import { count, csv, instant, number, percent, times } from "./format.js";
 import { problem } from "./shell.js";
 import { unitSign } from "./words.js";
 
-/** @type {Record<string, string>} */
-export const TYPES = {
-  csv: "text/csv",
-  tsv: "text/csv",
-  ndjson: "application/x-ndjson",
-  jsonl: "application/x-ndjson",
-  parquet: "application/vnd.apache.parquet",
-  arrow: "application/vnd.apache.arrow.stream",
-  arrows: "application/vnd.apache.arrow.stream",
-};
+/** By the ending of a file's name. */
+export const TYPES = new Map([
+  ["csv", "text/csv"],
+  ["tsv", "text/csv"],
+  ["ndjson", "application/x-ndjson"],
+  ["jsonl", "application/x-ndjson"],
+  ["parquet", "application/vnd.apache.parquet"],
+  ["arrow", "application/vnd.apache.arrow.stream"],
+  ["arrows", "application/vnd.apache.arrow.stream"],
+]);
 
 /** @type {[string, string][]} */
 const DELIMITERS = [
@@ -110,7 +110,7 @@ function uploading(dataset, /** @type {() => void} */ again) {
   const bar = h.progress({ max: "1", value: 0, hidden: true, "aria-label": "Share of the file that has been sent" });
   const told = h.div({ "aria-live": "polite" });
   const button = h.button({ type: "submit", class: "main" }, "Upload");
-  const accept = [...Object.keys(TYPES), "gz"].map((ending) => `.${ending}`).join();
+  const accept = [...TYPES.keys(), "gz"].map((ending) => `.${ending}`).join();
   let key = crypto.randomUUID();
   const renew = () => {
     key = crypto.randomUUID();
@@ -200,16 +200,13 @@ async function sent(dataset, data, key, progress) {
   const name = file.name.toLowerCase();
   const isPacked = name.endsWith(".gz");
   const ending = name.replace(/\.gz$/, "").split(".").at(-1) ?? "";
-  if (!TYPES[ending]) {
+  const type = TYPES.get(ending);
+  if (!type) {
     throw new Problem({
       title: `A file that ends in .${ending} is not known here; use .csv, .ndjson, .parquet or .arrow.`,
     });
   }
-  const headers = {
-    "Content-Type": TYPES[ending],
-    "Idempotency-Key": key,
-    ...(isPacked && { "Content-Encoding": "gzip" }),
-  };
+  const headers = { "Content-Type": type, "Idempotency-Key": key, ...(isPacked && { "Content-Encoding": "gzip" }) };
   const address = withQuery(path("datasets", dataset, "tables", String(data.get("table")), "rows"), {
     dry_run: data.has("dry") ? "true" : "",
     ...Object.fromEntries(OPTIONS.map((option) => [option, String(data.get(option) ?? "")])),

@@ -119,11 +119,7 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
     receiptsTable(first, receipts, dataset.budget_rho, unitSign(dataset)),
     divergencePart(at, name),
     !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, address)),
-    h.details(
-      { open: isLeaving },
-      h.summary("Erase this individual …"),
-      erasing(name, address, erased),
-    ),
+    h.details({ open: isLeaving }, h.summary("Erase this individual …"), erasing(name, address, erased)),
   );
 }
 
@@ -172,7 +168,8 @@ function correcting(dataset, /** @type {string} */ address) {
     const { column, isEmpty } = chosen;
     const wished = isEmpty ? null : literal(columns[column], chosen.value);
     const report = await patch(address, { [column]: wished });
-    const moved = report.clipped[column] ? " It was moved to the nearer bound." : "";
+    const isMoved = Object.hasOwn(report.clipped, column) && report.clipped[column] > 0;
+    const moved = isMoved ? " It was moved to the nearer bound." : "";
     return `${column} is corrected.${moved}`;
   };
   const fields = [

@@ -12,7 +12,7 @@ import { settingsSection } from "./curator-settings.js";
 import { fill, h, select, table } from "./dom.js";
 import { count, guarantee, times } from "./format.js";
 import { Watch } from "./live.js";
-import { bar, draw, explained, main, navigate, signedIn, tabs } from "./shell.js";
+import { bar, draw, explained, main, navigate, places, signedIn, tabs } from "./shell.js";
 import { promisedBy } from "./words.js";
 
 /** @type {[string, string, (shown: any) => Promise<import("./dom.js").Part>][]} */
@@ -33,7 +33,7 @@ let watch = null;
 show();
 
 async function show() {
-  const [name, section = ""] = location.pathname.split("/").slice(2).map(decodeURIComponent);
+  const [name, section = ""] = places();
   watch?.stop();
   watch = null;
   if (!name) return showStart();

@@ -4,7 +4,7 @@ import { Problem } from "./api.js";
 import { operationPart } from "./docs-operation.js";
 import { schemaNames, textOf, typePart } from "./docs-schema.js";
 import { fill, h } from "./dom.js";
-import { header, main, problem } from "./shell.js";
+import { decoded, header, main, problem } from "./shell.js";
 
 const EVERYONE = { name: "everyone", title: "Every role", description: "What any key may ask for." };
 const contents = h.nav({ id: "contents", "aria-label": "Contents" });
@@ -70,7 +70,7 @@ function show(told) {
   );
   drawContents(groups);
   follow(groups);
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(decoded(location.hash.slice(1)));
   target?.scrollIntoView();
 }
 

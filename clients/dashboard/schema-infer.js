@@ -38,7 +38,7 @@ export async function proposalOf(file) {
   if (!isText && !["parquet", "arrow", "arrows"].includes(ending)) {
     throw new Problem({ title: "This page reads CSV, Parquet and Arrow streams, by the ending of the file's name." });
   }
-  const seen = await (isText ? read(file) : previewed(file, TYPES[ending]));
+  const seen = await (isText ? read(file) : previewed(file, TYPES.get(ending) ?? ""));
   if (!seen.rows.length) throw new Problem({ title: "There is no row in this file." });
   const { table, notes } = tableOf(seen, plainName(file.name.split(".")[0]));
   return { table, notes: [...seen.notes, ...notes] };

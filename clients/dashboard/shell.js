@@ -50,6 +50,18 @@ export function tabs(/** @type {[string, string][]} */ links, /** @type {string}
   fill(nav, listed);
 }
 
+/** The text of a part of the address; one that is no escaped UTF-8 as it stands. */
+export function decoded(/** @type {string} */ part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** What the address names after the page itself. */
+export const places = () => location.pathname.split("/").slice(2).map(decoded);
+
 /**
  * Follow links of this page without loading it again; `show` draws the address.
  * @param {string} prefix of the page's addresses

@@ -4,17 +4,20 @@ import { get, Problem, post } from "./api.js";
 import { field, fill, h } from "./dom.js";
 import { form, header, main } from "./shell.js";
 
-/** @type {Record<string, string>} by the kind of refusal */
-const REFUSED = {
-  denied: "The identity provider has not signed you in.",
-  expired: "The sign-in took too long, or began in another browser or at another address of this service. Try again.",
-  "no-role": "You are known to the identity provider, but have no role here. Ask whoever runs this service.",
-  refused: "The identity provider's answer was not accepted. Try again, or ask whoever runs this service.",
-  unavailable: "The identity provider cannot be reached now. Try again later, or sign in with an API key.",
-};
+/** @type {Map<string | null, string>} by the kind of refusal, which the address names */
+const REFUSED = new Map([
+  ["denied", "The identity provider has not signed you in."],
+  [
+    "expired",
+    "The sign-in took too long, or began in another browser or at another address of this service. Try again.",
+  ],
+  ["no-role", "You are known to the identity provider, but have no role here. Ask whoever runs this service."],
+  ["refused", "The identity provider's answer was not accepted. Try again, or ask whoever runs this service."],
+  ["unavailable", "The identity provider cannot be reached now. Try again later, or sign in with an API key."],
+]);
 const asked = new URLSearchParams(location.search);
 const ended = asked.has("ended");
-const refused = REFUSED[asked.get("refused") ?? ""];
+const refused = REFUSED.get(asked.get("refused"));
 const signing = form(
   [
     field(
