@@ -42,7 +42,7 @@ async def read_body(request: Request, caller: Principal, read: Callable[[bytes],
         body = await _received(request, caller, held)
         if len(body) <= SMALL_BODY_BYTES:
             return read(body)
-        return await current_places(request).bodies.run(caller.id, partial(read, body))
+        return await current_places(request).bodies.run(caller.role, caller.id, partial(read, body))
 
 
 async def _received(request: Request, caller: Principal, held: ExitStack) -> bytes:

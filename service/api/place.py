@@ -66,7 +66,7 @@ class Place:
     async def _turn(self, owner: Hashable) -> None:
         own = self._owners.setdefault(owner, _Owner())
         if self.running < self.threads and own.running < self.threads_own:  # then none of the principal's waits
-            self._begin(own)
+            self._begin(owner, own)
             return
         if self.waiting_max is not None and own.present >= self.waiting_max:
             raise TooManyAtOnce(self.name, self.waiting_max)
@@ -82,7 +82,8 @@ class Place:
                 self._forget_if_gone(owner)
             raise
 
-    def _begin(self, own: _Owner) -> None:
+    def _begin(self, owner: Hashable, own: _Owner) -> None:
+        self._owners.move_to_end(owner)
         own.running += 1
         self.running += 1
 
@@ -99,8 +100,7 @@ class Place:
         if found is None:
             return
         owner, own = found  # strangers are None
-        self._owners.move_to_end(owner)
-        self._begin(own)
+        self._begin(owner, own)
         own.waiting.popleft().set_result(None)
 
     def _forget_if_gone(self, owner: Hashable) -> None:

@@ -13,7 +13,7 @@ sign_ins      sign-ins by a key, and sign-outs                                  
 streams       the looks of event streams                                            4
 providers     sign-ins by an identity provider                                      16
 spools        uploads that are written to the disk as they come, and unpacked       4
-bodies        bodies that are read off the event loop                               4
+bodies        bodies that are read off the event loop, by role                      4 for each role
 queries       queries that are compiled and handed to their writer                  4
 answers       large answers that are written after their release                    4
 reads         reads, by role                                                        4 for each role
@@ -22,8 +22,9 @@ acts          acts on a dataset's records of accounts, by dataset               
 long_acts     uploads, corrections and other acts beside the writer, by dataset     4 for each dataset
 changes       acts that concern no dataset                                          4
 
-Waiting takes no thread. Within a place principals take turns, one of them is worked on in half of the threads at most,
-and so many of its requests as `waiting_max` says are there at once. Beyond that its next one is refused.
+Places are apart by role, so that no analyst waits for work whose length depends on data. Waiting takes no thread. In a
+place principals take turns, one of them is worked on in half of the threads at most, and so many of its requests as
+`waiting_max` says are there at once. Beyond that its next one is refused.
 """
 
 import asyncio
@@ -122,7 +123,7 @@ class Places:
         self.providers = Place("the identity provider", threads=PROVIDER_THREADS)
         self.streams = Place("the events of a dataset")
         self.spools = Place("an upload")
-        self.bodies = Place("the reading of a body", waiting_max=bounds.queries_waiting_max)
+        self.bodies = PlacesByName("the reading of a body", waiting_max=bounds.queries_waiting_max)
         self.queries = Place("a query", waiting_max=bounds.queries_waiting_max)
         self.answers = Place("an answer")
         self.reads = PlacesByName("a read", waiting_max=waiting_max)

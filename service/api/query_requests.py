@@ -184,7 +184,8 @@ async def sent_query(request: Request) -> Query:
     if is_npz(content_type):
         with room_for_npz(request, request.state.principal):
             read = partial(query_of_npz, await request.body())
-            return await current_places(request).bodies.run(request.state.principal.id, read)
+            caller: Principal = request.state.principal
+            return await current_places(request).bodies.run(caller.role, caller.id, read)
     return await read_body(request, request.state.principal, parse_query)
 
 

@@ -6,10 +6,12 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
+from service.background import in_background
 from service.core.charge import rho_of_units, units_down
 from service.query.names import fault_of_name
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
@@ -159,6 +161,12 @@ class Principals:
 
         Raises NotFound, and InvalidRequest naming the first individuals that are not in the dataset or come twice.
         """
+        make = partial(self._create_individuals, dataset, individuals, expires_at)
+        return in_background(make, name=f"keys-{dataset}")
+
+    def _create_individuals(
+        self, dataset: str, individuals: Sequence[str], expires_at: datetime | None
+    ) -> list[tuple[str, str]]:
         registered = self._store.dataset(dataset)
         if registered is None:
             raise NotFound

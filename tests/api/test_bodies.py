@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.api.auth import GuardedRoute, RouteGuard
 from service.api.bodies import ESCAPES_MAX, SMALL_BODY_BYTES, VALUES_MAX, read_model
-from service.api.place import Place
+from service.api.place import PlacesByName
 from service.api.problems import body_errors
 from service.api.routes.curator import INDIVIDUALS_MAX, IndividualKeys
 from service.query.json_text import ERRORS_MAX
@@ -96,18 +95,17 @@ async def test_a_document_says_that_it_is_json(world: World, content_type: str) 
     assert await sent(world, route, body, **{"Content-Type": content_type}) == (422, ["body"])
 
 
-@dataclass
-class CountedPlace(Place):
-    """A place that notes whose work it does."""
+class CountedPlaces(PlacesByName):
+    """Places that note whose work they do."""
 
     def __init__(self) -> None:
         super().__init__("a body", waiting_max=1)
         self.owners: list[object] = []
 
-    async def run(self, owner: Any, work: Callable[[], T]) -> T:
+    async def run(self, which: str, owner: Any, work: Callable[[], T]) -> T:
         """Note the owner."""
         self.owners.append(owner)
-        return await super().run(owner, work)
+        return await super().run(which, owner, work)
 
 
 @pytest.mark.parametrize("route", [each for each in WITH_BODIES if "rows" not in each.template], ids=ids)
@@ -115,7 +113,7 @@ async def test_a_large_body_is_read_in_a_place_of_its_principal(world: World, ro
     """And a small one at once; strangers have no body read at all."""
     if route.template.endswith("preview") and "files" in route.template:
         return  # a file is spooled, not read
-    place = world.app.state.places.here().bodies = CountedPlace()
+    place = world.app.state.places.here().bodies = CountedPlaces()
     content = route.options.get("content") or json.dumps(route.options["json"]).encode()
     role = min(route.roles)
     await sent(world, route, content)

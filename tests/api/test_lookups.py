@@ -56,7 +56,7 @@ class Scene:
         return asked
 
     async def answered(self) -> list[Principal | None]:
-        """What all are told."""
+        """The outcomes of all."""
         self.keys.gate.set()
         return await asyncio.gather(*self.asking)
 

@@ -59,7 +59,7 @@ async def test_strangers_share_a_turn() -> None:
 
 
 async def test_principals_take_turns() -> None:
-    """A principal that comes after a crowd has the next thread that becomes free."""
+    """A principal that comes after a crowd waits for one of its requests, and not for all."""
     place, work, order = Place("a test", threads=1), Work(), list[str]()
     first = asyncio.create_task(place.run("crowd", work.of("crowd")))
     await settled()

@@ -73,7 +73,7 @@ async def _submit_npz(request: Request, caller: Principal, dataset: str, key: st
     """Submit a query of perhaps megabytes, which is read off the event loop, with memory held for it until then."""
     analysts, places = current_replica(request).analysts, current_places(request)
     with room_for_npz(request, caller):
-        query = await places.bodies.run(caller.id, partial(query_of_npz, await whole_body(request)))
+        query = await places.bodies.run(caller.role, caller.id, partial(query_of_npz, await whole_body(request)))
         return await places.queries.run(caller.id, partial(analysts.submit, caller, dataset, key, query))
 
 
