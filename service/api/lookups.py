@@ -1,6 +1,6 @@
 """The look-up of credentials: all that wait at one moment share one statement in one thread.
 
-So a credential that nobody has costs no thread and no session, and an honest one waits for one statement before its
+So an unknown credential costs no thread and no session, and an honest one waits for one statement before its
 own, however many others come. Those that were recognised lately are not counted; of the others, so many may wait.
 """
 

@@ -21,7 +21,7 @@ class Work:
 
         def work() -> None:
             self.begun.append(owner)
-            self.gate.wait()
+            self.gate.wait(30)  # in a failed test too
 
         return work
 
@@ -77,11 +77,14 @@ async def test_beyond_its_bound_a_principal_is_refused_in_words_and_another_is_n
     place, work = Place("a test", threads=2, waiting_max=3), Work()
     crowd = [asyncio.create_task(place.run("crowd", work.of("crowd"))) for _ in range(3)]
     await settled()
-    with pytest.raises(TooManyAtOnce, match="At most 3 requests with one key may wait at once for a test"):
-        await place.run("crowd", work.of("crowd"))
-    assert await place.run("other", lambda: "done") == "done"
+    refused = asyncio.create_task(place.run("crowd", work.of("crowd")))
+    await settled()
+    other = asyncio.create_task(place.run("other", lambda: "done"))
     work.gate.set()
     await asyncio.gather(*crowd)
+    with pytest.raises(TooManyAtOnce, match="At most 3 requests with one key may wait at once for a test"):
+        await refused
+    assert await other == "done"
     assert (work.begun, place.is_empty) == (["crowd"] * 3, True)
 
 

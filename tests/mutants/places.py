@@ -8,7 +8,7 @@ LOOKUPS = "tests/api/test_lookups.py"
 MUTANTS = [
     Mutant(
         name="place without a bound",
-        incident="1,500 requests of one person wait, and nobody is told.",
+        incident="1,500 requests of one person wait, and the person is not told.",
         file="service/api/place.py",
         find="own.present >= self.waiting_max:",
         put="own.present >= 10**9:",
