@@ -1,6 +1,6 @@
 """The places in which requests wait for a thread: one for each kind of work, with threads that no other kind can take.
 
-Every hop to a thread names its place here; the default pool of the event loop's library is used by nobody, because
+Every hop to a thread names its place here; the default pool of the event loop's library is not used, because
 through it each kind of work would wait for every other.
 
 place         who waits there                                                       threads

@@ -1,4 +1,4 @@
-"""The places of an application, and who waits where."""
+"""The places of an application, and the place of each route."""
 
 import asyncio
 from inspect import isasyncgenfunction, iscoroutinefunction

@@ -26,7 +26,7 @@ def no_default_pool(found: Module) -> list[str]:
 
 
 def no_wait_without_a_principal(found: Module) -> list[str]:
-    """A wait for a free slot is in somebody's turn, and counted."""
+    """A wait for a free slot is in the turn of its principal, and counted."""
     return [
         f"{found.path}:{call.lineno} calls {name} without a principal"
         for call, name in _calls(found)
