@@ -22,6 +22,7 @@ from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
 from service.store.redis.client import RedisKeyValueStore
+from service.store.redis.condition import RedisUnusable, redis_condition
 from service.store.redis.sealed import SealedCache
 from service.store.webhook import Webhook
 from service.store.witness.combined import CombinedWitness
@@ -47,6 +48,7 @@ now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 """The wall clock, in UTC."""
 
 log = logging.getLogger("sparing.shards")
+start_log = logging.getLogger("sparing.start")
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
@@ -80,6 +82,8 @@ def open_adapters(
         store.check_pepper(pepper.database_proof)
         second = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_key())))
         witness = CombinedWitness(FileWitness(settings.witness), [second])
+        if serves and settings.redis_url is not None:
+            tell_of_cache(settings.redis_url)
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
@@ -104,6 +108,14 @@ def open_adapters(
             _admit_by_provider(replica, settings)
             opened.enter_context(_looking_after(replica, settings))
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
+
+
+def tell_of_cache(redis_url: str) -> None:
+    """Warn of a cache elsewhere that does not answer: the service goes on without it."""
+    try:
+        redis_condition(redis_url)
+    except RedisUnusable as fault:
+        start_log.warning("the cache of REDIS_URL cannot be reached: %s; queries go on without it", fault)
 
 
 @contextmanager

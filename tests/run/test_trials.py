@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from service.run.adapters import tell_of_cache
 from service.run.listening import AddressUnusable, bound_socket, open_forward_listener
 from service.run.trials import LIMITS, THREADS_MIN, faults
 from service.settings import Settings
@@ -134,3 +135,10 @@ def test_a_port_above_all_ports_is_named() -> None:
     """A worker's port is its place above the one that was set."""
     with pytest.raises(AddressUnusable, match=r"leads to a port above 65535"), bound_socket("127.0.0.1", 65536):
         pass
+
+
+def test_a_cache_that_does_not_answer_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Without its password; the start goes on."""
+    tell_of_cache("redis://:s3cret@127.0.0.1:1")
+    told = "the cache of REDIS_URL cannot be reached: connection refused; queries go on without it"
+    assert [record.getMessage() for record in caplog.records if record.name == "sparing.start"] == [told]
