@@ -194,9 +194,9 @@ MUTANTS = [
         file="service/workflows/queries/submit.py",
         find="costs = [self._admission.cost_of(request.plan, record, writer.shards.count) for request in requests]",
         put="import dataclasses\n"
-        "        count = writer.submit_look(lambda state: state.shards.memory.accounts.spent.size).result()\n"
-        "        there = dataclasses.replace(record, capacity=max(count, 1))\n"
-        "        costs = [self._admission.cost_of(request.plan, there) for request in requests]",
+        "            count = writer.submit_look(lambda state: state.shards.memory.accounts.spent.size).result()\n"
+        "            there = dataclasses.replace(record, capacity=max(count, 1))\n"
+        "            costs = [self._admission.cost_of(request.plan, there) for request in requests]",
         killed_by="tests/api/test_release.py::test_an_answer_states_its_public_cost_and_delay",
     ),
     Mutant(

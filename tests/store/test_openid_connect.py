@@ -268,7 +268,7 @@ def provider_at(listener: socket.socket) -> OpenIdProvider:
 
 
 def test_requests_of_one_exchange_share_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first has taken is not there for the next."""
+    """Time that the first has taken is not there for the next."""
     monkeypatch.setattr(openid_connect, "_deadline", lambda: 0.0)
     with pytest.raises(ProviderUnavailable, match="in time"):
         world.provider.claims("code", nonce="n", verifier=VERIFIER)
