@@ -46,8 +46,8 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024
-KEYS_BYTES_MAX = 16 * 2**20
-"""A request for the keys of a hundred thousand individuals."""
+KEYS_BYTES_MAX = 4 * 2**20
+"""A request for the keys of a hundred thousand individuals, each named by a UUID; longer names take two requests."""
 LONG_PATHS = [curator.UPLOAD_PATH, curator.PREVIEW_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
 """Uploads, streams of events and exports of a curator take as long as they need."""
 FORWARDED_FOR_S = 1.0
