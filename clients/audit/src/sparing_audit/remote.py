@@ -13,7 +13,10 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing import Answer, APIStatusError, Client, Receipt, histogram, linear
+from sparing import Answer, APIStatusError, Client, Receipt, SparingError, histogram, linear
+from sparing._calls import Call
+from sparing._errors import misread
+from sparing._requests import get
 from sparing_audit.service import (
     ANALYSTS,
     UNITS_PER_RHO,
@@ -65,16 +68,16 @@ class RemoteService:
     def offered(self) -> Offered:
         """The lists of the service's own document. Raises Refused where it cannot be read."""
         try:
-            with httpx.Client(base_url=self._url, transport=_Kept(self._transport)) as reader:
-                document = reader.get("/openapi.json").raise_for_status().json()
-        except (httpx.HTTPError, ValueError) as error:
+            document: Any = self._curator._sender.run(_interface())  # noqa: SLF001 - with the bounds of all replies
+            with misread("it is no document of a service"):
+                return Offered(
+                    datasets=_listed(document, _REGISTERS, "rule"),
+                    queries=_listed(document, _ASKS, "rule"),
+                    accountings=_listed(document, _REGISTERS, "accounting"),
+                    mechanisms=_listed(document, _ASKS, "mechanism"),
+                )
+        except SparingError as error:
             raise Refused(f"{self._url} has no document of a service: {error}") from error
-        return Offered(
-            datasets=_listed(document, _REGISTERS, "rule"),
-            queries=_listed(document, _ASKS, "rule"),
-            accountings=_listed(document, _REGISTERS, "accounting"),
-            mechanisms=_listed(document, _ASKS, "mechanism"),
-        )
 
     def register(self, registration: Registration) -> int:
         """See Service."""
@@ -144,14 +147,15 @@ class RemoteService:
         """See Service."""
         with _refusals():
             exported = self._curator.datasets.export_budgets(dataset=dataset)
-        header, *rows = csv.reader(io.StringIO(exported.decode()))
-        places = [header.index(name) for name in ("key", "spent_units", "budget_units", *_COUNTERS)]
-        found = {}
-        for row in rows:
-            key, *numbers = (row[place] for place in places)
-            spent, limit, charged, left_out = map(int, numbers)
-            found[key] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
-        return found
+        with misread("the file of accounts is not readable"):
+            header, *rows = _rows_of(exported.decode())
+            places = [header.index(name) for name in ("key", "spent_units", "budget_units", *_COUNTERS)]
+            found = {}
+            for row in rows:
+                key, *numbers = (row[place] for place in places)
+                spent, limit, charged, left_out = map(int, numbers)
+                found[key] = Account(spent=spent, limit=limit, charged=charged, left_out=left_out)
+            return found
 
     def ledger(self, dataset: str) -> list[LedgerEntry]:
         """See Service."""
@@ -165,15 +169,16 @@ class RemoteService:
         """See Service."""
         with _refusals():
             mine = self._individual_clients(dataset, [person])[0].me
-            (budget,) = mine.budgets()
-            receipts = tuple(_receipt(each) for each in mine.receipts(page_size=PAGE_SIZE))
-        account = Account(
-            spent=_units(budget.spent_rho),
-            limit=_units(budget.budget_rho),
-            charged=budget.queries_charged or 0,
-            left_out=budget.queries_left_out or 0,
-        )
-        return OwnAccount(account=account, receipts=receipts)
+            budgets, charges = mine.budgets(), list(mine.receipts(page_size=PAGE_SIZE))
+        with misread("the own account is not readable"):
+            (budget,) = budgets
+            account = Account(
+                spent=_units(budget.spent_rho),
+                limit=_units(budget.budget_rho),
+                charged=budget.queries_charged or 0,
+                left_out=budget.queries_left_out or 0,
+            )
+            return OwnAccount(account=account, receipts=tuple(map(_receipt, charges)))
 
     def lower(self, dataset: str, limits: Mapping[str, int]) -> None:
         """See Service."""
@@ -221,7 +226,21 @@ class RemoteService:
                 keys = self._curator.principals.create_for(dataset=dataset, individuals=missing)
             for made in keys:
                 self._individuals[dataset, made.individual] = self._client(made.api_key)
-        return [self._individuals[dataset, person] for person in people]
+        with misread("the keys that were made are not those of the people asked for"):
+            return [self._individuals[dataset, person] for person in people]
+
+
+def _rows_of(text: str) -> list[list[str]]:
+    """The rows of a CSV. Raises ValueError."""
+    try:
+        return list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _interface() -> Call[object]:
+    """The document of the service's own interface."""
+    return (yield get("/openapi.json"))
 
 
 def _guarantee(registration: Registration) -> dict[str, Any]:
@@ -327,21 +346,26 @@ def _listed(document: Mapping[str, Any], path: str, name: str) -> tuple[str, ...
     """The values, or kinds of objects, that a field of the body of a POST may have."""
     found = document["paths"].get(path, {}).get("post", {}).get("requestBody", {})
     schema = found.get("content", {}).get("application/json", {}).get("schema", {})
-    return tuple(dict.fromkeys(_texts(_resolved(schema, document).get("properties", {}).get(name, {}), document)))
+    declared = _resolved(schema, document, set()).get("properties", {}).get(name, {})
+    return tuple(dict.fromkeys(_texts(declared, document, set())))
 
 
-def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema itself, where it is a reference to one of the document's."""
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any], seen: set[str]) -> Mapping[str, Any]:
+    """A schema itself, where it is a reference to one of the document's; nothing where that was `seen` before."""
     while "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        name = schema["$ref"].rpartition("/")[2]
+        if name in seen:
+            return {}
+        seen.add(name)
+        schema = document["components"]["schemas"][name]
     return schema
 
 
-def _texts(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
-    """The texts that a schema lists, and the kinds of its objects."""
-    schema = _resolved(schema, document)
+def _texts(schema: Mapping[str, Any], document: Mapping[str, Any], seen: set[str]) -> Iterator[str]:
+    """The texts that a schema lists, and the kinds of its objects; each reference is followed once."""
+    schema = _resolved(schema, document, seen)
     yield from (each for each in (*schema.get("enum", ()), schema.get("const")) if isinstance(each, str))
     for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        yield from _texts(part, document)
+        yield from _texts(part, document, seen)
     if "kind" in schema.get("properties", {}):
-        yield from _texts(schema["properties"]["kind"], document)
+        yield from _texts(schema["properties"]["kind"], document, seen)

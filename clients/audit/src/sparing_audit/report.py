@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
+from sparing._printable import printable, printable_json
 from sparing_audit.audit import AccountingReport, AuditReport, RuleReport
 from sparing_audit.checks import MU, P_MIN, Check
 from sparing_audit.game import RHO
@@ -17,7 +18,7 @@ NAME_WIDTH: Final = 18
 
 def as_text(report: AuditReport) -> str:
     """Line by line: each check over all adversaries, each failed check of one, and the verdict."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(map(printable, _lines(report))) + "\n"
 
 
 def as_json(report: AuditReport) -> str:
@@ -51,7 +52,7 @@ def as_json(report: AuditReport) -> str:
             for each in report.accountings
         ],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return printable_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _lines(report: AuditReport) -> Iterator[str]:
