@@ -61,7 +61,7 @@ class _Formatter(logging.Formatter):
         if self._formatter is None:
             self._formatter = self._made()
         line = logging.makeLogRecord(record.__dict__)
-        line.msg, line.args = _on_one_line(_text_of(record)), ()
+        line.msg, line.args = on_one_line(_text_of(record)), ()
         return self._formatter.format(line)
 
     def _made(self) -> logging.Formatter:
@@ -106,7 +106,7 @@ def _text_of(record: logging.LogRecord) -> str:
     return text if _is_ours(record) else text.partition("\n")[0]
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """The text with escapes for what is no printable character: it can neither begin a line nor steer a terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.options import Home, existing_settings_of, fail, settings_of
+from service.cli.options import Home, existing_settings_of, fail, settings_of, tell
 
 __all__ = ["backup", "restore"]
 
@@ -17,7 +17,7 @@ def backup(
     from service.run.backup import BackupUnusable, back_up
 
     try:
-        back_up(existing_settings_of(home), folder.absolute(), lambda line: print(line, flush=True))
+        back_up(existing_settings_of(home), folder.absolute(), tell)
     except BackupUnusable as refusal:
         fail(str(refusal))
 
@@ -33,6 +33,6 @@ def restore(
     from service.run.backup import BackupUnusable, NotRestored, put_back
 
     try:
-        put_back(settings_of(home), folder.absolute(), lambda line: print(line, flush=True), aside=aside)
+        put_back(settings_of(home), folder.absolute(), tell, aside=aside)
     except (BackupUnusable, NotRestored) as refusal:
         fail(str(refusal))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.options import Home, existing_settings_of
+from service.cli.options import Home, existing_settings_of, tell
 
 __all__ = ["doctor"]
 
@@ -22,7 +22,7 @@ def doctor(
     for result in examine(existing_settings_of(home)):
         results.append(result)
         if not as_json:
-            print(result, flush=True)
+            tell(result)
     if as_json:
         print(json.dumps({"results": [asdict(each) for each in results]}, indent=2))
     if any(each.state == "failed" for each in results):

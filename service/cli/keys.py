@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from service.cli.options import Home, fail, opened_service, tell_whole_losses
+from service.cli.options import Home, fail, opened_service, tell, tell_whole_losses
 from service.numerals import decimal_of
 from service.workflows.model.spreadsheets import csv_text
 
@@ -97,7 +97,7 @@ def list_keys(
             print(TypeAdapter(PrincipalRow).dump_json(row).decode())
         return
     for row in rows:
-        print(_line(row))
+        tell(_line(row))
     if not rows:
         print("no such principal is here")
 

@@ -1,7 +1,6 @@
 """The commands on ledgers: `sparing ledger verify | reconcile | rebuild-answer | prune | what-if`."""
 
 import math
-import sys
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from service.cli.options import Home, fail, opened_service, tell_whole_losses, whole
+from service.cli.options import Home, fail, opened_service, tell, tell_whole_losses, whole
 from service.cli.progress import ProgressLines
 from service.cli.what_if import what_if
 from service.numerals import decimal_of, is_digits
@@ -32,11 +31,11 @@ def verify(home: Home = None) -> None:
             datasets += 1
             findings += len(report.findings)
             for finding in report.findings:
-                print(f"{report.dataset}: {finding}", file=sys.stderr)
-            print(report)
+                tell(f"{report.dataset}: {finding}", is_error=True)
+            tell(report)
         findings += tell_whole_losses(opened)
         if datasets == 0:
-            print("no dataset is registered here")
+            tell("no dataset is registered here")
     if findings:
         raise typer.Exit(1)
 
@@ -57,12 +56,12 @@ def reconcile(
     with opened_service(home) as opened:
         plan = reconcile_plan(opened.store, opened.witness, dataset, burn_units=units)
         for line in before(plan):
-            print(f"{dataset}: {line}", flush=True)
+            tell(f"{dataset}: {line}")
         if plan is not None and not yes:
             fail("nothing was done yet; add --yes to do it")
         done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
         for line in after(done):
-            print(f"{dataset}: {line}")
+            tell(f"{dataset}: {line}")
 
 
 @ledger.command()
@@ -79,7 +78,7 @@ def rebuild_answer(
     with opened_service(home) as opened:
         rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
     done = "was there already" if rebuilt is None else "is there again"
-    print(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
+    tell(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
 
 
 @ledger.command()
@@ -99,9 +98,9 @@ def prune(
             done = run_prune(opened.store, opened.witness, dataset, before=bound, entropy=system_entropy)
         except Damaged as refusal:
             for finding in refusal.report.findings:
-                print(f"{dataset}: {finding}", file=sys.stderr)
+                tell(f"{dataset}: {finding}", is_error=True)
             fail("the ledger does not verify; nothing was pruned")
-    print(f"{dataset}: pruned up to sequence {done.seq}; before, up to {done.seq_before}")
+    tell(f"{dataset}: pruned up to sequence {done.seq}; before, up to {done.seq_before}")
 
 
 def _bound(before: str) -> int | datetime:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, Optional
 
 import typer
 
+from service.logs import on_one_line
 from service.numerals import integer_of
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
     from service.settings import Settings
 
-__all__ = ["PORT", "Home", "existing_settings_of", "fail", "opened_service", "settings_of", "whole"]
+__all__ = ["PORT", "Home", "existing_settings_of", "fail", "opened_service", "settings_of", "tell", "whole"]
 
 Home = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it at run time
@@ -103,11 +104,17 @@ def tell_whole_losses(opened: "Adapters") -> int:
     except WitnessUnavailable:
         fail("the witness cannot be read: nothing can say whether a dataset is missing")
     for loss in found:
-        print(f"sparing: {loss}; `sparing restore` puts a backup back", file=sys.stderr)
+        tell(f"sparing: {loss}; `sparing restore` puts a backup back", is_error=True)
     return len(found)
+
+
+def tell(told: object, *, is_error: bool = False) -> None:
+    """Print lines, without characters that a terminal would obey: names come from the database, and of a backup."""
+    stream = sys.stderr if is_error else sys.stdout
+    print("\n".join(map(on_one_line, str(told).split("\n"))), file=stream, flush=True)
 
 
 def fail(message: str) -> NoReturn:
     """End the command with one line and status 1."""
-    print(f"sparing: {message}", file=sys.stderr)
+    tell(f"sparing: {message}", is_error=True)
     raise SystemExit(1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from service.cli.options import Home, fail, opened_service
+from service.cli.options import Home, fail, opened_service, tell
 from service.cli.progress import ProgressLines
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Text:
         """Print the totals."""
         self._begin()
         for name, text in _facts(found):
-            print(f"{name:24} {text}")
+            tell(f"{name:24} {text}")
 
     def _begin(self) -> None:
         if not self._has_begun:

@@ -37,8 +37,9 @@ def lying(url: str) -> Iterator[str]:
             pass
 
         def _forward(self) -> None:
+            left_out = {"Host", "Connection", "Accept-Encoding"}  # what is changed comes unpacked
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            headers = {name: value for name, value in self.headers.items() if name not in {"Host", "Connection"}}
+            headers = {name: value for name, value in self.headers.items() if name not in left_out}
             request = urllib.request.Request(url + self.path, data=body or None, headers=headers, method=self.command)  # noqa: S310 - our own
             try:
                 reply = urllib.request.urlopen(request, timeout=60)  # noqa: S310 - the same
