@@ -110,7 +110,7 @@ def test_json_is_one_document(home: Path) -> None:
     ("options", "said"),
     [
         (["--delta", "1e-6"], "state either epsilon and delta, or rho"),
-        (["--rho", "much"], "rho Input should be a valid decimal"),
+        (["--rho", "much"], "rho must be a decimal number in the digits 0 to 9, such as 0.5 or 1e-6"),
         (["--rho", "1e-30"], "the budget is smaller than one unit of 2^-40 rho"),
         (["--accounting", "zcdp"], "accounting: neither gdp nor an object of JSON"),
         (["--accounting", '{"kind": "rdp"}'], "accounting: rdp order Field required"),
