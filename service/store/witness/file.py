@@ -116,7 +116,8 @@ class FileWitness:
         path = self._paths.get(dataset) or self._paths.setdefault(dataset, self.path(dataset))
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:
-            descriptor = self._opened(path) if dataset in self._seen else self._made(path)
+            # A file that was seen is not made anew: another folder may be in the place of a disk that is gone.
+            descriptor = os.open(path, _OPEN & ~os.O_CREAT) if dataset in self._seen else self._made(path)
             file = None
             try:
                 file = _lock(path, descriptor)
@@ -129,10 +130,6 @@ class FileWitness:
             if time.monotonic() > deadline:
                 raise OSError(errno.EAGAIN, "another process holds the witness")
             time.sleep(_LOCK_POLL_S)
-
-    def _opened(self, path: Path) -> int:
-        """A file that was there; another folder in the place of a disk that is gone is not begun in."""
-        return os.open(path, _OPEN & ~os.O_CREAT)
 
     def _made(self, path: Path) -> int:
         """A file that this process has not seen, made if it is missing."""
