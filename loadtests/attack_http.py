@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import random
 import re
+import signal
 import sys
 import time
 from collections import Counter
@@ -257,6 +258,7 @@ def main() -> int:
     parser.add_argument("--answers", type=int, default=None, help="honest answers of all arrangements, 100,000")
     parser.add_argument("--checkout", type=Path, default=None, help="another tree of the service, to attack that")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     absent = [name for name in FRONTS if program(name) is None]
     names = [name for name in ARRANGEMENTS if options.only in (None, name) and name not in absent]
     answers = (options.answers or (1_000 if options.quick else 100_000)) // len(names) + 1

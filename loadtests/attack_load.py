@@ -14,6 +14,7 @@ status is 1 then. On a machine that others use, waits may be twice the quiet one
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from collections import Counter
@@ -143,6 +144,7 @@ def main() -> int:
     parser.add_argument("--only", choices=ROWS, default=None)
     parser.add_argument("--checkout", type=Path, default=None, help="another tree of the service, to attack that")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     names = [name for name in ROWS if options.only in (None, name)]
     size = QUICK_SIZE if options.quick else 1.0
     with throw_away_home() as home:
