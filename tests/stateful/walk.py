@@ -165,7 +165,7 @@ class Walk:
         if not credential.is_valid():
             return {401}
         if credential.is_cookie and str(step.route) == "POST /v1/session":  # a sign-in needs the key
-            return {401}
+            return {401, 422}  # a parameter that it does not read is told before
         holder = credential.holder
         if holder.dataset is not None and "{dataset}" in step.route.template and step.dataset != holder.dataset:
             return {404}
@@ -173,7 +173,7 @@ class Walk:
             return {403}
         asked_by = self.queries.get(step.names["query_id"])
         is_of_another = "{query_id}" in step.route.template and asked_by is not None and holder.id not in asked_by
-        return {404} if is_of_another else None
+        return {404, 422} if is_of_another else None  # as above
 
     def _claim(self, holds: object, complaint: str) -> None:
         if not holds:
