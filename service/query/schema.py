@@ -38,8 +38,8 @@ RESERVED_NAME = "select"  # the key under which a label names its select item
 
 
 def _category(category: str | int) -> str | int:
-    if isinstance(category, str) and category:  # an empty text is a value that files may hold
-        fault = fault_of_name(category, CATEGORY_MAX)
+    if isinstance(category, str) and category:  # files may hold an empty text, and blanks around a value
+        fault = fault_of_name(category.strip(" "), CATEGORY_MAX) if category.strip(" ") else "must not be blanks alone"
         if fault is not None:
             raise ValueError(f"a category {fault}")
     return category

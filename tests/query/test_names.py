@@ -37,8 +37,8 @@ def test_a_name_has_a_length() -> None:
 
 
 def test_a_category_is_a_name() -> None:
-    """Only the empty text is a category beside: files may hold it."""
-    assert CategoryColumn(type="category", categories=("", "NO", 5)).categories == ("", "NO", 5)
-    for name in (*HIDDEN, " a", "a" * 1001):
+    """Beside it the empty text, and blanks around a value: files may hold both."""
+    assert CategoryColumn(type="category", categories=("", "NO", " NO ", 5)).categories == ("", "NO", " NO ", 5)
+    for name in (*HIDDEN, "  ", "a" * 1001):
         with pytest.raises(ValidationError, match="categor"):
             CategoryColumn(type="category", categories=("NO", name))
