@@ -104,11 +104,13 @@ def migrate(
 ) -> None:
     """Bring the database to the newest schema, and say what was done."""
     from service.run.home import servers_of
+    from service.run.lost import refuse_to_begin
     from service.store.postgres.registrations import migrate as run_migrations
 
     settings = settings_of(home)
     tell = partial(print, flush=True, file=sys.stdout)
-    run = partial(run_migrations, folder=folder or settings.migrations, tell=tell)
+    begins = partial(refuse_to_begin, settings.witness)
+    run = partial(run_migrations, folder=folder or settings.migrations, tell=tell, begins=begins)
     if settings.database_url is not None:
         run(settings.database_url, wait_s=settings.start_timeout_ms / 1000)
         return

@@ -60,17 +60,15 @@ def existing_settings_of(home: Path | None) -> "Settings":
     An embedded database must have been started in the home once. Beside another database a home must exist where one
     is named; everything that is kept there may be stated by settings instead.
     """
-    from service.embedded.home import data_directories, find_home
+    from service.embedded.home import find_home
+    from service.run.lost import loss_of_home
 
     settings = settings_of(home)
     if settings.database_url is None:
-        found = find_home(settings.home)
-        exists = found is not None
-        if (settings.home / "pepper").exists() and (found is None or not data_directories(found.state)):
-            fail(
-                f"the database in {settings.home} is gone, and was there once: nothing was done; `sparing restore` puts"
-                " a backup back, and the witness then says what is missing"
-            )
+        loss = loss_of_home(settings)
+        if loss is not None:
+            fail(loss)
+        exists = find_home(settings.home) is not None
     else:
         exists = settings.home.is_dir() or (home is None and "SPARING_HOME" not in os.environ)
     if not exists:

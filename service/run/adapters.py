@@ -14,6 +14,7 @@ from uuid import uuid4
 from service.embedded import Servers
 from service.query.cost import Speed
 from service.run.home import pepper_of
+from service.run.lost import refuse_to_begin
 from service.run.speed import speed_of
 from service.settings import Settings, SettingsError
 from service.store.decoder import DecoderProcess
@@ -74,7 +75,12 @@ def open_adapters(
     Only a process that `serves` has a schedule, and the speed of its machine measured.
     """
     with ExitStack() as opened:
-        migrate(servers.database_url, folder=settings.migrations, wait_s=serves * settings.start_timeout_ms / 1000)
+        migrate(
+            servers.database_url,
+            folder=settings.migrations,
+            wait_s=serves * settings.start_timeout_ms / 1000,
+            begins=partial(refuse_to_begin, settings.witness),
+        )
         store = opened.enter_context(closing(store_of(settings, servers)))
         store.check_durability()
         store.check_schema()

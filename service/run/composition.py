@@ -42,6 +42,7 @@ def known_failures() -> tuple[type[Exception], ...]:
     To know them all is to import half of the service, for which a start must not wait.
     """
     from service.embedded import EmbeddedServerError  # noqa: PLC0415
+    from service.run.lost import DatabaseLost  # noqa: PLC0415
     from service.store.postgres.curator_tables import PepperMismatch  # noqa: PLC0415
     from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema  # noqa: PLC0415
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
@@ -52,6 +53,7 @@ def known_failures() -> tuple[type[Exception], ...]:
     return (
         EmbeddedServerError,
         ServerLost,
+        DatabaseLost,
         DatabaseUnusable,
         UnknownSchema,
         DurabilityTooWeak,

@@ -30,6 +30,11 @@ def servers_of(
     )
 
 
+def has_pepper(settings: Settings) -> bool:
+    """Whether the home keeps a pepper, which is made once a database is there."""
+    return (settings.home / _PEPPER_FILE).exists()
+
+
 def known_pepper(settings: Settings) -> bytes | None:
     """The pepper as far as there is one: of the environment, else of the home. Makes none. Raises SettingsError."""
     path = settings.home / _PEPPER_FILE

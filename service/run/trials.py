@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from service.run.lost import loss_of_home
 from service.settings import Settings, SettingsError
 
 THREADS_MIN: Final = 128
@@ -43,7 +44,10 @@ def faults(
     begin: Begin = threading.Thread.start,
     container_memory: Path = _CONTAINER_MEMORY,
 ) -> Iterator[str]:
-    """A line for each: the name of the setting or limit, its fault, and how it is mended."""
+    """A line for each: the name of the setting or limit, or the database that is gone, and how it is mended."""
+    loss = loss_of_home(settings)
+    if loss is not None:
+        yield loss
     folders = {"SPARING_WITNESS": settings.witness}
     if _keeps_something(settings):
         folders = {"SPARING_HOME": settings.home, **folders}

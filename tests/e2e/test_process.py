@@ -14,6 +14,7 @@ import pytest
 from service.cli.app import main
 from service.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
 from service.settings import Settings
+from service.workflows.model.api_keys import Pepper
 from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import QUERY, ask, client
 from tests.e2e.processes import SPARING, children_of, environment, living, served, sparing, unexpected
@@ -175,7 +176,9 @@ def test_no_command_but_serve_and_demo_begins_a_deployment(
 
 
 @pytest.mark.parametrize(
-    "command", [("doctor",), ("keys", "list"), ("ledger", "verify"), ("backup", "copy")], ids=" ".join
+    "command",
+    [("serve", "--port", "0"), ("doctor",), ("keys", "list"), ("ledger", "verify"), ("backup", "copy")],
+    ids=" ".join,
 )
 def test_a_home_whose_database_is_gone_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
@@ -200,6 +203,16 @@ def test_a_database_that_lacks_what_was_witnessed_is_told(survey_home: SurveyHom
     with served(home) as running:
         assert ask(running.url, survey_home.analyst_key, "a").status_code == 200
     elsewhere = {"DATABASE_URL": database_url}
+    lost = (
+        f"sparing: the database is empty, and the witness in {home / 'witness'} has seen 1 datasets: nothing was done"
+    )
+    for command in ("keys", "list"), ("ledger", "verify"), ("serve", "--port", "0"), ("migrate",):
+        done = sparing(*command, home=home, **elsewhere)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert done.stderr.startswith(lost)
+    pepper, salt = Pepper(bytes.fromhex((home / "pepper").read_text(encoding="ascii"))), bytes(32)
+    with psycopg.connect(database_url) as connection:  # and in one that an earlier start had begun
+        connection.execute("INSERT INTO pepper (salt, proof) VALUES (%s, %s)", [salt, pepper.database_proof(salt)])
     lost = "sparing: survey: the database does not have this dataset; witnessed and missing: ledger entry 1, act 1"
     listed = sparing("keys", "list", home=home, **elsewhere)
     verified = sparing("ledger", "verify", home=home, **elsewhere)

@@ -178,11 +178,17 @@ class DatabaseUnusable(Exception):
 
 
 def migrate(
-    database_url: str, *, folder: Path = MIGRATIONS, wait_s: float = 0, tell: Callable[[str], None] = lambda _: None
+    database_url: str,
+    *,
+    folder: Path = MIGRATIONS,
+    wait_s: float = 0,
+    tell: Callable[[str], None] = lambda _: None,
+    begins: Callable[[], None] = lambda: None,
 ) -> None:
     """Run every migration of `folder` that is missing; when several replicas start at once, one of them works.
 
     A database that does not answer yet is waited for `wait_s` seconds. `tell` gets a line for each migration.
+    `begins` is called before anything is done to a database on which no process has served yet, and may raise.
 
     A migration's file begins with its revision, and revisions sort: that is how a database that misses nothing is
     recognised without loading Alembic, which takes longer than all the rest of a start. Raises UnknownSchema, and
@@ -193,6 +199,8 @@ def migrate(
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
         found = _revision(guard)
         check_known(found, folder=folder)
+        if not _is_begun(guard):
+            begins()
         if found == known[-1]:
             tell(f"the database has schema {found}, the newest: nothing to do")
             return
@@ -263,6 +271,12 @@ def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
     exists = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchall()[0][0]
     rows = connection.execute("SELECT version_num FROM alembic_version").fetchall() if exists else []
     return str(rows[0][0]) if rows else None
+
+
+def _is_begun(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether a process has served on this database: it keeps the proof of its pepper first of all."""
+    exists = connection.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
+    return bool(exists and connection.execute("SELECT 1 FROM pepper").fetchall())
 
 
 def _refusal(found: str, known: list[str]) -> str:
