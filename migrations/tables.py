@@ -269,6 +269,7 @@ SIGN_INS: Final = Table(
     _required("began_at", DateTime(timezone=True)),
     _required("expires_at", DateTime(timezone=True)),
     Index("sign_ins_expiry", "expires_at"),
+    Index("sign_ins_principal", "principal_id"),
 )
 
 SUMMARY_POINTS: Final = Table(

@@ -289,7 +289,7 @@ async def may_go_on(request: Request, replica: Replica, caller: Principal) -> bo
 
 
 def _is_same(now: Principal | None, caller: Principal) -> bool:
-    return now is not None and (now.id, now.role, now.dataset) == (caller.id, caller.role, caller.dataset)
+    return now is not None and (now.id, now.binding) == (caller.id, caller.binding)
 
 
 def rest_of(request: Request, caller: Principal) -> Request:

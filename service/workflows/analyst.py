@@ -118,9 +118,9 @@ class Analysts:
         )
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
-        """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
+        """One of the analyst's own releases, on a dataset that it may ask. Raises NotFound, Fenced, Unavailable."""
         found = self._store.answer_of(principal.id, query_id)
-        if found is None:
+        if found is None or principal.dataset not in (None, found.dataset):
             raise NotFound
         guard = self._registry.guard(self._registry.record(found.dataset))
         with guard.transaction(lock=False) as transaction:
@@ -131,12 +131,13 @@ class Analysts:
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
         """The analyst's own releases, newest first; within one second by dataset and sequence.
 
-        Raises InvalidRequest on an unknown cursor.
+        Those on a dataset that it was bound to before are left out. Raises InvalidRequest on an unknown cursor.
         """
         before = None if cursor is None else _place_of(cursor)
         found = self._store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
         has_next = is_full([len(record.canonical) for record in found], limit=limit)
-        return Page(items=tuple(map(_release_row, found)), next=_cursor_at(found[-1].place) if has_next else None)
+        shown = tuple(_release_row(each) for each in found if principal.dataset in (None, each.dataset))
+        return Page(items=shown, next=_cursor_at(found[-1].place) if has_next else None)
 
     def allowances(self, principal: Principal) -> list[Allowance]:
         """The analyst's worst-case allowance on each dataset it may ask."""

@@ -149,10 +149,18 @@ class Principals:
 
     def introduce(self, record: PrincipalRecord) -> None:
         """Keep a principal that another has vouched for. Raises InvalidRequest naming the field."""
-        check_bounds(record.role, record.dataset, record.individual)
-        check_details(record, self._clock())
-        self._check_bounds_known(record.dataset, record.individual)
+        self._check_granted(record)
         self._store.principals.add([record])
+
+    def rebind(self, record: PrincipalRecord) -> bool:
+        """Give a principal the role and the bounds that another vouches for; its sign-ins end with the former ones.
+
+        False, and nothing, when it is unknown or revoked, or has them already. Raises InvalidRequest naming the field.
+        """
+        self._check_granted(record)
+        is_changed = self._store.principals.rebind(record)
+        self._remembered.pop(record.id, None)
+        return is_changed
 
     def create_individuals(
         self, dataset: str, individuals: Sequence[str], *, expires_at: datetime | None = None
@@ -257,6 +265,11 @@ class Principals:
         for record, _ in list(self._remembered.values()):
             if record.dataset == dataset:
                 self._remembered.pop(record.id, None)
+
+    def _check_granted(self, record: PrincipalRecord) -> None:
+        check_bounds(record.role, record.dataset, record.individual)
+        check_details(record, self._clock())
+        self._check_bounds_known(record.dataset, record.individual)
 
     def _check_bounds_known(self, dataset: str | None, individual: str | None) -> None:
         """Raise InvalidRequest unless the dataset, and the individual in it, are there."""

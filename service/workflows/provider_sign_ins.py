@@ -1,8 +1,9 @@
 """Sign-ins by an identity provider: from a person's claims to a principal without a key.
 
-A principal belongs to the issuer, the subject and the role with its bounds: a person with another role is another
-principal, so that records of the first stay true. Its id follows from those by a keyed hash;
-there is nothing else to keep. Revoked, it stays revoked, whatever the provider says.
+Issuer and subject name one principal: its id follows from them by a keyed hash. A sign-in with another role, dataset
+or individual changes it, and ends the sign-ins that it had. Its worst cases go on adding up under its id, so that no
+change of role renews an allowance. Its releases are kept, and are read by an analyst of their dataset alone. A
+revocation and an expiry, which a curator has set, outlast the change, and so does a lower allowance between datasets.
 
 Between the way to the provider and the way back a browser holds an attempt: a time and a random text, from which
 state, nonce and verifier follow by keyed hashes. No attempt is kept here, so that any process may take the answer; a
@@ -140,7 +141,9 @@ class ProviderSignIns:
         claims = self._provider.claims(code, nonce=nonce, verifier=verifier)
         grant = self._grant_of(claims)
         individual = self._individual_of(claims) if grant.role == "individual" else None
-        return self._known_or_new(self._record(claims, grant, individual))
+        principal_id, found = self._known(claims)
+        record = self._record(principal_id, claims, grant, individual)
+        return self._as_granted(record, self._introduced(record) if found is None else found)
 
     def _secrets_of(self, attempt: str) -> tuple[str, str, str]:
         """(state, nonce, verifier of PKCE), which only this service can work out."""
@@ -166,19 +169,20 @@ class ProviderSignIns:
             raise NoRole("no individual's key is claimed")
         return key
 
-    def _id_of(self, claims: Mapping[str, object], grant: Grant, individual: str | None) -> UUID:
-        """The id of a person's principal here; another one after each whose individual was erased."""
-        who = (self._provider.issuer, str(claims["sub"]), grant.role, grant.dataset or "", individual or "")
+    def _known(self, claims: Mapping[str, object]) -> tuple[UUID, PrincipalRecord | None]:
+        """(id, record) of a person's principal here; another one after each whose individual was erased."""
+        who = (self._provider.issuer, str(claims["sub"]))
         for generation in count():
             principal_id = self._pepper.identity_id((*who, str(generation)))
             found = self._store.principals.find(principal_id)
             if found is None or found.role != "individual" or found.individual is not None:
                 break
-        return principal_id
+        return principal_id, found
 
-    def _record(self, claims: Mapping[str, object], grant: Grant, individual: str | None) -> PrincipalRecord:
+    def _record(
+        self, principal_id: UUID, claims: Mapping[str, object], grant: Grant, individual: str | None
+    ) -> PrincipalRecord:
         """The principal as it would be made now, without a key."""
-        principal_id = self._id_of(claims, grant, individual)
         if grant.dataset is not None and individual is not None:
             record = individual_record(grant.dataset, individual, self._clock(), None)
             return replace(record, id=principal_id, key_hash=NO_KEY)
@@ -195,21 +199,48 @@ class ProviderSignIns:
             purpose=grant.purpose,
         )
 
-    def _known_or_new(self, record: PrincipalRecord) -> Principal:
-        found = self._store.principals.find(record.id)
-        if found is None:
+    def _introduced(self, record: PrincipalRecord) -> PrincipalRecord:
+        """The new principal, or the one that another process has made first."""
+        try:
+            self._principals.introduce(record)
+        except InvalidRequest as error:
+            raise _no_bounds() from error
+        except StoreUnavailable:
+            found = self._store.principals.find(record.id)
+            if found is None:
+                raise
+            return found
+        return record
+
+    def _as_granted(self, record: PrincipalRecord, found: PrincipalRecord) -> Principal:
+        """The known principal, changed where the provider's word gives it another role or other bounds."""
+        if found.is_valid(self._clock()) and found.binding != record.binding:
             try:
-                self._principals.introduce(record)
+                self._principals.rebind(_rebound(found, record))
             except InvalidRequest as error:
-                raise NoRole("the dataset or the individual is not there") from error
-            except StoreUnavailable:
-                found = self._store.principals.find(record.id)  # another process may have been quicker
-                if found is None:
-                    raise
-            found = found or record
+                raise _no_bounds() from error
+            now = self._store.principals.find(record.id)
+            if now is None or now.binding != record.binding:
+                raise NoRole("another change of the principal came first")
+            found = now
         if not found.is_valid(self._clock()):
             raise NoRole("the principal is revoked or has expired")
         return found
+
+
+def _no_bounds() -> NoRole:
+    return NoRole("the dataset or the individual is not there")
+
+
+def _rebound(found: PrincipalRecord, granted: PrincipalRecord) -> PrincipalRecord:
+    """A principal with the binding that is granted now, and whatever a curator has set against it.
+
+    Individuals go on being shown who asked, whatever role the analyst has now.
+    """
+    if granted.role != "analyst":
+        return replace(granted, expires_at=found.expires_at, organisation=found.organisation, purpose=found.purpose)
+    allowances = [each.allowance_units for each in (found, granted) if each.allowance_units is not None]
+    return replace(granted, expires_at=found.expires_at, allowance_units=min(allowances, default=None))
 
 
 def claim_of(claims: Mapping[str, object], name: str) -> object:

@@ -1,8 +1,8 @@
 """Sign-ins of browsers: an API key, or an identity provider's word, is exchanged once for a cookie.
 
 A sign-in lasts IDLE after its last use and LONGEST at most. It ends when it is signed out, and when its principal's key
-is revoked, replaced or expires. One that began with a provider's word ends when its principal is revoked, and wherever
-no provider is configured any more.
+is revoked, replaced or expires. One that began with a provider's word ends when its principal is revoked or gets
+another role, and wherever no provider is configured any more.
 """
 
 import secrets
@@ -35,9 +35,9 @@ class SignIns:
         self._remembered: dict[bytes, tuple[SignIn, datetime]] = {}
 
     def begin(self, principal: Principal) -> str:
-        """The token of a new sign-in of a principal that has shown its key. Raises NotFound if it is gone."""
+        """The token of a new sign-in of a principal that was recognised. Raises NotFound if it is gone or rebound."""
         record = self._store.principals.find(principal.id)
-        if record is None:
+        if record is None or record.binding != principal.binding:
             raise NotFound
         token, now = secrets.token_urlsafe(32), self._clock()
         self._store.sign_ins.add(

@@ -72,6 +72,40 @@ def test_a_principal_may_have_no_key(store: Store, holder: PrincipalRecord) -> N
     assert found(store, bytes([1]) * 32) == sign_in(without, 1)
 
 
+def test_a_principal_is_bound_anew_and_its_sign_ins_end(
+    store: Store, record: DatasetRecord, holder: PrincipalRecord
+) -> None:
+    """The id and the age stay, and others' sign-ins; the same binding again changes nothing and ends nothing."""
+    first = replace(holder, id=UUID(int=12), key_hash=NO_KEY)
+    store.principals.add([first])
+    for number, each in enumerate((first, first, holder), start=1):
+        store.sign_ins.add(sign_in(each, number), now=AT)
+    bound = replace(first, role="analyst", name="ana", dataset=record.name, allowance_units=5, purpose="Study")
+    assert store.principals.rebind(replace(bound, created_at=AT + HOUR))
+    assert store.principals.find(first.id) == bound
+    assert [found(store, bytes([n]) * 32) is not None for n in (1, 2, 3)] == [False, False, True]
+    store.sign_ins.add(sign_in(bound, 4), now=AT)
+    assert not store.principals.rebind(replace(bound, name="again"))
+    assert (store.principals.find(first.id), found(store, bytes([4]) * 32)) == (bound, sign_in(bound, 4))
+    last = replace(bound, role="individual", individual="ada", allowance_units=None, expires_at=AT + HOUR)
+    assert (store.principals.rebind(last), store.principals.find(first.id)) == (True, last)
+
+
+def test_a_principal_that_is_unknown_revoked_or_has_a_key_is_not_bound_anew(
+    store: Store, holder: PrincipalRecord
+) -> None:
+    """Nothing of it changes, and its sign-ins stay as they were."""
+    revoked = replace(holder, id=UUID(int=12), key_hash=NO_KEY, revoked_at=AT)
+    store.principals.add([revoked])
+    for number, each in enumerate((holder, revoked)):
+        store.sign_ins.add(sign_in(each, number), now=AT)
+        assert not store.principals.rebind(replace(each, role="auditor"))
+        assert store.principals.find(each.id) == each
+        assert found(store, bytes([number]) * 32) == sign_in(each, number)
+    assert not store.principals.rebind(replace(holder, id=UUID(int=13), key_hash=NO_KEY, role="auditor"))
+    assert store.principals.find(UUID(int=13)) is None
+
+
 def test_a_sign_in_is_found_by_its_token_until_it_ends(store: Store, holder: PrincipalRecord) -> None:
     """The end of one leaves the others."""
     first, second = sign_in(holder, 1), sign_in(holder, 2)

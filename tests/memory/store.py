@@ -15,6 +15,7 @@ from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.parameters import KeptParameters
 from service.workflows.model.rows import (
     EVERY_PRINCIPAL,
+    NO_KEY,
     AnswerRecord,
     Asked,
     Checkpoint,
@@ -37,8 +38,8 @@ Appended = tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, in
 class MemoryPrincipals:
     """The port's PrincipalTable, on the records that a store keeps."""
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+    def __init__(self, kept: Kept, sign_ins: "MemorySignIns | None" = None) -> None:
+        self._kept, self._sign_ins = kept, sign_ins or MemorySignIns()
 
     def add(self, records: Sequence[PrincipalRecord]) -> None:
         self._kept.principal_records.update((record.id, record) for record in records)
@@ -76,6 +77,16 @@ class MemoryPrincipals:
         self._kept.principal_records[record.id] = replace(record, **fixed)
         return True
 
+    def rebind(self, record: PrincipalRecord) -> bool:
+        before = self.find(record.id)
+        if before is None or before.revoked_at is not None or before.key_hash != NO_KEY:
+            return False
+        if before.binding == record.binding:
+            return False
+        self._kept.principal_records[record.id] = replace(record, created_at=before.created_at)
+        self._sign_ins.end_all(record.id)
+        return True
+
     def revoke(self, principal_id: UUID, at: datetime) -> bool:
         record = self.find(principal_id)
         if record is None or record.revoked_at is not None:
@@ -103,6 +114,10 @@ class MemorySignIns:
 
     def end(self, token_hash: bytes) -> None:
         self.kept.pop(token_hash, None)
+
+    def end_all(self, principal_id: UUID) -> None:
+        """Forget all sign-ins of a principal."""
+        self.kept = {name: each for name, each in self.kept.items() if each.principal_id != principal_id}
 
 
 class MemorySummaries:
@@ -177,7 +192,8 @@ class MemoryStore(Kept):
 
     def __init__(self) -> None:
         super().__init__()
-        self.principals, self.sign_ins, self.summaries = MemoryPrincipals(self), MemorySignIns(), MemorySummaries()
+        self.sign_ins, self.summaries = MemorySignIns(), MemorySummaries()
+        self.principals = MemoryPrincipals(self, self.sign_ins)
         self._locks: dict[int, threading.Lock] = {}
         self._act_locks: dict[int, threading.Lock] = {}
 

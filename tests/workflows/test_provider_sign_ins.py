@@ -2,15 +2,17 @@
 
 import io
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from service.query.parse import parse_query
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import NO_KEY
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.rows import NO_KEY, PrincipalRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.principals import NAME_MAX
@@ -23,7 +25,7 @@ from service.workflows.provider_sign_ins import (
     ProviderSignIns,
     claim_of,
 )
-from tests.api.world import World, build_world
+from tests.api.world import COUNT, World, build_world
 from tests.factories import CLOCK
 
 INSTANT = timedelta(seconds=1)
@@ -158,12 +160,113 @@ def test_an_individual_is_known_by_a_claim_and_by_nothing_else(scene: Scene) -> 
     assert scene.signed_in(patient="ed").individual == "ed"
 
 
-def test_another_role_is_another_principal(scene: Scene) -> None:
-    """Records of the first stay true; with the old role it is the old principal again."""
-    first = scene.signed_in()
-    second = scene.signed_in(realm={"roles": ["audit"]})
-    assert (first.id != second.id, first.role, second.role) == (True, "analyst", "auditor")
+def test_another_role_changes_the_principal(scene: Scene) -> None:
+    """It makes no second, whatever roles follow each other; with the old role it is as it was."""
+    first = scene.signed_in(patient="ada")
+    count = len(scene.world.store.principal_records)
+    for role in ("audit", "patients", "all", "care"):
+        now = scene.signed_in(realm={"roles": [role]})
+        grant = RULES.grants[role]
+        individual = "ada" if role == "patients" else None
+        assert (now.id, now.binding) == (first.id, (grant.role, grant.dataset, individual))
+        assert now.allowance_units is None
     assert scene.signed_in(realm={"roles": ["research"]}) == first
+    assert len(scene.world.store.principal_records) == count
+
+
+def test_another_individual_changes_the_principal(scene: Scene) -> None:
+    """A sign-in for the first is not good for the second."""
+    ada = scene.signed_in(realm={"roles": ["patients"]}, patient="ada")
+    token = scene.replica.sign_ins.begin(ada)
+    ed = scene.signed_in(patient="ed")
+    assert (ed.id, ed.individual, ed.name) == (ada.id, "ed", "ed")
+    assert scene.replica.sign_ins.authenticate(token) is None
+
+
+def test_a_change_of_role_ends_the_sign_ins_of_the_former_one(scene: Scene) -> None:
+    """In this process at once; with the same role they go on. None begins for the role that was."""
+    first = scene.signed_in()
+    token = scene.replica.sign_ins.begin(first)
+    assert scene.replica.sign_ins.authenticate(token) == first
+    scene.signed_in()
+    assert scene.replica.sign_ins.remembered(token) == first
+    second = scene.signed_in(realm={"roles": ["audit"]})
+    assert scene.replica.sign_ins.remembered(token) is None
+    assert scene.replica.sign_ins.authenticate(token) is None
+    with pytest.raises(NotFound):
+        scene.replica.sign_ins.begin(first)
+    assert scene.replica.sign_ins.authenticate(scene.replica.sign_ins.begin(second)) == second
+
+
+def test_a_role_without_its_bounds_changes_nothing(scene: Scene) -> None:
+    """The person is refused, and keeps the role that it had with the sign-ins."""
+    first = scene.signed_in()
+    token = scene.replica.sign_ins.begin(first)
+    for said in ({"realm": {"roles": ["gone"]}}, {"realm": {"roles": ["patients"]}, "patient": "nobody"}):
+        with pytest.raises(NoRole):
+            scene.signed_in(**said)
+    assert scene.replica.sign_ins.authenticate(token) == first
+
+
+def test_what_a_curator_has_set_outlasts_a_change_of_role(scene: Scene) -> None:
+    """An end, a lower allowance on another dataset, and the words in which individuals are told who asked."""
+    end = datetime(2100, 1, 1, tzinfo=UTC)
+    made = scene.signed_in()
+    scene.replica.principals.change(made.id, {"expires_at": end, "allowance_rho": Decimal("0.25")})
+    wide = {**RULES.grants, "research": Grant(role="analyst", allowance_rho=Decimal("0.5"), organisation="New")}
+    scene.replica.admit_by(scene.told, replace(RULES, grants=wide))
+    assert scene.replica.provider_sign_ins is not None
+    scene.provider = scene.replica.provider_sign_ins
+    moved = scene.signed_in()
+    assert (moved.binding, moved.allowance_units) == (("analyst", None, None), 2**38)
+    scene.signed_in(realm={"roles": ["audit"]})
+    record = scene.world.store.principals.find(made.id)
+    assert record is not None
+    assert (record.expires_at, record.organisation, record.allowance_units) == (end, "New", None)
+
+
+def test_a_revoked_principal_gets_no_other_role(scene: Scene) -> None:
+    """A revocation is the person's: no role of the provider's goes around it."""
+    made = scene.signed_in()
+    scene.replica.principals.revoke(made.id)
+    for role in ("all", "audit", "care", "research"):
+        with pytest.raises(NoRole, match="revoked"):
+            scene.signed_in(realm={"roles": [role]})
+    record = scene.world.store.principals.find(made.id)
+    assert record is not None
+    assert record.binding == made.binding
+
+
+def test_a_revocation_that_comes_during_a_change_of_role_stands(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store changes no revoked principal, and the sign-in is refused."""
+    made = scene.signed_in()
+    rebind = scene.replica.principals.rebind
+
+    def revoke_first(record: PrincipalRecord) -> bool:
+        scene.replica.principals.revoke(made.id)
+        return rebind(record)
+
+    monkeypatch.setattr(scene.replica.principals, "rebind", revoke_first)
+    with pytest.raises(NoRole):
+        scene.signed_in(realm={"roles": ["all"]})
+
+
+def test_an_allowance_is_not_renewed_by_a_change_of_role(scene: Scene) -> None:
+    """The worst cases of the same person go on; its releases are shown on the dataset that it is bound to."""
+    first = scene.signed_in()
+    query = parse_query(COUNT.replace(b"20", b"21"))
+    asked = scene.replica.analysts.submit(first, "care", "k", query).result(timeout=60)
+    before = scene.replica.analysts.allowances(first)
+    scene.signed_in(realm={"roles": ["all"]})
+    again = scene.signed_in(realm={"roles": ["research"]})
+    assert (Decimal(before[0].spent_rho) > 0, scene.replica.analysts.allowances(again)) == (True, before)
+    page = scene.replica.analysts.releases(again, cursor=None, limit=10)
+    assert [each.dataset for each in page.items] == ["care"]
+    elsewhere = replace(again, dataset="town")
+    assert scene.replica.analysts.releases(elsewhere, cursor=None, limit=10).items == ()
+    assert scene.replica.analysts.release(again, page.items[0].id).body == asked.body
+    with pytest.raises(NotFound):
+        scene.replica.analysts.release(elsewhere, page.items[0].id)
 
 
 def test_a_revoked_principal_stays_revoked(scene: Scene) -> None:

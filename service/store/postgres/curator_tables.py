@@ -40,9 +40,13 @@ _MAY_CHANGE: Final = ("name", "allowance_units", "key_hash", "organisation", "pu
 _UPDATE: Final = (
     f"UPDATE principals SET {', '.join(f'{name} = %s' for name in _MAY_CHANGE)} WHERE id = %s AND revoked_at IS NULL"
 )
+_REBIND: Final = "SELECT rebind_principal(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _values: Final = attrgetter(*_PRINCIPAL_COLUMNS.split(", "))
 _sign_in_values: Final = attrgetter(*_SIGN_IN_COLUMNS.split(", "))
 _changed_values: Final = attrgetter(*_MAY_CHANGE, "id")
+_rebound_values: Final = attrgetter(
+    "id", "role", "dataset", "individual", "name", "allowance_units", "organisation", "purpose", "expires_at"
+)
 
 
 _LISTED: Final = (
@@ -91,6 +95,10 @@ class PostgresPrincipals:
     def change(self, record: PrincipalRecord) -> bool:
         changed = self._pool.commit(_UPDATE, list(_changed_values(record)))
         return changed == 1
+
+    def rebind(self, record: PrincipalRecord) -> bool:
+        with self._pool.changing() as session:
+            return session.execute(_REBIND, _rebound_values(record)).fetchone() == (True,)
 
     def revoke(self, principal_id: UUID, at: datetime) -> bool:
         changed = self._pool.commit(

@@ -95,6 +95,11 @@ class Principal:
     individual: str | None
     allowance_units: int | None
 
+    @property
+    def binding(self) -> tuple[Role, str | None, str | None]:
+        """The role and its bounds: what is admitted for one binding is good for no other of the same principal."""
+        return self.role, self.dataset, self.individual
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holder:

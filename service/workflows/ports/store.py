@@ -61,6 +61,12 @@ class PrincipalTable(Protocol):
         False, and nothing, when it is unknown or revoked.
         """
 
+    def rebind(self, record: PrincipalRecord) -> bool:
+        """Replace everything of a principal but id and age, and end its sign-ins, in one transaction.
+
+        False, and nothing, when it is unknown or revoked, has a key, or has that binding already.
+        """
+
     def revoke(self, principal_id: UUID, at: datetime) -> bool:
         """Revoke; False when unknown or revoked before."""
 
