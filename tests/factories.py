@@ -1,6 +1,6 @@
 """Factories for tests of the whole service: a replica over the in-memory store, with repeatable entropy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BytesIO
@@ -111,6 +111,7 @@ def open_replica(
     cache: Cache | None = None,
     admission: Admission | None = None,
     ownership: Ownership | None = None,
+    clock: Callable[[], datetime] = lambda: CLOCK,
 ) -> Iterator[Replica]:
     """A replica that is closed at the end."""
     store = store or MemoryStore()
@@ -119,7 +120,7 @@ def open_replica(
         witness=witness or witness_of(store),
         pepper=Pepper(bytes(32)),
         entropy=entropy or SeededEntropy(),
-        clock=lambda: CLOCK,
+        clock=clock,
         telemetry=telemetry,
         cache=cache,
         admission=admission,

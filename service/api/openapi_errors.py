@@ -58,7 +58,7 @@ def slugs_of(operation: Schema) -> list[str]:
     roles, name, has_body = set(operation["tags"]), operation["operationId"], "requestBody" in operation
     found = {"internal-error", "invalid-request", "uri-too-long", "headers-too-large", *_PARTICULAR.get(name, ())}
     if "security" in operation:
-        found |= {"unauthorized", "cross-site-request", "unavailable", "draining"}
+        found |= {"unauthorized", "cross-site-request", "unavailable", "clock-implausible", "draining"}
         found |= {"rate-limited", "too-many-at-once", "too-many-strangers"}
         found |= {"role-required"} if roles != _ROLES else set()
     found |= {"not-found"} if "path" in places else set()

@@ -29,6 +29,7 @@ from service.query.schema import doc
 from service.workflows.model.errors import (
     AllowanceExceeded,
     Busy,
+    ClockImplausible,
     DatasetArchived,
     DatasetMissing,
     DatasetNotEmpty,
@@ -83,6 +84,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     TooManyParametersKept: 429,
     DiskFull: 507,
     Unavailable: 503,
+    ClockImplausible: 503,
     RegistrationChanged: 503,
     Fenced: 503,
     WitnessLost: 503,
@@ -299,7 +301,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             | TooManyParametersKept()
         ):
             headers = {"Retry-After": str(error.retry_after_s)}
-        case DiskFull() | Unavailable() | Fenced():
+        case DiskFull() | Unavailable() | ClockImplausible() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}
         case _:
             pass

@@ -34,6 +34,7 @@ from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.admission.spools import SpoolBounds
 from service.workflows.admission.transfers import Transfers
+from service.workflows.clock import PlausibleClock
 from service.workflows.maintenance.alarm_delivery import AlarmDelivery
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import ReplicaAddress
@@ -45,8 +46,10 @@ from service.workflows.provider_sign_ins import CALLBACK, ClaimRules, Grant
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
-now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
-"""The wall clock, in UTC."""
+wall_clock: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
+"""In UTC, as the machine has it."""
+now: Final = PlausibleClock(wall_clock)
+"""The same, for what is kept and sent."""
 
 log = logging.getLogger("sparing.shards")
 start_log = logging.getLogger("sparing.start")
@@ -98,7 +101,7 @@ def open_adapters(
             witness=witness,
             pepper=pepper,
             entropy=system_entropy,
-            clock=now,
+            clock=wall_clock,
             telemetry=telemetry,
             cache=cache,
             admission=_admission(settings, cache, speed_of(settings, store)) if serves else None,

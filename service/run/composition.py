@@ -48,6 +48,7 @@ def known_failures() -> tuple[type[Exception], ...]:
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
     from service.store.postgres.store import SchemaMismatch  # noqa: PLC0415
     from service.store.shards.ray import RayUnusable  # noqa: PLC0415
+    from service.workflows.model.errors import ClockImplausible  # noqa: PLC0415
     from service.workflows.ports.store import StoreUnavailable  # noqa: PLC0415
 
     return (
@@ -61,5 +62,6 @@ def known_failures() -> tuple[type[Exception], ...]:
         PepperMismatch,
         RayUnusable,
         StoreUnavailable,
+        ClockImplausible,
         OSError,
     )

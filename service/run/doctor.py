@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Final, Literal
 
 from service.embedded import EmbeddedServerError, Servers
 from service.embedded.home import find_home, is_shared
-from service.run.adapters import store_of
+from service.run.adapters import store_of, wall_clock
 from service.run.backup import told_losses
 from service.run.home import known_pepper, servers_of
 from service.run.trials import faults
@@ -23,6 +24,7 @@ from service.store.postgres.dump import program_of
 from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema, check_known
 from service.store.redis.condition import RedisUnusable, redis_condition
 from service.store.witness.file import FileWitness
+from service.workflows.clock import PlausibleClock, fault_of
 from service.workflows.model.api_keys import Pepper
 from service.workflows.ports.store import StoreUnavailable
 
@@ -55,6 +57,7 @@ class CheckResult:
 def examine(settings: Settings) -> Iterator[CheckResult]:
     """All checks, in order; one that cannot be made because of an earlier one is left out."""
     yield _result("versions", f"sparing {distribution_version('sparing')}, Python {platform.python_version()}")
+    yield from machine_clock(wall_clock())
     yield from _disks(settings)
     yield from (_result("settings", fault, "failed") for fault in faults(settings, os.environ))
     try:
@@ -63,6 +66,12 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
             yield from _database(servers, settings)
     except EmbeddedServerError as fault:
         yield _result("servers", " ".join(str(fault).split()), "failed")
+
+
+def machine_clock(now: datetime) -> Iterator[CheckResult]:
+    """A failure at a time at which the service does nothing."""
+    if not PlausibleClock(lambda: now).is_right():
+        yield _result("clock", fault_of(now), "failed")
 
 
 def _disks(settings: Settings) -> Iterator[CheckResult]:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from service.store.deadlines import connected
+from service.workflows.model.errors import ClockImplausible
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 
 TIMEOUT_S: Final = 10.0
@@ -38,7 +39,11 @@ class Webhook:
     def deliver(self, notice: AlarmNotice) -> None:
         """Post the notice. Raises NotDelivered unless the reply has a status from 200 to 299."""
         body = body_of(notice)
-        signature = signature_of(body, self._secret, at=int(self._clock().timestamp()))
+        try:
+            at = self._clock()
+        except ClockImplausible as fault:
+            raise NotDelivered("the clock of this machine is wrong") from fault
+        signature = signature_of(body, self._secret, at=int(at.timestamp()))
         headers = {"Content-Type": "application/json", "User-Agent": "sparing", SIGNATURE: signature}
         try:
             status = self._posted(body, headers)

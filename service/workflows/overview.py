@@ -21,7 +21,7 @@ from service.query.words import in_words
 from service.workflows.maintenance.reconcile import plan_of, witnessed
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.maintenance.verify.report import verify_dataset
-from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.errors import ClockImplausible, InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetSummary
 from service.workflows.ports.alarms import AlarmNotice
@@ -57,7 +57,9 @@ class Verification:
         doc("`never` begun, `running`, `clean`, `damaged`, or `failed` before its end."),
     ]
     began_at: Annotated[datetime | None, doc("When it began; null where none was begun.")] = None
-    ended_at: Annotated[datetime | None, doc("When it ended; null until it has.")] = None
+    ended_at: Annotated[datetime | None, doc("When it ended; null until it has, and if the clock was wrong then.")] = (
+        None
+    )
     entries: Annotated[int, doc("How many entries of the ledger were verified.")] = 0
     answers: Annotated[int, doc("How many answers were verified.")] = 0
     accounts: Annotated[int, doc("How many accounts were verified.")] = 0
@@ -200,18 +202,25 @@ class Overview:
             self._cache.share([SharedSummary(place=place, body=_SUMMARY.dump_json(found))], [])
         return found
 
+    def _now(self) -> datetime | None:
+        """The time, where the clock is right."""
+        try:
+            return self._clock()
+        except ClockImplausible:
+            return None
+
     def _verify(self, record: DatasetRecord, begun: Verification) -> None:
         lower_priority()
         try:
             report = verify_dataset(self._store, record, self._registry.witness)
         except Exception as error:  # noqa: BLE001 - the curator hears that it failed
             report_incident(error, f"verification of {record.name}", dataset=record.name)
-            ended = replace(begun, state="failed", ended_at=self._clock())
+            ended = replace(begun, state="failed", ended_at=self._now())
         else:
             ended = replace(
                 begun,
                 state="damaged" if report.findings else "clean",
-                ended_at=self._clock(),
+                ended_at=self._now(),
                 entries=report.entries,
                 answers=report.answers,
                 accounts=report.accounts,

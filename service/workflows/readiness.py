@@ -5,12 +5,14 @@ A closed dataset is its own affair: it makes a process not ready only where no o
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 from service.query.schema import doc
+from service.workflows.clock import PlausibleClock
+from service.workflows.model.errors import ClockImplausible
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.shards import NO_SHARDS
@@ -54,8 +56,8 @@ class ShardHealth:
 class Readiness:
     """The problems that keep this process from serving; looked at anew at most once a second."""
 
-    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
-        self._store, self._registry, self._clock = store, registry, clock
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: PlausibleClock) -> None:
+        self._store, self._registry, self.clock = store, registry, clock
         self._found = datetime.min.replace(tzinfo=UTC), ReadinessReport()
         self.shard_backend = NO_SHARDS
         self._look_under_way: threading.Thread | None = None
@@ -66,15 +68,18 @@ class Readiness:
         """The codes as of the last second."""
         found = self.remembered()
         if found is None:
-            now = self._clock()
+            now = self.clock()
             found = self._look()
             self._found = now, found
         return found
 
     def remembered(self) -> ReadinessReport | None:
-        """The codes, if they were looked at within the last second; looks nowhere."""
+        """The codes, if they were looked at within the last second; looks nowhere but at the clock."""
         asked_at, found = self._found
-        return found if asked_at <= self._clock() < asked_at + READY_FOR else None
+        try:
+            return found if asked_at <= self.clock() < asked_at + READY_FOR else None
+        except ClockImplausible as fault:
+            return ReadinessReport(codes=[fault.slug])
 
     def problems(self) -> list[str]:
         """The codes of what keeps the whole process from serving, none when ready."""

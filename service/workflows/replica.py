@@ -9,6 +9,7 @@ from service.workflows.admission.admission import MEMORY_BYTES_MAX, Admission
 from service.workflows.admission.transfers import Transfers
 from service.workflows.analyst import Analysts
 from service.workflows.auditor import Auditors
+from service.workflows.clock import PlausibleClock
 from service.workflows.curator import Curators
 from service.workflows.individual import Individuals
 from service.workflows.maintenance.amend import Amender
@@ -59,6 +60,7 @@ class Replica:
         admission: Admission | None = None,
     ) -> None:
         """Wire the parts; datasets are loaded when first asked for. `cache` is shared with the other replicas."""
+        clock = PlausibleClock(clock)
         self.admission = admission or Admission()
         self.limiter, self.transfers = self.admission.limiter, Transfers(MEMORY_BYTES_MAX)
         self.ownership: Ownership | None = None  # every process works on every dataset

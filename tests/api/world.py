@@ -1,7 +1,7 @@
 """A small replica behind HTTP: one dataset, five people, a principal of each role; all real but the database."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -79,6 +79,11 @@ class World:
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
+def wall_clock() -> datetime:
+    """The time of this machine."""
+    return datetime.now(UTC)
+
+
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     """A client without sockets."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
@@ -92,6 +97,7 @@ def build_world(
     admission: Admission | None = None,
     ownership: Ownership | None = None,
     app: FastAPI | None = None,
+    clock: Callable[[], datetime] = wall_clock,
     **settings: int,
 ) -> World:
     """A replica with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
@@ -106,7 +112,7 @@ def build_world(
         witness=witness or MemoryWitness(),
         pepper=PEPPER,
         entropy=system_entropy,
-        clock=lambda: datetime.now(UTC),
+        clock=clock,
         admission=admission,
     )
     if ownership is not None:

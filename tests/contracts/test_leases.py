@@ -63,6 +63,15 @@ def test_an_expired_lease_goes_to_the_next_claimant(leases: Open) -> None:
     assert [lease.replica for lease in mine.renew(ONE, lease_s=LONG_S)] == [OTHER]
 
 
+def test_a_lease_of_a_clock_that_was_years_ahead_is_not_in_force(leases: Open) -> None:
+    """It has more left than two terms: it is listed to nobody, and goes to the next claimant."""
+    mine, theirs = leases(ONE), leases(OTHER)
+    mine.claim(1, ONE, lease_s=500 * 365 * 86_400.0)
+    assert theirs.renew(OTHER, lease_s=LONG_S) == []
+    assert theirs.claim(1, OTHER, lease_s=LONG_S).replica == OTHER
+    assert [lease.replica for lease in mine.renew(ONE, lease_s=LONG_S)] == [OTHER]
+
+
 def test_a_renewal_prolongs_all_of_a_replica_and_lists_all_that_are_in_force(leases: Open) -> None:
     """Other replicas' leases are listed unchanged; an expired lease is renewed unless claimed by another replica."""
     mine, theirs = leases(ONE), leases(OTHER)

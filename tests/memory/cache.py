@@ -99,7 +99,7 @@ class MemoryLeases:
         with self._lock:
             now = self._clock()
             holder, until = self._held.get(dataset_id, (replica, now))
-            if holder.id == replica.id or until <= now:
+            if holder.id == replica.id or not now < until <= now + 2 * lease_s:
                 holder, until = self._held[dataset_id] = replica, now + lease_s
             return Lease(dataset_id=dataset_id, replica=holder, left_s=until - now)
 
@@ -112,7 +112,7 @@ class MemoryLeases:
             leases = [
                 Lease(dataset_id=key, replica=each, left_s=until - now) for key, (each, until) in self._held.items()
             ]
-        return [lease for lease in leases if lease.left_s > 0]
+        return [lease for lease in leases if 0 < lease.left_s <= 2 * lease_s]
 
     def release(self, replica: ReplicaAddress) -> None:
         with self._lock:

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from service.store.webhook import SIGNATURE, Webhook, body_of
+from service.workflows.clock import LATEST, PlausibleClock
 from service.workflows.maintenance.alarm_delivery import AlarmDelivery
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 from tests.factories import CLOCK
@@ -160,6 +161,15 @@ def test_a_receiver_that_is_away_or_silent_is_a_failure_without_its_address() ->
     with server(200) as received, pytest.raises(NotDelivered, match="TLS was refused"):
         webhook(received.url.replace("http:", "https:")).deliver(NOTICE)
     assert str(port) not in str(late.value) + str(gone.value)
+
+
+def test_nothing_is_signed_under_a_clock_that_is_wrong_by_years() -> None:
+    """The notice waits for its next try."""
+    with server(200) as received:
+        webhook = Webhook(received.url, SECRET, clock=PlausibleClock(lambda: LATEST))
+        with pytest.raises(NotDelivered, match="the clock of this machine is wrong"):
+            webhook.deliver(NOTICE)
+    assert received.requests == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -21,7 +21,7 @@ from service.api.query_requests import QUERY_BODY, sent_query
 from service.api.streams import StreamPlace
 from service.numerals import INTEGER
 from service.query.schema import doc
-from service.workflows.model.errors import NotFound
+from service.workflows.model.errors import ClockImplausible, NotFound
 from service.workflows.model.views import BudgetSummary
 from service.workflows.overview import BackupState, SummaryHistory, Verification
 from service.workflows.ports.store import BudgetAlarm, StoreUnavailable
@@ -193,7 +193,7 @@ async def watch_ledger(
 
 async def _watched(watching: AbstractContextManager[None], news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """A stream, while it is watched for."""
-    with watching, suppress(NotFound, StoreUnavailable):  # a dataset that was deleted; the browser asks again
+    with watching, suppress(NotFound, StoreUnavailable, ClockImplausible):  # the browser asks again
         async for each in news:
             yield each
 

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse
 
 from service.api.auth import OWN_SITE, CurrentReplica, cookie_in, is_loopback, set_session_cookie, token_of
 from service.api.places import current_places
-from service.workflows.model.errors import NotFound
+from service.workflows.model.errors import ClockImplausible, NotFound
 from service.workflows.model.views import Principal
 from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
 from service.workflows.ports.store import StoreUnavailable
@@ -65,7 +65,7 @@ async def begin(request: Request, replica: CurrentReplica) -> Response:
         return _to_page()
     try:
         address, attempt = await _in_a_thread(request, _BEGINNING, provider.begin)
-    except ProviderUnavailable as error:
+    except (ProviderUnavailable, ClockImplausible) as error:
         return _refused("unavailable", str(error))
     before = token_of(request)
     if before is not None:
@@ -85,12 +85,17 @@ async def complete(
     """From the provider, with a code or an error: the browser is signed in, or the page says why not."""
     provider = _provider_of(replica)
     attempt = cookie_in(request, _cookie(request), ATTEMPT_LENGTH_MAX) or ""
-    if not provider.redeem(attempt, state):
-        response = _refused("expired", "the answer belongs to no attempt of the browser")
-    elif error or not code or not provider.is_issuer(iss):
-        response = _refused("denied" if error else "refused", "the provider has sent an error, or no code of its own")
-    else:
-        response = await _signed_in(request, replica, provider, (attempt, state, code))
+    try:
+        if not provider.redeem(attempt, state):
+            response = _refused("expired", "the answer belongs to no attempt of the browser")
+        elif error or not code or not provider.is_issuer(iss):
+            response = _refused(
+                "denied" if error else "refused", "the provider has sent an error, or no code of its own"
+            )
+        else:
+            response = await _signed_in(request, replica, provider, (attempt, state, code))
+    except ClockImplausible as fault:
+        response = _refused("unavailable", str(fault))
     response.delete_cookie(_cookie(request), path="/", secure=not is_loopback(request), httponly=True)
     return response
 

@@ -3,6 +3,7 @@
 A pool that requests share may be exhausted for longer than a lease lasts; renewals must not wait for it. Each session
 holds an advisory lock of its replica, which Postgres releases when the process dies: the leases of a process that was
 killed are free at once, and only those of one that hangs, or is cut off without its connection ending, have to expire.
+A lease with more left than two terms was made under a clock that was wrong, and is in force no more.
 """
 
 from typing import Any, Final
@@ -22,7 +23,8 @@ INSERT INTO dataset_owners AS held (dataset_id, replica, url, expires_at)
 VALUES (%s, %s, %s, clock_timestamp() + %s * interval '1 second')
 ON CONFLICT (dataset_id) DO UPDATE
 SET replica = excluded.replica, url = excluded.url, expires_at = excluded.expires_at
-WHERE held.replica = excluded.replica OR held.expires_at <= clock_timestamp()
+WHERE held.replica = excluded.replica
+   OR held.expires_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + 2 * (%s * interval '1 second')
    OR pg_try_advisory_xact_lock(hashtextextended(held.replica::text, 0))
 """
 _RENEW: Final = "UPDATE dataset_owners SET expires_at = clock_timestamp() + %s * interval '1 second' WHERE replica = %s"
@@ -32,6 +34,7 @@ _RELEASE: Final = (
 _LEASES: Final = (
     "SELECT dataset_id, replica, url, extract(epoch FROM expires_at - clock_timestamp())::float8 FROM dataset_owners"
 )
+_IN_FORCE: Final = " WHERE expires_at BETWEEN clock_timestamp() AND clock_timestamp() + 2 * (%s * interval '1 second')"
 
 
 class PostgresLeases:
@@ -47,7 +50,7 @@ class PostgresLeases:
 
     def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
         with self._pool.one() as session:
-            session.execute(_CLAIM, [dataset_id, replica.id, replica.url, lease_s])
+            session.execute(_CLAIM, [dataset_id, replica.id, replica.url, lease_s, lease_s])
             rows = session.execute(f"{_LEASES} WHERE dataset_id = %s", [dataset_id]).fetchall()
         if not rows:
             raise StoreUnavailable("a claimed dataset has no lease")
@@ -56,7 +59,7 @@ class PostgresLeases:
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         with self._pool.one() as session:
             session.execute(_RENEW, [lease_s, replica.id])
-            rows = session.execute(f"{_LEASES} WHERE expires_at > clock_timestamp()").fetchall()
+            rows = session.execute(f"{_LEASES}{_IN_FORCE}", [lease_s]).fetchall()
         return [_lease_of(row) for row in rows]
 
     def release(self, replica: ReplicaAddress) -> None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from service.background import Background, handing_over_soon, lower_priority
 from service.incidents import report_incident
-from service.workflows.model.errors import WorkflowError
+from service.workflows.model.errors import ClockImplausible, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
@@ -64,37 +64,41 @@ class SummaryPoints(Background):
             self._watched[dataset_id] -= 1
 
     def step(self) -> None:
-        """Make a point of each dataset that has moved and is due."""
+        """Make a point of each dataset that has moved and is due; none while the clock is wrong."""
+        try:
+            now = self._clock()
+        except ClockImplausible:
+            return
         for record, writer in list(self._writers.values()):
             if not writer.is_open:
                 self._writers.pop(record.id, None)  # let go, or of a dataset that was deleted
                 continue
             position = writer.position
-            if self._closed.is_set() or position is None or not self._is_due(record.id, position[1]):
+            if self._closed.is_set() or position is None or not self._is_due(record.id, position[1], now):
                 continue
             try:
-                self._store_point(record, writer)
+                self._store_point(record, writer, now)
             except WorkflowError:
-                self._made[record.id] = -1, self._clock()  # closed, busy or let go: later
+                self._made[record.id] = -1, now  # closed, busy or let go: later
             except Exception as error:  # noqa: BLE001 - the other datasets must go on
-                self._made[record.id] = -1, self._clock()
+                self._made[record.id] = -1, now
                 report_incident(error, f"summary of {record.name}", dataset=record.name)
 
-    def _is_due(self, dataset_id: int, seq: int) -> bool:
+    def _is_due(self, dataset_id: int, seq: int, now: datetime) -> bool:
         if dataset_id not in self._made:
             return True
         made_seq, made_at = self._made[dataset_id]
         every_s = WATCHED_EVERY_S if self._watched.get(dataset_id) else POINT_EVERY_S
-        passed_s = (self._clock() - made_at).total_seconds()
+        passed_s = (now - made_at).total_seconds()
         return seq != made_seq and not 0 <= passed_s < every_s  # a clock that was put back makes no point wait
 
-    def _store_point(self, record: DatasetRecord, writer: WriterThread) -> None:
+    def _store_point(self, record: DatasetRecord, writer: WriterThread, now: datetime) -> None:
         taken = all_accounts(writer)
         with snapshot(writer.guard) as transaction:
             typical = taken.typical(ledger_facts(record, transaction, seq=taken.seq).recent)
         point = SummaryPoint(
             seq=taken.seq,
-            at=self._clock(),
+            at=now,
             individuals=taken.individuals,
             exhausted=taken.exhausted,
             paused=taken.pauses,

@@ -23,6 +23,7 @@
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     ├── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
     │   └── RegistrationChanged  the dataset was extended while rows were read for it; the act is begun again
+    ├── ClockImplausible     the clock of the service's machine is wrong by years
     └── Fenced               the dataset is closed until its curator reconciles it
         ├── WitnessLost      the same, because nothing is left that could tell
         └── LedgerDamaged    closed until its rows were restored and the process started again
@@ -282,6 +283,13 @@ class Unavailable(_RetryLater):
 
 class RegistrationChanged(Unavailable):
     """The dataset was extended while rows were read for it. Told to nobody while the act can begin again."""
+
+
+class ClockImplausible(_RetryLater):
+    """The clock of the service's machine shows a time at which this version cannot run. Nothing is dated by it."""
+
+    slug = "clock-implausible"
+    title = "The service's clock is wrong by years, and nothing is done until it is right; tell the operator."
 
 
 class Fenced(_RetryLater):

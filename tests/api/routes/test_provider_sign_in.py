@@ -260,6 +260,19 @@ async def test_a_database_that_is_away_signs_nobody_in(browser: Browser, monkeyp
     assert await browser.back(await browser.begin()) == f"{PAGE}?refused=unavailable"
 
 
+async def test_under_a_clock_that_is_wrong_by_years_nobody_begins_or_ends_a_sign_in() -> None:
+    """The page says that sign-in is unavailable."""
+    ahead = [timedelta(0)]
+    browser = Browser(build_world(clock=lambda: datetime.now(UTC) + ahead[0]))
+    parameters = await browser.begin()
+    ahead[0] = timedelta(days=500 * 365)
+    assert await browser.back(parameters) == f"{PAGE}?refused=unavailable"
+    response = await browser.get(BEGIN)
+    assert (response.status_code, response.headers["location"]) == (303, f"{PAGE}?refused=unavailable")
+    ahead[0] = timedelta(0)
+    assert await browser.back(await browser.begin()) == f"{PAGE}?done=1"
+
+
 async def test_no_address_of_a_request_is_gone_to(browser: Browser) -> None:
     """Every redirect leads to the provider or to the sign-in page, whatever is asked."""
     evil = "https://elsewhere.example/"
