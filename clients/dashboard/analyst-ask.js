@@ -14,8 +14,15 @@ import { isPure } from "./words.js";
 
 const CALM_MS = 500;
 
-export function askSection(/** @type {any[]} */ datasets) {
-  const state = firstState(datasets);
+/** @returns {string} the name of the dataset that the address asks about, or of the first */
+export function chosenOf(/** @type {any[]} */ datasets) {
+  const asked = new URLSearchParams(location.search).get("dataset");
+  return (datasets.find((each) => each.name === asked) ?? datasets[0]).name;
+}
+
+/** The rows of the datasets that may be asked, and the one that is asked first with its schema. */
+export function askSection(/** @type {any[]} */ datasets, /** @type {any} */ first) {
+  const state = firstState(first);
   const controls = h.div({ class: "stack" });
   const json = h.textarea({
     "aria-label": "The query as JSON",
@@ -52,9 +59,7 @@ export function askSection(/** @type {any[]} */ datasets) {
 }
 
 /** @returns {State} */
-function firstState(/** @type {any[]} */ datasets) {
-  const asked = new URLSearchParams(location.search).get("dataset");
-  const dataset = datasets.find((each) => each.name === asked) ?? datasets[0];
+function firstState(/** @type {any} */ dataset) {
   const table = individualsOf(dataset);
   const noise = {
     mechanism: "gaussian",

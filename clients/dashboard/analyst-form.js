@@ -1,6 +1,7 @@
 // The controls of the query form, which write into its state.
 
 import { columnsOf, firstPart, isByItem, isOfActive, mechanismOf, mechanismsOf } from "./analyst-query.js";
+import { get, path } from "./api.js";
 import { columnWords, entriesOf, individualsOf } from "./columns.js";
 import { check, field, h, select } from "./dom.js";
 import { firstValue, hasValue, isNumber, isTime, listedOf, setter, valueControl } from "./values.js";
@@ -81,9 +82,9 @@ function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets,
   const names = datasets.map((each) => each.name);
   const tables = Object.keys(state.dataset.tables);
   const dataset = select("dataset", names, state.dataset.name, {
-    onchange: () => {
-      const chosen = datasets[names.indexOf(dataset.value)];
-      from(chosen, individualsOf(chosen));
+    onchange: async () => {
+      const chosen = await get(path("datasets", dataset.value));
+      if (dataset.value === chosen.name) from(chosen, individualsOf(chosen)); // not another since
     },
   });
   const table = select("table", tables, state.table, { onchange: () => from(state.dataset, table.value) });

@@ -1,9 +1,9 @@
 // The analyst's page: what may I ask, and what did I get? Nothing here depends on data but the noisy answers.
 
 import { activeCurves } from "./analyst-active.js";
-import { askSection } from "./analyst-ask.js";
+import { askSection, chosenOf } from "./analyst-ask.js";
 import { resultOf, shareOf } from "./analyst-result.js";
-import { get, path, withQuery } from "./api.js";
+import { all, get, path, withQuery } from "./api.js";
 import { fill, h, table } from "./dom.js";
 import { foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent, rho } from "./format.js";
@@ -42,13 +42,14 @@ function show() {
 }
 
 async function asking() {
-  const datasets = await get("/v1/datasets");
+  const datasets = await all("/v1/datasets");
   if (!datasets.length) return h.p({ class: "empty" }, "No dataset is open to your key yet.");
-  return [askSection(datasets), explained(promisedBy(datasets[0]))];
+  const dataset = await get(path("datasets", chosenOf(datasets)));
+  return [askSection(datasets, dataset), explained(promisedBy(dataset))];
 }
 
 async function history() {
-  const datasets = await get("/v1/datasets");
+  const datasets = await all("/v1/datasets");
   const signs = signsOf(datasets);
   const next = (/** @type {string | null} */ cursor) => get(withQuery("/v1/queries", { limit: PAGE, cursor }));
   const shown = (/** @type {any[]} */ rows) => answers(rows, signs);
@@ -121,7 +122,7 @@ function summed(/** @type {any[]} */ steps) {
 }
 
 async function answer(/** @type {string} */ id) {
-  const [told, datasets] = await Promise.all([get(path("queries", id)), get("/v1/datasets")]);
+  const [told, datasets] = await Promise.all([get(path("queries", id)), all("/v1/datasets")]);
   const isOfActive = shareOf(told.axes) !== null;
   const isOfOneUnit = new Set(datasets.map(unitSign)).size === 1;
   return h.section(
@@ -136,7 +137,7 @@ const charged = (row, /** @type {string | null} */ amount, /** @type {Map<string
   amount === null ? rho(amount) : `${signs.get(row.dataset) ?? ""}${rho(amount)}`;
 
 async function allowance() {
-  const [rows, datasets] = await Promise.all([get("/v1/allowances"), get("/v1/datasets")]);
+  const [rows, datasets] = await Promise.all([get("/v1/allowances"), all("/v1/datasets")]);
   return h.section(
     h.h1("My allowance"),
     rows.length ? allowances(rows, signsOf(datasets)) : h.p({ class: "empty" }, "No dataset is open to your key."),

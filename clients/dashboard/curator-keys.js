@@ -1,6 +1,6 @@
 // Keys: made, listed, revoked. A key is shown once.
 
-import { erase, get, pageWithItems, path, post, withQuery } from "./api.js";
+import { all, erase, get, pageWithItems, path, post, withQuery } from "./api.js";
 import { individualsOf } from "./columns.js";
 import { calmly, download, field, fill, h, select, table } from "./dom.js";
 import { csv, date, readCsv, rho } from "./format.js";
@@ -11,7 +11,7 @@ const PAGE = 100;
 const ROLES = ["analyst", "individual", "auditor", "curator"];
 
 export async function keysSection() {
-  const datasets = await get("/v1/datasets");
+  const datasets = await all("/v1/datasets");
   const { node, added } = await keysList(datasets);
   return [
     h.section(h.h1("Keys"), making(datasets, added)),
@@ -189,11 +189,11 @@ function many(datasets) {
       validUntil(),
     ),
   ];
-  return form(fields, (data) => makeMany(data, datasets), { button: "Make the keys", main: false });
+  return form(fields, makeMany, { button: "Make the keys", main: false });
 }
 
-async function makeMany(data, datasets) {
-  const dataset = datasets.find((each) => each.name === data.dataset);
+async function makeMany(data) {
+  const dataset = await get(path("datasets", data.dataset));
   const individuals = keysIn(await data.file.text(), dataset.tables[individualsOf(dataset)].key);
   const address = path("datasets", dataset.name, "individuals", "keys");
   const made = await post(withQuery(address, { expires_at: endOf(data.expires_at) }), individuals);

@@ -1,6 +1,6 @@
 // The curator's page: is the dataset still worth asking?
 
-import { get, path } from "./api.js";
+import { all, get, path } from "./api.js";
 import { analystsSection } from "./curator-analysts.js";
 import { dataSection } from "./curator-data.js";
 import { keysSection } from "./curator-keys.js";
@@ -52,7 +52,7 @@ function showStart() {
   document.title = "Datasets · Sparing";
   bar(session);
   commonTabs("/curator");
-  return draw(main, async () => h.section(h.h1("Datasets"), datasetsPart(await get("/v1/datasets"))));
+  return draw(main, async () => h.section(h.h1("Datasets"), datasetsPart(await all("/v1/datasets"))));
 }
 
 function datasetsPart(/** @type {any[]} */ datasets) {
@@ -99,7 +99,7 @@ async function showDataset(/** @type {string} */ name, /** @type {string} */ sec
   let asking = [];
   const changed = () => tabs(tabsOf(address(name, ""), asking.length), address(name));
   changed();
-  get("/v1/datasets").then((datasets) => {
+  all("/v1/datasets").then((datasets) => {
     const names = datasets.map((/** @type {{ name: string }} */ each) => each.name);
     fill(chooser, [...select("", names, name).childNodes]);
     chooser.value = name;

@@ -18,12 +18,12 @@ from service.query.plan import Exhausted
 from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
-from service.workflows.datasets import public_dataset
+from service.workflows.datasets import dataset_row, listed_datasets, public_dataset
 from service.workflows.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
 from service.workflows.model.errors import NotFound, UnknownDataset
 from service.workflows.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
 from service.workflows.model.stated_monitor import MonitorTicks
-from service.workflows.model.views import Page, Principal, PublicDataset
+from service.workflows.model.views import DatasetRow, Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
@@ -144,10 +144,10 @@ class Analysts:
         names = [principal.dataset] if principal.dataset else [record.name for record in self._store.datasets()]
         return [self._allowance(principal, name) for name in names]
 
-    def datasets(self, principal: Principal) -> list[PublicDataset]:
-        """The public part of every dataset the analyst may ask."""
-        records = self._store.datasets()
-        return [public_dataset(record, self._store) for record in records if principal.dataset in (None, record.name)]
+    def datasets(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[DatasetRow]:
+        """The datasets that the analyst may ask, by name. Raises InvalidRequest on an unknown cursor."""
+        records, following = listed_datasets(self._store, principal.dataset, cursor=cursor, limit=limit)
+        return Page(items=tuple(dataset_row(record, self._store) for record in records), next=following)
 
     def dataset(self, principal: Principal, name: str) -> PublicDataset:
         """The public part of one dataset. Raises NotFound."""

@@ -8,13 +8,21 @@ import numpy as np
 
 from service.background import in_background
 from service.workflows.corrections import Value, correcting
-from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, register
+from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import RegistrationChanged
 from service.workflows.model.individual_views import Receipt, RunDivergence
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import ActRow, BudgetRow, CuratorDataset, FilePreview, Page, UploadReport
+from service.workflows.model.views import (
+    ActRow,
+    BudgetRow,
+    CuratorDataset,
+    CuratorDatasetRow,
+    FilePreview,
+    Page,
+    UploadReport,
+)
 from service.workflows.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
@@ -60,9 +68,10 @@ class Curators:
         self._registry.displace(record)
         return self._counts.of(record)
 
-    def datasets(self) -> list[CuratorDataset]:
-        """Every dataset, by name."""
-        return [self._counts.of(record) for record in self._store.datasets()]
+    def datasets(self, bound: str | None, *, cursor: str | None, limit: int) -> Page[CuratorDatasetRow]:
+        """The datasets of a curator, who may be bound to one, by name. Raises InvalidRequest on an unknown cursor."""
+        records, following = listed_datasets(self._store, bound, cursor=cursor, limit=limit)
+        return Page(items=tuple(map(self._counts.row_of, records)), next=following)
 
     def dataset(self, name: str) -> CuratorDataset:
         """One dataset. Raises NotFound."""

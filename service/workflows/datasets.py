@@ -3,6 +3,7 @@
 A registration is public and is not read off the data. An extension may add to it (`registration_changes`).
 """
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,16 +28,18 @@ from service.workflows.model.stated_guarantee import (
     stated_accounting,
 )
 from service.workflows.model.stated_monitor import MonitorFacts, StatedMonitor
-from service.workflows.model.views import CuratorDataset, DatasetRule, PublicDataset
+from service.workflows.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, DatasetRule, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness, WitnessUnavailable
+from service.workflows.reads.ledger import unknown_cursor
 from service.workflows.reads.monitor import monitor_facts
 from service.workflows.rollback.losses import refuse_missing
 
 CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31
 VECTOR_BYTES_MAX = 2**32
+_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -44,7 +47,7 @@ class Registration(BaseModel):
     """A dataset to register: its guarantee and its public schema, for good."""
 
     model_config = _STRICT
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), doc("The name of the dataset, which paths use.")]
+    name: Annotated[str, Field(pattern=_NAME), doc("The name of the dataset, which paths use.")]
     guarantee: Annotated[
         StatedGuarantee, doc("The guarantee to every individual, over everything ever released; it never changes.")
     ]
@@ -190,19 +193,33 @@ class Counts:
 
     def of(self, record: DatasetRecord) -> CuratorDataset:
         """The dataset with its counts now, or after an act that was committed during the count."""
+        seq, counted = self._at_head(record)
+        return CuratorDataset(
+            sequence=seq,
+            individuals=counted.individuals,
+            rows=counted.rows,
+            warnings=warnings(record, counted.individuals),
+            tables=record.schema,
+            **_public_facts(record, self._store),
+        )
+
+    def row_of(self, record: DatasetRecord) -> CuratorDatasetRow:
+        """The dataset as it is listed, with the counts of `of`."""
+        seq, counted = self._at_head(record)
+        return CuratorDatasetRow(
+            sequence=seq,
+            individuals=counted.individuals,
+            table_names=tuple(record.schema.tables),
+            **_public_facts(record, self._store),
+        )
+
+    def _at_head(self, record: DatasetRecord) -> tuple[int, _Counted]:
         head = self._store.head(record.id)  # read first, so that the cached counts are not older than their version
         version, counted = (head.fence, head.data_version), self._counted.get(record.genesis)
         if counted is None or counted.version != version:
             individuals, rows = self._store.row_counts(record.id)
             counted = self._counted[record.genesis] = _Counted(version=version, individuals=individuals, rows=rows)
-        public = _public_facts(record, self._store)
-        return CuratorDataset(
-            sequence=head.seq,
-            individuals=counted.individuals,
-            rows=counted.rows,
-            warnings=warnings(record, counted.individuals),
-            **public,
-        )
+        return head.seq, counted
 
 
 def warnings(record: DatasetRecord, individuals: int) -> tuple[str, ...]:
@@ -220,7 +237,28 @@ def warnings(record: DatasetRecord, individuals: int) -> tuple[str, ...]:
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:
     """The public part. Reads no record, so that its time does not depend on their number."""
-    return PublicDataset(**_public_facts(record, store))
+    return PublicDataset(tables=record.schema, **_public_facts(record, store))
+
+
+def dataset_row(record: DatasetRecord, store: Store) -> DatasetRow:
+    """The dataset as it is listed. Reads no record."""
+    return DatasetRow(table_names=tuple(record.schema.tables), **_public_facts(record, store))
+
+
+def listed_datasets(
+    store: Store, bound: str | None, *, cursor: str | None, limit: int
+) -> tuple[list[DatasetRecord], str | None]:
+    """(datasets, cursor of the next page) of those that a principal may see, by name; the cursor is the last name.
+
+    Raises InvalidRequest on an unknown cursor.
+    """
+    if cursor is not None and re.fullmatch(_NAME, cursor) is None:
+        raise unknown_cursor()
+    if bound is not None:
+        own = store.dataset(bound) if cursor is None else None
+        return ([] if own is None else [own]), None
+    found = store.datasets_after(cursor, limit=limit + 1)
+    return found[:limit], found[limit - 1].name if len(found) > limit else None
 
 
 def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
@@ -237,7 +275,6 @@ def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
         "capacity": record.capacity,
         "rule": record.rule,
         "epoch": store.head(record.id).epoch,
-        "tables": record.schema,
         "version": record.version,
         "archived": record.is_archived,
     }

@@ -83,6 +83,8 @@ def spending(client: Client) -> QueryBuilder:
 CALLS: list[tuple[str, Callable[[Client], Any]]] = [
     ("analyst", lambda client: list(client.datasets.list())),
     ("one", lambda client: list(client.datasets.list())),
+    ("analyst", lambda client: list(client.datasets.list(page_size=1))),
+    ("analyst", lambda client: list(client.datasets.list(page_size=0))),
     ("analyst", lambda client: client.datasets.get(dataset="bare")),
     ("analyst", ask("a", sigma=20)),
     ("analyst", ask("a", sigma=20)),  # a replay
@@ -329,6 +331,13 @@ def test_a_parameter_that_would_be_misread_is_refused_alike(both: Twins, query: 
     for path in ("/v1/queries", "/v1/datasets"):
         status, _, _ = both.compare_raw("analyst", "GET", f"{path}?{query}")
         assert status == 422
+
+
+@pytest.mark.parametrize("cursor", ["AA", "QQ", "!", "Y2FyZQo", "YQ", "p1", ""])
+def test_a_cursor_of_the_datasets_is_read_alike(both: Twins, cursor: str) -> None:
+    """NUL, a capital, no base64, a line's end, a name that no dataset has, a cursor of the fake's other listing."""
+    status, _, _ = both.compare_raw("analyst", "GET", f"/v1/datasets?cursor={cursor}")
+    assert status == (200 if cursor == "YQ" else 422)
 
 
 def test_the_fake_knows_every_route() -> None:

@@ -3,7 +3,16 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.workflows.model.views import AuditedRow, CuratorDataset, LedgerRow, NewPrincipal, Principal, PublicDataset
+from service.workflows.model.views import (
+    AuditedRow,
+    CuratorDataset,
+    CuratorDatasetRow,
+    DatasetRow,
+    LedgerRow,
+    NewPrincipal,
+    Principal,
+    PublicDataset,
+)
 from service.workflows.principals import shown
 
 
@@ -17,6 +26,16 @@ def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
     """A field added for curators has to be decided on here."""
     names = {each.name for each in fields(CuratorDataset)} - {each.name for each in fields(PublicDataset)}
     assert names == {"sequence", "individuals", "rows", "warnings"}
+    listed = {each.name for each in fields(CuratorDatasetRow)} - {each.name for each in fields(DatasetRow)}
+    assert listed == {"sequence", "individuals"}
+
+
+def test_a_listed_dataset_has_the_names_of_its_tables_in_the_place_of_its_schema() -> None:
+    """A schema may have a megabyte: every other public fact is listed."""
+    assert {each.name for each in fields(PublicDataset)} ^ {each.name for each in fields(DatasetRow)} == {
+        "tables",
+        "table_names",
+    }
 
 
 def test_a_new_key_does_not_show_itself() -> None:

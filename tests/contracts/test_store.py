@@ -46,6 +46,17 @@ def _address(asked: tuple[int, int, str, int]) -> tuple[int, str]:
     return number, key
 
 
+def test_registrations_are_read_a_page_at_a_time_by_the_characters_of_their_names(store: Store) -> None:
+    """After a name that is there or not, in the order of ASCII."""
+    names = ["0", "a", "a-b", "a_b", "ab", "b"]
+    for name in reversed(names):
+        store.add_dataset(dataset(name))
+    assert [each.name for each in store.datasets_after(None, limit=4)] == names[:4]
+    assert [each.name for each in store.datasets_after("a_b", limit=4)] == names[4:]
+    assert [each.name for each in store.datasets_after("a-c", limit=1)] == ["a_b"]
+    assert store.datasets_after("b", limit=4) == []
+
+
 def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: Store) -> None:
     """A dataset is found by name with every field, starts at its genesis, and cannot be registered twice."""
     kept = store.add_dataset(dataset())

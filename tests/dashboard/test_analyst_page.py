@@ -57,6 +57,21 @@ def test_who_can_pay_is_told_from_public_numbers(clinic: Visit) -> None:
         expect(page.locator(".note.problem")).to_have_count(1)
 
 
+def test_another_dataset_brings_its_schema_into_the_form(visit: Visit, site: Site) -> None:
+    """An analyst of all datasets begins with the one that the address names; the list has no schema of either."""
+    with site.client("curator") as curator:
+        wish = {"role": "analyst", "name": "analyst of everything"}
+        site.keys["everything"] = curator.post("/v1/principals", json=wish).json()["key"]
+    visit.sign_in("analyst", key="everything")
+    visit.go("/analyst?dataset=town")
+    page = visit.page
+    chooser = page.get_by_label("Dataset", exact=True)
+    expect(chooser).to_have_value("town")
+    chooser.select_option("clinic")
+    expect(page.get_by_label("What").locator("option", has_text="bill").first).to_be_attached()
+    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
+
+
 def test_numbers_have_no_more_digits_than_their_error_bars_make_sensible(clinic: Visit) -> None:
     """Two figures of the error bar, and the number to the same place; the file has all digits."""
     page = clinic.page

@@ -415,7 +415,7 @@ def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None
     page.get_by_role("button", name="Make the key", exact=True).click()
     key = page.locator(".key").text_content() or ""
     with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {key}"}) as analyst:
-        assert [each["name"] for each in analyst.get("/v1/datasets").json()] == ["shop"]
+        assert [each["name"] for each in analyst.get("/v1/datasets").json()["items"]] == ["shop"]
         page.on("dialog", lambda dialog: dialog.accept())
         row = page.get_by_role("row").filter(has_text="Ann of the shop")
         row.get_by_role("button", name="Revoke").click()

@@ -260,6 +260,9 @@ class MemoryStore(Kept):
     def datasets(self) -> list[DatasetRecord]:
         return sorted((kept.record for kept in self.kept.values()), key=lambda record: record.name)
 
+    def datasets_after(self, name: str | None, *, limit: int) -> list[DatasetRecord]:
+        return [record for record in self.datasets() if record.name > (name or "")][:limit]
+
     def head(self, dataset_id: int) -> Head:
         if dataset_id not in self.kept:
             raise StoreUnavailable("the dataset is deleted")

@@ -60,7 +60,7 @@ def test_a_dataset_says_by_which_accounting_it_promises(stated: Any, accounting:
         register(replica, guarantee=GUARANTEE, accounting=stated)
         upload(replica, "people", [("ann", "NO", 44, 10)])
         who = analyst(replica)
-        (public,) = replica.analysts.datasets(who)
+        public = replica.analysts.dataset(who, "survey")
         ask(replica, who, "k", noise={"sigma": 100})
         ann = individual_named(replica, "ann")
         (own,) = replica.individuals.budgets(ann)

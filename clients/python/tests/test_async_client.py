@@ -47,7 +47,7 @@ async def test_queries_are_asked_at_once(answer: Any) -> None:
 async def test_a_listing_is_fetched_as_it_is_consumed(awaited: AsyncClient, script: Any) -> None:
     """Nothing before the first row, and the second page after the last row of the first."""
     row = {"dataset": "d", "guarantee": {}, "budget_rho": "1", "budget_units": 1, "mu": 1, "capacity": 1}
-    items = [{**row, "name": name, "rule": "skip", "tables": {}} for name in "abc"]
+    items = [{**row, "name": name, "rule": "skip", "table_names": []} for name in "abc"]
     script.steps = [
         httpx.Response(200, json={"items": items[:2], "next": "c"}),
         httpx.Response(200, json={"items": items[2:], "next": None}),

@@ -103,13 +103,15 @@ def test_a_guarantee_is_stated_in_one_of_two_ways(guarantee: dict[str, Any], cli
 def test_read_datasets_as_an_analyst(client: Client, script: Any) -> None:
     """The counts are for curators; an analyst's view has None there."""
     public = {name: value for name, value in DATASET.items() if name not in ("sequence", "individuals", "rows")}
-    script.steps = [httpx.Response(200, json=public), httpx.Response(200, json={"items": [public], "next": None})]
+    row = {name: value for name, value in public.items() if name != "tables"} | {"table_names": ["people"]}
+    script.steps = [httpx.Response(200, json=public), httpx.Response(200, json={"items": [row], "next": None})]
 
     one, (listed,) = client.datasets.get(dataset="web-visits"), client.datasets.list()
 
-    assert one == listed
+    assert (listed.name, listed.budget_rho, listed.table_names) == (one.name, one.budget_rho, ("people",))
     assert (one.individuals, one.rows, one.sequence) == (None, None, None)
-    assert [sent(script, number)[1] for number in (0, 1)] == ["/v1/datasets/web-visits", "/v1/datasets"]
+    assert (listed.individuals, listed.sequence) == (None, None)
+    assert [sent(script, number)[1] for number in (0, 1)] == ["/v1/datasets/web-visits", "/v1/datasets?limit=500"]
 
 
 CSV = b"person_id,area\n1,1000\n"

@@ -100,6 +100,7 @@ def test_keys_are_told_apart(fake: FakeService) -> None:
         list(fake.client(api_key="wrong").datasets.list())
     bound = fake.client(api_key=fake.add_analyst(dataset="other"))
     assert [each.name for each in bound.datasets.list()] == ["other"]
+    assert [each.name for each in fake.client().datasets.list(page_size=1)] == ["other", "shop"]
     with pytest.raises(NotFoundError):
         bound.datasets.get(dataset="shop")
     sparse = fake.client(api_key=fake.add_analyst(allowance_rho="0.002"))

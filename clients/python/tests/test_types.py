@@ -22,6 +22,7 @@ from sparing import (
     Client,
     Dataset,
     DatasetQueries,
+    DatasetRow,
     IndividualBudget,
     IndividualKey,
     LedgerRow,
@@ -59,7 +60,7 @@ def types_of_the_client(client: Client) -> None:
     assert_type(client.queries.list(), Iterator[ReleaseRow])
     assert_type(client.sql("SELECT COUNT(*) FROM t", dataset="d", sigma=1), Answer)
     assert_type(client.datasets.create(name="d", tables={}, rho=1), Dataset)
-    assert_type(client.datasets.list(), Iterator[Dataset])
+    assert_type(client.datasets.list(), Iterator[DatasetRow])
     assert_type(client.datasets.upload(dataset="d", table="t", file="rows.csv"), UploadReport)
     assert_type(client.datasets.budgets(dataset="d"), Iterator[BudgetRow])
     assert_type(client.datasets.budget_summary(dataset="d"), BudgetSummary)
@@ -86,7 +87,7 @@ async def types_of_the_async_client(client: AsyncClient) -> None:
     assert_type(client.queries.list(), AsyncIterator[ReleaseRow])
     assert_type(await client.sql("SELECT COUNT(*) FROM t", dataset="d", sigma=1), Answer)
     assert_type(await client.datasets.create(name="d", tables={}, rho=1), Dataset)
-    assert_type(client.datasets.list(), AsyncIterator[Dataset])
+    assert_type(client.datasets.list(), AsyncIterator[DatasetRow])
     assert_type(await client.datasets.upload(dataset="d", table="t", file="rows.csv"), UploadReport)
     assert_type(client.datasets.budgets(dataset="d"), AsyncIterator[BudgetRow])
     assert_type(await client.datasets.budget_summary(dataset="d"), BudgetSummary)

@@ -1,20 +1,23 @@
 """The datasets that can be asked about, for analysts and curators: schemas, counts for curators, previews."""
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
+from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_requests import QUERY_BODY, SentQuery
 from service.workflows.model.analyst_views import Preview
 from service.workflows.model.stated_monitor import MonitorTicks
-from service.workflows.model.views import CuratorDataset, PublicDataset
+from service.workflows.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, Page, PublicDataset
 
 router = guarded_router("curator", "analyst")
 
 
 @router.get("/datasets", summary="List the datasets")
-def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDataset | PublicDataset]:
-    """Every dataset that the caller may see."""
+def list_datasets(
+    replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[CuratorDatasetRow] | Page[DatasetRow]:
+    """The datasets that the caller may see, by name, without their schemas."""
     if caller.role != "curator":
-        return list(replica.analysts.datasets(caller))
-    return [view for view in replica.curators.datasets() if caller.dataset in (None, view.name)]
+        return opaque(replica.analysts.datasets(caller, cursor=cursor, limit=limit))
+    return opaque(replica.curators.datasets(caller.dataset, cursor=cursor, limit=limit))
 
 
 @router.get("/datasets/{dataset}", summary="Read a dataset")

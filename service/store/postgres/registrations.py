@@ -57,6 +57,9 @@ REGISTERED_COLUMNS: Final = (
     " instance, monitor"
 )
 DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
+DATASETS_AFTER: Final = (
+    f'SELECT {DATASET_COLUMNS} FROM datasets WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s'
+)
 REGISTRATION: Final = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = %s"
 EARLIER: Final = "SELECT version, until_seq, capacity, schema FROM registrations WHERE dataset_id = %s ORDER BY version"
 KEEP_EARLIER: Final = (

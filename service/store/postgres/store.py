@@ -18,6 +18,7 @@ from service.store.postgres.data_tables import records_tables
 from service.store.postgres.listings import BEYOND_ALL, OWN_FIRST, OWN_LATER, RELEASES, own_answer, release_of
 from service.store.postgres.registrations import (
     DATASET_COLUMNS,
+    DATASETS_AFTER,
     READ_HEAD,
     REGISTERED_COLUMNS,
     dataset_of,
@@ -221,6 +222,9 @@ class PostgresStore:
 
     def datasets(self) -> list[DatasetRecord]:
         return [dataset_of(row) for row in self._pool.rows(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name", [])]
+
+    def datasets_after(self, name: str | None, *, limit: int) -> list[DatasetRecord]:
+        return [dataset_of(row) for row in self._pool.rows(DATASETS_AFTER, [name or "", limit])]
 
     def deletions(self, name: str) -> int:
         return sum(count for (count,) in self._pool.rows("SELECT datasets FROM deletions WHERE name = %s", [name]))

@@ -62,6 +62,7 @@ AdvisoryEpsilon = Annotated[
 ]
 QueriesCharged = Annotated[int, doc("How many queries have charged the individual.")]
 QueriesLeftOut = Annotated[int, doc("How many queries have left the individual out.")]
+IndividualsCount = Annotated[int, doc("How many individuals the dataset has.")]
 KeyRole = Annotated[Role, doc("The role: it decides which requests the key is good for.")]
 KeyName = Annotated[str, doc("The name, for people to read.")]
 KeyDataset = Annotated[str | None, doc("The one dataset that the key is good for; null for all.")]
@@ -164,8 +165,8 @@ class Page(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicDataset:
-    """The public facts of a dataset; none is read off the data."""
+class _DatasetFacts:
+    """The public facts of a dataset but its schema; none is read off the data."""
 
     name: Annotated[str, doc("The name, for people to read.")]
     guarantee: Annotated[Guarantee, doc("The guarantee that was stated at registration; it never changes.")]
@@ -186,9 +187,30 @@ class PublicDataset:
     ]
     rule: DatasetRule
     epoch: EpochNumber
-    tables: Annotated[Schema, doc("The public schema: tables, columns and domains.")]
     version: Annotated[int, doc("1 for the registration as it was made, and one more for each extension.")]
     archived: Annotated[bool, doc("Whether the dataset takes no query and no row any more, for good.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRow(_DatasetFacts):
+    """A dataset as it is listed, with the names of its tables: a schema may have a megabyte."""
+
+    table_names: Annotated[tuple[str, ...], doc("The names of the tables; the dataset's own route has the schema.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorDatasetRow(DatasetRow):
+    """A dataset as curators list it."""
+
+    sequence: LedgerSequence
+    individuals: IndividualsCount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicDataset(_DatasetFacts):
+    """The public facts of a dataset; none is read off the data."""
+
+    tables: Annotated[Schema, doc("The public schema: tables, columns and domains.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +218,7 @@ class CuratorDataset(PublicDataset):
     """A dataset as curators see it: the public facts, the ledger's sequence, and the counts of people and rows."""
 
     sequence: LedgerSequence
-    individuals: Annotated[int, doc("How many individuals the dataset has.")]
+    individuals: IndividualsCount
     rows: Annotated[dict[str, int], doc("How many rows each table has.")]
     warnings: Annotated[tuple[str, ...], doc("Probable mistakes in the registration, a sentence each.")]
 

@@ -214,6 +214,9 @@ class Store(Protocol):
     def datasets(self) -> list[DatasetRecord]:
         """Every registration, by name."""
 
+    def datasets_after(self, name: str | None, *, limit: int) -> list[DatasetRecord]:
+        """The first registrations whose names come after this one by their characters."""
+
     def head(self, dataset_id: int) -> Head:
         """The head row as last committed, without a lock."""
 

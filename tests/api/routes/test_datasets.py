@@ -1,5 +1,7 @@
 """The datasets that a caller may see."""
 
+import pytest
+
 from tests.api.world import TABLES, World
 
 PUBLIC = {
@@ -27,7 +29,8 @@ async def test_an_analyst_sees_the_public_schema(world: World) -> None:
     one = (await world.call("analyst", "GET", "/v1/datasets/care")).json()
     assert set(one) == PUBLIC
     assert one["tables"]["people"]["columns"]["age"] == TABLES["people"]["columns"]["age"]
-    assert (await world.call("analyst", "GET", "/v1/datasets")).json() == [one]
+    row = {name: value for name, value in one.items() if name != "tables"} | {"table_names": ["people", "visits"]}
+    assert (await world.call("analyst", "GET", "/v1/datasets")).json() == {"items": [row], "next": None}
 
 
 async def test_a_curator_sees_the_counts_too(world: World) -> None:
@@ -35,7 +38,50 @@ async def test_a_curator_sees_the_counts_too(world: World) -> None:
     one = (await world.call("curator", "GET", "/v1/datasets/care")).json()
     assert set(one) == PUBLIC | COUNTS
     assert (one["sequence"], one["individuals"], one["rows"]["people"]) == (1, 5, 5)
-    assert (await world.call("curator", "GET", "/v1/datasets")).json() == [one]
+    (row,) = (await world.call("curator", "GET", "/v1/datasets")).json()["items"]
+    assert set(row) == PUBLIC - {"tables"} | {"table_names", "sequence", "individuals"}
+    assert (row["sequence"], row["individuals"]) == (1, 5)
+
+
+async def test_datasets_are_listed_page_by_page(world: World) -> None:
+    """By name, to a curator and an analyst alike; the cursor of the last page is null."""
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": {}}}
+    for name in ("a-b", "a_b", "ab", "zoo"):
+        body = {"name": name, "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}
+        assert (await world.call("curator", "POST", "/v1/datasets", json=body)).status_code == 201
+    for role in ("curator", "analyst"):
+        pages: list[list[str]] = []
+        cursor: str | None = ""
+        for _ in range(3):
+            params = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+            page = (await world.call(role, "GET", "/v1/datasets", params=params)).json()
+            pages.append([each["name"] for each in page["items"]])
+            cursor = page["next"]
+        assert (pages, cursor) == ([["a-b", "a_b"], ["ab", "care"], ["zoo"]], None)
+        whole = (await world.call(role, "GET", "/v1/datasets?limit=5")).json()
+        assert (len(whole["items"]), whole["next"]) == (5, None)
+
+
+@pytest.mark.parametrize("role", ["curator", "analyst", "bound"])
+@pytest.mark.parametrize("cursor", ["AA", "ICA", "QQ", "Y2FyZQo", "!", "YQ" * 100])
+async def test_an_unknown_cursor_of_the_datasets_is_refused(world: World, role: str, cursor: str) -> None:
+    """NUL, blanks, capitals, a line's end, no base64, more than a name."""
+    world.enrol("bound", "analyst", dataset="care")
+    reply = await world.call(role, "GET", f"/v1/datasets?cursor={cursor}")
+    assert (reply.status_code, reply.json()["errors"][0]["field"]) == (422, "cursor")
+
+
+async def test_a_listed_dataset_stays_small_whatever_its_schema(world: World) -> None:
+    """A thousand categories more are no byte more in the list."""
+    sizes = []
+    for name, count in (("fewer", 2), ("mores", 1000)):
+        column = {"type": "category", "categories": [f"c{number}" for number in range(count)]}
+        tables = {"people": {"kind": "individuals", "key": "id", "columns": {"area": column}}}
+        body = {"name": name, "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}
+        assert (await world.call("curator", "POST", "/v1/datasets", json=body)).status_code == 201
+        world.enrol(f"of {name}", "analyst", dataset=name)
+        sizes.append(len((await world.call(f"of {name}", "GET", "/v1/datasets")).content))
+    assert sizes[0] == sizes[1]
 
 
 async def test_a_declared_rows_capacity_is_public(world: World) -> None:
@@ -69,5 +115,5 @@ async def test_a_principal_of_one_dataset_sees_that_one(world: World) -> None:
     for role in ("analyst", "curator"):
         world.enrol(f"bound {role}", role, dataset="care")
         listed = (await world.call(f"bound {role}", "GET", "/v1/datasets")).json()
-        assert [each["name"] for each in listed] == ["care"]
+        assert [each["name"] for each in listed["items"]] == ["care"]
         assert (await world.call(f"bound {role}", "GET", "/v1/datasets/other")).status_code == 404

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
+from sparing import Allowance, Answer, Dataset, DatasetRow, Preview, ReleaseRow
 from sparing._coordinates import PerItem
 from sparing._folded import folded
 from sparing._printable import printable
@@ -76,7 +76,7 @@ def warning_lines(priced: Answer | Preview) -> list[str]:
     return [f"warning: {printable(warning)}" for warning in priced.warnings]
 
 
-def datasets_table(datasets: Sequence[Dataset]) -> str:
+def datasets_table(datasets: Sequence[DatasetRow]) -> str:
     """One dataset in a row."""
     unit, told = _unit_of([each.unit for each in datasets])
     rows = [
@@ -85,7 +85,7 @@ def datasets_table(datasets: Sequence[Dataset]) -> str:
             _cell(_guarantee(each)),
             (told(each.budget_rho, each.unit), True),
             (str(each.capacity), True),
-            _cell(", ".join(each.tables)),
+            _cell(", ".join(each.table_names)),
             _cell("archived" if each.archived else ""),
         ]
         for each in datasets
@@ -183,7 +183,7 @@ def _amount(amount: Decimal, unit: str) -> str:
     return f"{printable(unit)} {_short(amount)}".lstrip()
 
 
-def _guarantee(dataset: Dataset) -> str:
+def _guarantee(dataset: Dataset | DatasetRow) -> str:
     stated = dataset.guarantee
     if stated.epsilon is None:
         return "rho"

@@ -64,6 +64,29 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRow:
+    """A dataset as it is listed; `datasets.get` has its schema. `sequence` and `individuals` are for curators."""
+
+    name: str
+    guarantee: Guarantee
+    budget_rho: Decimal  # the most that can be spent on each individual
+    budget_units: int
+    mu: float | None  # as in `Dataset`
+    capacity: int
+    rule: str
+    table_names: tuple[str, ...]
+    epoch: int | None = None
+    limit_floor_rho: Decimal | None = None
+    accounting: str | Mapping[str, object] = "gdp"
+    unit: str = "rho"  # of every `_rho` here
+    monitor: Monitor | None = None
+    version: int = 1
+    archived: bool = False
+    sequence: int | None = None
+    individuals: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
     """The outcome of an upload: rows stored and dropped, and individuals that joined.
 

@@ -120,7 +120,14 @@ class FakeDataset:
         return bool(self._slots)
 
     def document(self) -> dict[str, Any]:
+        """The public facts, as the service describes them."""
+        return self._facts() | {"tables": self.schema.model_dump(mode="json")}
+
+    def row(self) -> dict[str, Any]:
         """The public facts, as the service lists them."""
+        return self._facts() | {"table_names": list(self.schema.tables)}
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "guarantee": dict(self.guarantee),
@@ -134,7 +141,6 @@ class FakeDataset:
             "capacity": self.capacity,
             "rule": "skip",
             "epoch": self.epoch,
-            "tables": self.schema.model_dump(mode="json"),
             "version": self.version,
             "archived": False,
         }

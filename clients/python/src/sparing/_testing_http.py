@@ -2,7 +2,9 @@
 
 import json
 import re
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -108,7 +110,7 @@ ANALYSTS = (
     "GET /queries/{query}",
     "GET /allowances",
 )
-_PARAMETERS: Mapping[str, tuple[str, ...]] = {"GET /queries": ("cursor", "limit")}
+_PARAMETERS: Mapping[str, tuple[str, ...]] = {"GET /datasets": ("cursor", "limit"), "GET /queries": ("cursor", "limit")}
 _CURATOR, _ALL = "curator", "curator, for all datasets"
 OTHERS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -252,6 +254,22 @@ def limit_of(text: str | None) -> int:
         bound = "greater than or equal to 1" if int(text) < 1 else f"less than or equal to {LIMIT_MAX}"
         raise invalid("limit", f"input should be {bound}")
     return int(text)
+
+
+def cursor_at(name: str) -> str:
+    """The cursor of the page after a dataset, as the service writes it."""
+    return urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def name_in(cursor: str | None) -> str:
+    """The name of the dataset before a page; empty for the first page. Raises Refused for what is no cursor."""
+    if cursor is None:
+        return ""
+    with suppress(ValueError):
+        name = b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", name) is not None:
+            return name
+    raise invalid("cursor", "not a cursor of this listing")
 
 
 def cursor_of(text: str | None) -> int | None:

@@ -29,12 +29,14 @@ from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
     Refused,
     checked_key,
+    cursor_at,
     cursor_of,
     document_of,
     entries_in,
     invalid,
     invalid_query,
     limit_of,
+    name_in,
     not_found,
     not_in_fake,
     unknown_dataset,
@@ -95,9 +97,12 @@ class Service:
     answering: Answering | None = None
     _answered: int = 0
 
-    def list_datasets(self, analyst: Analyst) -> list[dict[str, Any]]:
-        """`GET /datasets`."""
-        return [each.document() for name, each in sorted(self.datasets.items()) if analyst.dataset in (None, name)]
+    def list_datasets(self, analyst: Analyst, params: Mapping[str, str]) -> dict[str, Any]:
+        """`GET /datasets`: by name, a page at a time."""
+        limit, after = limit_of(params.get("limit")), name_in(params.get("cursor"))
+        names = [name for name in sorted(self.datasets) if analyst.dataset in (None, name) and name > after]
+        rows = [self.datasets[name].row() for name in names[:limit]]
+        return {"items": rows, "next": cursor_at(names[limit - 1]) if names[limit:] else None}
 
     def dataset(self, analyst: Analyst, name: str) -> FakeDataset:
         """A dataset that the analyst may ask. Raises Refused."""

@@ -252,7 +252,7 @@ class FakeService:
         service, name, content = self._service, route.parts.get("dataset", ""), request.content
         match route.name:
             case "GET /datasets":
-                return service.list_datasets(analyst)
+                return service.list_datasets(analyst, request.url.params)
             case "GET /datasets/{dataset}":
                 return service.dataset(analyst, name).document()
             case "GET /datasets/{dataset}/monitor":

@@ -17,6 +17,7 @@ from sparing._models import (
     BudgetRow,
     BudgetSummary,
     Dataset,
+    DatasetRow,
     Forecast,
     LedgerRow,
     Receipt,
@@ -57,9 +58,9 @@ class AsyncDatasets:
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
         return await self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
-    def list(self) -> AsyncIterator[Dataset]:
-        """Every dataset this key may see."""
-        return self._sender.each(datasets.every())
+    def list(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[DatasetRow]:
+        """Every dataset this key may see, by name, fetched in pages; `get` has the schema of one."""
+        return self._sender.each(datasets.every(page_size))
 
     async def get(self, *, dataset: str) -> Dataset:
         """One dataset's public schema; with its counts for curators."""

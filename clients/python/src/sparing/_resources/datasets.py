@@ -16,6 +16,7 @@ from sparing._models import (
     BudgetRow,
     BudgetSummary,
     Dataset,
+    DatasetRow,
     Forecast,
     LedgerRow,
     Receipt,
@@ -77,9 +78,9 @@ class Datasets:
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
         return self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
-    def list(self) -> Iterator[Dataset]:
-        """Every dataset this key may see."""
-        return self._sender.each(datasets.every())
+    def list(self, *, page_size: int = PAGE_SIZE) -> Iterator[DatasetRow]:
+        """Every dataset this key may see, by name, fetched in pages; `get` has the schema of one."""
+        return self._sender.each(datasets.every(page_size))
 
     def get(self, *, dataset: str) -> Dataset:
         """One dataset's public schema; with its counts for curators."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from sparing._calls import Call, Stream, acknowledged, all_of, for_each, listing, listing_by, reply_of
 from sparing._chain import Chain, ChainCheck
-from sparing._dataset_replies import dataset_of, described
+from sparing._dataset_replies import described
 from sparing._decode import read_object, read_text
 from sparing._documents import WrittenQuery, checked, documents_of
 from sparing._errors import APIReplyError
@@ -20,6 +20,7 @@ from sparing._models import (
     BudgetRow,
     BudgetSummary,
     Dataset,
+    DatasetRow,
     Forecast,
     LedgerRow,
     MonitorTicks,
@@ -56,9 +57,9 @@ def create(
     return described(post(path("datasets"), body))
 
 
-def every() -> Stream[Dataset]:
+def every(page_size: int) -> Stream[DatasetRow]:
     """Every dataset that the key may see."""
-    return listing_by(dataset_of, path("datasets"))
+    return listing(DatasetRow, path("datasets"), limit=page_size)
 
 
 def one(dataset: str) -> Call[Dataset]:
