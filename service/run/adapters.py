@@ -15,6 +15,7 @@ from service.embedded import Servers
 from service.query.cost import Speed
 from service.run.home import pepper_of
 from service.run.lost import refuse_to_begin
+from service.run.peers import tell_of_peers
 from service.run.speed import speed_of
 from service.settings import Settings, SettingsError
 from service.store.decoder import DecoderProcess
@@ -93,6 +94,8 @@ def open_adapters(
         witness = CombinedWitness(FileWitness(settings.witness), [second])
         if serves and settings.redis_url is not None:
             tell_of_cache(settings.redis_url)
+        if serves:
+            tell_of_peers(settings)
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))

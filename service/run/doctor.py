@@ -17,6 +17,7 @@ from service.embedded.home import find_home, is_shared
 from service.run.adapters import store_of, wall_clock
 from service.run.backup import told_losses
 from service.run.home import known_pepper, servers_of
+from service.run.peers import unreached
 from service.run.trials import faults
 from service.settings import Settings, SettingsError
 from service.store.postgres.condition import DatabaseCondition, database_condition
@@ -60,6 +61,7 @@ def examine(settings: Settings) -> Iterator[CheckResult]:
     yield from machine_clock(wall_clock())
     yield from _disks(settings)
     yield from (_result("settings", fault, "failed") for fault in faults(settings, os.environ))
+    yield from (_result("settings", line, "warning") for line in unreached(settings))
     try:
         with servers_of(settings) as servers:
             yield from _redis(servers, settings)
