@@ -15,8 +15,8 @@ MUTANTS = [
         name="a lease that is in force is taken",
         incident="Every process takes the dataset from the other with every request, and loads it again and again.",
         file="service/store/postgres/leases.py",
-        find="WHERE held.replica = excluded.replica OR held.expires_at <= clock_timestamp()",
-        put="WHERE held.replica = excluded.replica OR held.expires_at > clock_timestamp()",
+        find="OR held.expires_at NOT BETWEEN clock_timestamp() AND",
+        put="OR held.expires_at BETWEEN clock_timestamp() AND",
         killed_by="tests/contracts/test_leases.py::test_a_dataset_belongs_to_the_first_claimant[postgres]",
     ),
     Mutant(
