@@ -1,6 +1,6 @@
 """The use cases of analysts: ask, preview, read their own releases, see what may be asked. Nothing here is private."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -107,7 +107,7 @@ class Analysts:
             worst_case_epsilon=_epsilon(record.accounting, plan.worst_case_units, record.guarantee.delta),
             largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
             warnings=tuple(warnings),
-            allowance_left_rho=self._allowance(principal, record.name).left_rho,
+            allowance_left_rho=_allowance(principal, record.name, self._store.worst_cases_of(principal.id)).left_rho,
             coverage_certified=coverage_certified(worst_cases, limit_floor_units=floor_units),
             canonical=canonical,
             words=in_words(canonical),
@@ -142,7 +142,8 @@ class Analysts:
     def allowances(self, principal: Principal) -> list[Allowance]:
         """The analyst's worst-case allowance on each dataset it may ask."""
         names = [principal.dataset] if principal.dataset else [record.name for record in self._store.datasets()]
-        return [self._allowance(principal, name) for name in names]
+        spent = self._store.worst_cases_of(principal.id)
+        return [_allowance(principal, name, spent) for name in names]
 
     def datasets(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[DatasetRow]:
         """The datasets that the analyst may ask, by name. Raises InvalidRequest on an unknown cursor."""
@@ -172,15 +173,15 @@ class Analysts:
             raise UnknownDataset(name, [principal.dataset])
         return self._registry.record(name)
 
-    def _allowance(self, principal: Principal, dataset: str) -> Allowance:
-        spent = self._store.worst_cases_of(principal.id).get(dataset, 0)
-        allowed = principal.allowance_units
-        return Allowance(
-            dataset=dataset,
-            allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
-            spent_rho=str(rho_of_units(spent)),
-            left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
-        )
+
+def _allowance(principal: Principal, dataset: str, spent_by_dataset: Mapping[str, int]) -> Allowance:
+    spent, allowed = spent_by_dataset.get(dataset, 0), principal.allowance_units
+    return Allowance(
+        dataset=dataset,
+        allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
+        spent_rho=str(rho_of_units(spent)),
+        left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
+    )
 
 
 @lru_cache(maxsize=1024)

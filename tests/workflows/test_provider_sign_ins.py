@@ -15,7 +15,7 @@ from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import NO_KEY, PrincipalRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.principals import NAME_MAX
+from service.workflows.principals import NAME_MAX, REMEMBERED_FOR, Principals
 from service.workflows.provider_sign_ins import (
     ATTEMPT_FOR,
     AttemptExpired,
@@ -25,7 +25,8 @@ from service.workflows.provider_sign_ins import (
     ProviderSignIns,
     claim_of,
 )
-from tests.api.world import COUNT, World, build_world
+from service.workflows.sign_ins import SignIns
+from tests.api.world import COUNT, PEPPER, World, build_world
 from tests.factories import CLOCK
 
 INSTANT = timedelta(seconds=1)
@@ -196,6 +197,22 @@ def test_a_change_of_role_ends_the_sign_ins_of_the_former_one(scene: Scene) -> N
     with pytest.raises(NotFound):
         scene.replica.sign_ins.begin(first)
     assert scene.replica.sign_ins.authenticate(scene.replica.sign_ins.begin(second)) == second
+
+
+def test_another_process_knows_the_former_role_for_a_second_at_most(scene: Scene) -> None:
+    """It has recognised the sign-in a moment before the change."""
+    now = [datetime.now(UTC)]
+    store = scene.world.store
+    principals = Principals(store=store, pepper=PEPPER, clock=lambda: now[0])
+    principals.has_provider = True
+    other = SignIns(store=store, principals=principals, pepper=PEPPER, clock=lambda: now[0])
+    first = scene.signed_in()
+    token = scene.replica.sign_ins.begin(first)
+    assert other.authenticate(token) == first
+    scene.signed_in(realm={"roles": ["audit"]})
+    assert other.standing_all([token]) == [None]
+    now[0] += REMEMBERED_FOR
+    assert (other.remembered(token), other.authenticate(token)) == (None, None)
 
 
 def test_a_role_without_its_bounds_changes_nothing(scene: Scene) -> None:
