@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -302,12 +303,15 @@ class TestListings:
         ]
         assert run("history", "--json").json == []
 
-    def test_text_of_the_service_cannot_drive_the_terminal(self, run: Run, fake: FakeService) -> None:
-        """Escape characters are shown, not sent."""
+    def test_text_of_the_service_cannot_drive_the_terminal(
+        self, run: Run, fake: FakeService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Escape characters are shown, not sent; a service that is not ours may have stored them."""
         tables = {"people": {**TABLES["people"], "columns": {"town": {"type": "category", "categories": ["\x1b[2J"]}}}}
-        fake.add_dataset("evil", tables)
-        assert "\x1b" not in run("show", "evil").out
-        assert "\\x1b[2J" in run("show", "evil").out
+        evil = replace(fake.client().datasets.get(dataset="shop"), tables=tables)
+        monkeypatch.setattr("sparing._resources.datasets.Datasets.get", lambda _, **__: evil)
+        assert "\x1b" not in run("show", "shop").out
+        assert "\\x1b[2J" in run("show", "shop").out
 
 
 def test_the_address_of_the_option_is_asked(run: Run, fake: FakeService) -> None:
