@@ -25,6 +25,8 @@ Shown = TypeVar("Shown", AnalystRow, NewPrincipal, PrincipalRow)
 
 NAME_MAX: Final = 128
 TEXT_MAX: Final = 200
+EXPIRY_END: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""A date of the last year would be one of the year 10000 in another zone, which no `datetime` can hold."""
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
 INDIVIDUALS_MAX: Final = 100_000
@@ -316,6 +318,8 @@ def check_details(record: PrincipalRecord, now: datetime | None) -> None:
         raise InvalidRequest.of("allowance_rho", "only analysts have allowances")
     if now is not None and record.expires_at is not None and record.expires_at <= now:
         raise InvalidRequest.of("expires_at", "lies in the past")
+    if record.expires_at is not None and record.expires_at >= EXPIRY_END:
+        raise InvalidRequest.of("expires_at", f"must lie before the year {EXPIRY_END.year}")
 
 
 def allowance_units(allowance_rho: Decimal | None) -> int | None:

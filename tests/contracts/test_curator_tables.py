@@ -1,13 +1,14 @@
 """The tables of sign-ins, summary points and alarms, and deletions of datasets, in memory and on Postgres."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import timedelta, timezone
 from uuid import UUID
 
 import pytest
 
 from service.workflows.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
+from service.workflows.principals import EXPIRY_END
 from tests.contracts.stores import ANALYST, AT, answer, dataset, entry
 
 pytestmark = pytest.mark.slow
@@ -208,3 +209,12 @@ def test_a_dataset_that_has_answered_is_not_deleted(store: Store, record: Datase
         store.delete_dataset(record.id)
     assert (store.dataset("survey"), store.deletions("survey")) == (record, 0)
     assert store.summaries.points(record.id) == [point(0)]
+
+
+def test_the_last_expiry_that_a_key_may_have_is_read_again(store: Store, holder: PrincipalRecord) -> None:
+    """In any zone."""
+    last = replace(
+        holder, expires_at=(EXPIRY_END - timedelta(microseconds=1)).astimezone(timezone(-timedelta(hours=14)))
+    )
+    assert store.principals.change(last)
+    assert store.principals.find(holder.id) == last

@@ -1,6 +1,6 @@
 """Authentication: API keys are recognised, remembered for a second, and forgotten at once when revoked here."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import PrincipalFilter, PrincipalRecord
 from service.workflows.model.views import Asker
-from service.workflows.principals import REMEMBERED_FOR, Principals
+from service.workflows.principals import EXPIRY_END, REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import SignIns
 from tests.factories import CLOCK, ask, open_replica, register, upload
 from tests.memory.store import MemoryPrincipals, MemoryStore
@@ -225,3 +225,20 @@ def test_a_search_of_principals_goes_on_behind_pages_without_one(monkeypatch: py
             pages.append(replica.principals.listed(cursor=pages[-1].next, limit=9, only=only))
     assert len(pages) == 3
     assert [row.name for page in pages for row in page.items] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "fault"),
+    [
+        (CLOCK, "lies in the past"),
+        (EXPIRY_END, "must lie before the year 9999"),
+        (datetime.fromisoformat("9999-12-31T23:59:59-14:00"), "must lie before the year 9999"),
+    ],
+)
+def test_a_key_ends_in_a_year_that_every_zone_can_write(expires_at: datetime, fault: str) -> None:
+    """A date that is of the year 10000 in the database's zone could be stored, and never read again."""
+    world = World()
+    with pytest.raises(InvalidRequest) as refused:
+        world.principals.create(role="auditor", name="eve", expires_at=expires_at)
+    assert [(error.field, error.message) for error in refused.value.errors] == [("expires_at", fault)]
+    assert world.store.principals.listed(after=None, limit=1) == []
