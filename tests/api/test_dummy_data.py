@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.query.names import fault_of_name
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
 from sparing import count, dummy_data
@@ -51,7 +52,8 @@ def columns() -> st.SearchStrategy[dict[str, Any]]:
     real = st.floats(-1e30, 1e30).filter(lambda number: number == 0 or abs(number) > 1e-29)
     days = st.integers(0, 90_000).map(lambda days: (START + timedelta(days=days)).date().isoformat())
     seconds = st.integers(0, 2**33).map(lambda s: f"{(START + timedelta(seconds=s)).replace(tzinfo=None).isoformat()}Z")
-    categories = st.lists(st.text(max_size=5) | st.integers(-9, 9), min_size=1, max_size=5, unique_by=str)
+    texts = st.text(max_size=5).filter(lambda text: text == "" or fault_of_name(text.strip(" "), 5) is None)
+    categories = st.lists(texts | st.integers(-9, 9), min_size=1, max_size=5, unique_by=str)
     return st.one_of(
         st.just({"type": "boolean"}),
         st.integers(1, 2**31).map(lambda size: {"type": "category", "size": size}),

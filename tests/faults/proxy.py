@@ -14,8 +14,9 @@ from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.faults.messages import Commits, RoundTrips, spoilt
 
@@ -64,7 +65,8 @@ class CuttingProxy:
     @property
     def url(self) -> str:
         """The database, through here."""
-        return make_conninfo(**{**self._parts, "host": str(self._folder)})  # type: ignore[arg-type]
+        user, password, name = (quote(str(self._parts[each])) for each in ("user", "password", "dbname"))
+        return f"postgresql://{user}:{password}@/{name}?host={quote(str(self._folder), safe='')}"
 
     def aim(self, database_url: str) -> None:
         """Pass new connections on to this server from now on."""

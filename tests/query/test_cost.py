@@ -375,7 +375,7 @@ def test_several_queries_cost_their_sum_and_work_one_after_the_other(asked: list
 
 def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     """A reply lists up to 1,000 categories of a column whatever its dimension, and a character may take six bytes."""
-    names = [f"{number:04}" + "\x01" * 900 for number in range(1000)]
+    names = [f"{number:04}" + "å" * 900 for number in range(1000)]
     column = {"type": "category", "categories": names}
     people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"named": column}}
     schema = Schema.model_validate(TABLES | {"people": people})

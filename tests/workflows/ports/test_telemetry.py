@@ -81,7 +81,7 @@ def test_queries_that_wait_together_are_reported_as_one_batch() -> None:
 
 def test_the_port_takes_nothing_that_depends_on_a_record() -> None:
     """The port takes counts of public things and fixed words, so an adapter cannot show data of records."""
-    allowed = {"route", "status", "requests", "kind"}
+    allowed = {"route", "status", "requests", "kind", "headers"}
     methods = [method for name, method in inspect.getmembers(Telemetry, inspect.isfunction) if name[0] != "_"]
     assert {name for method in methods for name in inspect.signature(method).parameters} - {"self"} == allowed
 
