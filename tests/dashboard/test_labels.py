@@ -51,7 +51,8 @@ def _key(text: str) -> str:
 def _people() -> str:
     """Each text a person's key and its category."""
     text = io.StringIO()
-    csv.writer(text).writerows([["person", "group"], *([_key(each), each if each in HOSTILE else ""] for each in [*HOSTILE, TURNED])])
+    rows = [[_key(each), each] for each in HOSTILE]
+    csv.writer(text).writerows([["person", "group"], *rows, [_key(TURNED), HOSTILE[0]]])
     return text.getvalue()
 
 

@@ -34,7 +34,7 @@ class Servers:
     @property
     def witness(self) -> FileWitness:
         """The settings that all replicas share."""
-        return FileWitness(self.nursery.home / "witness")
+        return FileWitness(self.nursery.witness_folder(self.database_url))
 
     @contextmanager
     def replica(

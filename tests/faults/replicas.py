@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from psycopg.conninfo import conninfo_to_dict
+
 import service
 
 ROOT = Path(service.__file__).parent.parent
@@ -125,6 +127,12 @@ class Nursery:
                 command.end()
             os.close(command.pidfd)
 
+    def witness_folder(self, database_url: str) -> Path:
+        """The folder of the witness of a database; a witness of one database lets nobody begin another."""
+        folder = self.home / "witnesses" / str(conninfo_to_dict(database_url)["dbname"])
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
     def _fork(
         self, arguments: Sequence[str], database_url: str, redis_url: str, more: Mapping[str, str]
     ) -> tuple[Replica, TextIO]:
@@ -135,6 +143,7 @@ class Nursery:
             "SPARING_PEPPER": PEPPER,
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
+            "SPARING_WITNESS": str(self.witness_folder(database_url)),
             **more,
         }
         request = {"arguments": [*arguments, "--home", str(self.home)], "environment": environment}
