@@ -61,7 +61,7 @@ def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
 def is_on_a_hop(scope: Scope) -> bool:
     """Whether a request bears a seal, fitting or not, or comes on a connection that carries such requests alone."""
     connection: ConnectionState | None = scope["state"].get(CONNECTION)
-    return (connection is not None and connection.is_of_a_replica) or bool(_hops(scope))
+    return (connection is not None and connection.is_of_a_replica) or HOP_HEADER in dict(scope["headers"])
 
 
 def echo(scope: Scope) -> dict[str, str]:
