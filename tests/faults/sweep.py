@@ -184,7 +184,7 @@ class Trial:
 
     def _restore(self, route: Route) -> None:
         """Have what the last request has taken away."""
-        if str(route).startswith("DELETE /v1/datasets/{dataset}/individuals"):
+        if str(route).startswith("DELETE /v1/datasets/{dataset}/individual"):
             self.world.replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(ED))
         if str(route).startswith("DELETE /v1/principals"):
             self.world.enrol("spare", "auditor")
