@@ -65,8 +65,8 @@ class CuttingProxy:
     @property
     def url(self) -> str:
         """The database, through here."""
-        user, password, name = (quote(str(self._parts[each])) for each in ("user", "password", "dbname"))
-        return f"postgresql://{user}:{password}@/{name}?host={quote(str(self._folder), safe='')}"
+        account, password, name = (quote(str(self._parts[each])) for each in ("user", "password", "dbname"))
+        return f"postgresql://{account}:{password}@/{name}?host={quote(str(self._folder), safe='')}"
 
     def aim(self, database_url: str) -> None:
         """Pass new connections on to this server from now on."""
