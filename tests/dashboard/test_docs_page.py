@@ -12,7 +12,7 @@ from playwright.sync_api import Route, expect
 from tests.dashboard.browser import PICTURES, Scheme, Site, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-BYTES_MAX = 64 * 1024
+BYTES_MAX = 80 * 1024
 PARTS = {"include": [["#top"], ["#contents"], ["#role-analyst"], ["#type-Query"]]}
 
 

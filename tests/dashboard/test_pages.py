@@ -386,6 +386,7 @@ def test_an_analysts_page_asks_for_nothing_that_depends_on_data(visit: Visit) ->
     assert asked <= {
         "/v1/session",
         "/v1/datasets",
+        "/v1/datasets/town",
         "/v1/allowances",
         "/v1/queries",
         "/v1/datasets/town/queries/preview",
