@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import httpx
@@ -95,25 +94,30 @@ class Neighbours:
 
 
 async def ask_sealed(
-    asked: World, body: bytes, key: str, *, by: Ownership, to: Ownership, changed: bytes = b""
+    asked: World,
+    body: bytes = b"",
+    *,
+    by: Ownership,
+    to: Ownership,
+    path: str = "/v1/datasets/care/queries",
+    changed: bytes = b"",
 ) -> httpx.Response:
-    """A query of the analyst as one process sends it to another; `changed` is one header more than was sealed."""
-    url = "http://sparing/v1/datasets/care/queries"
+    """A query of the analyst as one process sends it to another, or its greeting; `changed` is one more header."""
     headers = [
         (b"host", b"sparing"),
         (b"authorization", f"Bearer {asked.keys['analyst']}".encode()),
         (b"content-type", b"application/json"),
-        (b"idempotency-key", key.encode()),
+        (b"idempotency-key", b"sealed"),
         (b"x-request-id", b"sealed"),
         (b"content-length", b"%d" % len(body)),
     ]
-    path = urlsplit(url).path
+    method = "POST" if body else "GET"
     received = {"path": path, "raw_path": path.encode(), "query_string": b"", "state": {"request_id": "sealed"}}
-    head = head_of({"type": "http", "method": "POST", "headers": headers, **received})
+    head = head_of({"type": "http", "method": method, "headers": headers, **received})
     seal = sealed(head, new_hop_id(), to.replica, by).split(HOP_HEADER + b": ")[1].strip()
     more = [(b"accept", changed)] if changed else []
     return await asked.client.send(
-        httpx.Request("POST", url, headers=[*headers, *more, (HOP_HEADER, seal)], content=body)
+        httpx.Request(method, f"http://sparing{path}", headers=[*headers, *more, (HOP_HEADER, seal)], content=body)
     )
 
 

@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
+from service.api.forwarding.exchange import GREETING_PATH, Body, ForwardingClient
+from service.api.forwarding.hop import echo as echoed_id
 from service.api.forwarding.hop import repeating, sealed_id
 from service.api.middleware.request_context import DeliveryFailed
 from service.api.problems import response_of
@@ -54,7 +55,8 @@ class Owner:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == GREETING_PATH:
             self.greetings += 1
-            await answered(send, self.ownership.proof(dict(scope["headers"])[CHALLENGE_HEADER]))
+            (challenge,) = echoed_id(scope).values()  # an impostor proves what it can
+            await answered(send, self.ownership.proof(challenge.encode()))
             return
         self.scopes.append(scope)
         hop_id = sealed_id(scope, self.ownership)

@@ -12,10 +12,12 @@ KNOWN = {"dry_run", "rows_over_limit", "limit"}
 
 
 def refusal(query: bytes) -> list[tuple[str, str]]:
-    """The refusal of an address with this query."""
-    with pytest.raises(InvalidRequest) as caught:
+    """The faults for which an address with this query is refused; none where it passes."""
+    try:
         refuse_other_parameters(Request({"type": "http", "query_string": query, "headers": []}), KNOWN)
-    return [(error.field, error.message) for error in caught.value.errors]
+    except InvalidRequest as refused:
+        return [(error.field, error.message) for error in refused.errors]
+    return []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_a_parameter_that_would_be_misread_is_named(query: bytes, field: str, me
 def test_what_a_route_reads_passes() -> None:
     """Blanks may be written as forms do, and names may be escaped."""
     for query in (b"", b"&", b"limit=5", b"limit=a+b%20c&dry%5Frun=%C3%B8", b"limit"):
-        refuse_other_parameters(Request({"type": "http", "query_string": query, "headers": []}), KNOWN)
+        assert refusal(query) == []
 
 
 def test_twenty_parameters_are_told_and_no_more_are_looked_at() -> None:

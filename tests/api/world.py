@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from service.api.app import HttpOptions, create_app
 from service.query.parse import parse_query
@@ -84,7 +85,7 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def client_of(app: FastAPI) -> httpx.AsyncClient:
+def client_of(app: ASGIApp) -> httpx.AsyncClient:
     """A client without sockets."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
 

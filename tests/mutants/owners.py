@@ -39,7 +39,7 @@ MUTANTS = [
         name="keys for whoever answers",
         incident="A stale lease names an address that is another program's by now, and API keys are sent there.",
         file="service/api/forwarding/exchange.py",
-        find="if not self._ownership.is_proof(replica, challenge.hex().encode(), proof):",
+        find="if not self._ownership.is_proof(replica, challenge, proof):",
         put="if not proof:",
         killed_by="tests/api/forwarding/test_exchange.py::test_nothing_is_sent_to_a_process_without_a_proof",
     ),
@@ -82,6 +82,17 @@ MUTANTS = [
         find="            connection.is_of_a_replica = True",
         put="            connection.is_of_a_replica = connection.is_of_a_replica",
         killed_by="tests/api/forwarding/test_middleware.py::test_a_greeted_connection_carries_sealed_requests_alone",
+    ),
+    Mutant(
+        name="anybody's greeting",
+        incident="A stranger greets through a proxy, and whoever is next on its kept connection is told 400.",
+        file="service/api/forwarding/middleware.py",
+        find="        else:\n            await self._pass(scope, receive, send, is_last_hop=False)",
+        put="""        elif scope["path"] == GREETING_PATH:
+            await self._greeting(scope, b"")(scope, receive, send)
+        else:
+            await self._pass(scope, receive, send, is_last_hop=False)""",
+        killed_by="tests/api/forwarding/test_middleware.py::test_a_greeting_without_a_seal_is_none",
     ),
     Mutant(
         name="any reply is the reply",

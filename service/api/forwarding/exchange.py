@@ -5,7 +5,6 @@ address may be another process' by now, or mean another machine there.
 """
 
 import asyncio
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from service.api.forwarding.connection import ConnectionLost, PeerConnection, RawHeaders
 from service.api.forwarding.hop import is_reply, new_hop_id, sealed
 from service.api.forwarding.idle import ConnectionKey, IdleConnections
-from service.api.forwarding.request_head import HOP_HEADER, head_of
+from service.api.forwarding.request_head import HOP_HEADER, RequestHead, head_of
 from service.api.middleware.request_context import DELIVERED_BYTES_PER_S, DELIVERY_S, NOT_STARTED, DeliveryFailed
 from service.incidents import report_incident
 from service.workflows.model.errors import Unavailable
@@ -27,11 +26,9 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replication.ownership import Ownership
 
 GREETING_PATH: Final = "/forwarding"
-CHALLENGE_HEADER: Final = b"x-sparing-challenge"
 CONNECT_S: Final = 2.0
 KEPT_BYTES_MAX: Final = 64 * 1024
 _NOT_STARTED: Final = NOT_STARTED.lower().encode()
-_CHALLENGE_BYTES: Final = 16
 _FOR_ONE_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"trailer", b"transfer-encoding", b"upgrade", b"x-request-id", HOP_HEADER}
 )
@@ -165,12 +162,16 @@ class ForwardingClient:
         return wire
 
     async def _greet(self, replica: ReplicaAddress, wire: PeerConnection) -> None:
-        """Raises UnexpectedReplica, ConnectionLost."""
-        challenge = secrets.token_bytes(_CHALLENGE_BYTES)
-        wire.write(
-            b"GET %b HTTP/1.1\r\nhost: sparing\r\n%b: %b\r\n\r\n"
-            % (GREETING_PATH.encode(), CHALLENGE_HEADER, challenge.hex().encode())
+        """Have the other end prove that it is `replica`. Raises UnexpectedReplica, ConnectionLost."""
+        challenge = new_hop_id()
+        head = RequestHead(
+            method=b"GET",
+            target=GREETING_PATH.encode(),
+            headers=((b"host", b"sparing"), (b"x-request-id", challenge)),
+            body_bytes=0,
+            dropped=0,
         )
+        wire.write(sealed(head, challenge, replica, self._ownership))
         status, _ = await wire.head()
         proof, is_last = b"", False
         while not is_last:
@@ -178,7 +179,7 @@ class ForwardingClient:
             proof += data
         if status == 503:
             raise ConnectionLost  # it is leaving
-        if not self._ownership.is_proof(replica, challenge.hex().encode(), proof):
+        if not self._ownership.is_proof(replica, challenge, proof):
             raise UnexpectedReplica
         wire.begin()
 

@@ -20,8 +20,8 @@ from service.workflows.replication.ownership import Ownership
 CONNECTION: Final = "connection"
 """The place in a request's state of the `ConnectionState`, where the server keeps one."""
 
-_HOP: Final = re.compile(rb"([0-9a-f]{16})\.([0-9a-f]{64})")
-_ID_BYTES: Final = 8
+_HOP: Final = re.compile(rb"([0-9a-f]{32})\.([0-9a-f]{64})")
+_ID_BYTES: Final = 16
 _drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
 
 
@@ -29,7 +29,7 @@ _drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the lat
 class ConnectionState:
     """The facts of a connection that concern each request on it."""
 
-    is_of_a_replica: bool = False  # it was begun by a greeting, and carries forwarded requests alone
+    is_of_a_replica: bool = False  # another process has greeted this one on it, and sends sealed requests alone
 
 
 def new_hop_id() -> bytes:

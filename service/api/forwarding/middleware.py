@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import authenticated
-from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
+from service.api.forwarding.exchange import GREETING_PATH, Body, ForwardingClient
 from service.api.forwarding.hop import CONNECTION, ConnectionState, is_on_a_hop, repeating, sealed_id
 from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED, UNSEALED
 from service.api.places import current_places
@@ -63,11 +63,11 @@ class Forwarding:
                 scope["state"][COUNTED_AS] = UNSEALED
                 refusal = Refusal("malformed-request", headers={"Connection": "close"})
                 await response_of(refusal, request_id_of(scope))(scope, receive, send)
+            elif scope["path"] == GREETING_PATH:
+                scope["state"][COUNTED_AS] = GREETING
+                await self._greeting(scope, hop_id)(scope, receive, repeating(hop_id, send))
             else:
                 await self._pass(scope, receive, repeating(hop_id, send), is_last_hop=True)
-        elif scope["path"] == GREETING_PATH and scope["method"] == "GET":
-            scope["state"][COUNTED_AS] = GREETING
-            await self._greeting(scope)(scope, receive, send)
         else:
             await self._pass(scope, receive, send, is_last_hop=False)
 
@@ -161,12 +161,11 @@ class Forwarding:
         if not claim.cancelled():
             claim.exception()  # the requests that waited may have gone
 
-    def _greeting(self, scope: Scope) -> PlainTextResponse:
+    def _greeting(self, scope: Scope, challenge: bytes) -> PlainTextResponse:
         """The proof that this process is its replica. From now on the connection carries forwarded requests alone."""
         connection: ConnectionState | None = scope["state"].get(CONNECTION)
         if connection is not None:
             connection.is_of_a_replica = True
-        challenge = next((value for name, value in scope["headers"] if name == CHALLENGE_HEADER), b"")
         return PlainTextResponse(self._ownership.proof(challenge))
 
 

@@ -76,7 +76,7 @@ class Pepper:
         return self._mac(b"forwarding", replica.bytes + challenge)
 
     def request_seal(self, replica: UUID, request: bytes) -> bytes:
-        """The seal of a request that one process sends to another; a greeting is answered with no such seal."""
+        """The seal of a request that one process sends to another; no greeting is answered with one."""
         return self._mac(b"forwarded request", replica.bytes + request)
 
     def _mac(self, purpose: bytes, message: bytes) -> bytes:

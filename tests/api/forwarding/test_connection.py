@@ -126,7 +126,8 @@ async def test_a_caller_that_is_cancelled_leaves_the_wait_to_the_next() -> None:
         first.cancel()
         await asyncio.sleep(0)
         wire.resume_writing()
-        await second
+        await asyncio.wait([first, second])
+        assert [each.cancelled() for each in (first, second)] == [True, False]
 
 
 async def test_closing_wakes_waiting_callers_and_the_other_end() -> None:

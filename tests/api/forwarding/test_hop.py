@@ -14,7 +14,7 @@ from service.workflows.model.rows import ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 from tests.memory.cache import MemoryLeases
 
-ID = b"0123456789abcdef"
+ID = b"0123456789abcdef" * 2
 Change = Callable[[Scope], None]
 
 
@@ -98,7 +98,7 @@ def test_a_seal_is_for_one_replica_and_by_one_that_has_the_pepper() -> None:
     assert sealed_id(greeted, OWNER) is None
 
 
-@pytest.mark.parametrize("headers", [[], [(HOP_HEADER, b"f" * 16)], [(HOP_HEADER, ID)] * 2])
+@pytest.mark.parametrize("headers", [[], [(HOP_HEADER, b"f" * 32)], [(HOP_HEADER, ID)] * 2])
 def test_any_other_reply_is_none(headers: list[tuple[bytes, bytes]]) -> None:
     """Without an id, with another's, with two."""
     assert not is_reply(headers, ID)

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.forwarding.middleware import Forwarding
@@ -15,9 +16,8 @@ from service.workflows.ports.cache import NoCache
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication.ownership import LEASE_S
 from tests.api.neighbours import Neighbours, ask_sealed, neighbours, visible
-from tests.api.receiving import request
 from tests.api.route_table import ROUTES, Route
-from tests.api.world import COUNT, CSV, PEOPLE, World
+from tests.api.world import COUNT, CSV, PEOPLE, World, client_of
 from tests.memory.cache import MemoryLeases
 from tests.rotation import some_of
 
@@ -130,20 +130,20 @@ async def test_a_forwarded_request_takes_one_token(pair: Neighbours) -> None:
 
 async def test_a_request_is_forwarded_once(pair: Neighbours) -> None:
     """A process that is not the owner either refuses what was forwarded to it, and says that it has not started."""
-    refused = await ask_sealed(pair.other, FRESH, "k", by=pair.owning, to=pair.others)
+    refused = await ask_sealed(pair.other, FRESH, by=pair.owning, to=pair.others)
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:sparing:problem:unavailable")
     assert (refused.headers["retry-after"], refused.headers["x-not-started"]) == ("1", "1")
-    assert len(refused.headers[HOP_HEADER.decode()]) == 16
+    assert len(refused.headers[HOP_HEADER.decode()]) == 32
     assert pair.other_counts.of("forwarded") == 0
-    served = await ask_sealed(pair.owner, FRESH, "k", by=pair.others, to=pair.owning)
+    served = await ask_sealed(pair.owner, FRESH, by=pair.others, to=pair.owning)
     assert served.status_code == 200
 
 
-@pytest.mark.parametrize("forged", ["1", "0123456789abcdef." + "0" * 64])
+@pytest.mark.parametrize("forged", ["1", "0123456789abcdef" * 2 + "." + "0" * 64])
 async def test_nothing_is_run_without_a_seal_that_fits(pair: Neighbours, forged: str) -> None:
     """A client that writes the header, or a request that was changed on its way: 400, and the connection ends."""
     invented = await pair.owner.ask("k", FRESH, headers={HOP_HEADER.decode(): forged})
-    changed = await ask_sealed(pair.owner, FRESH, "k", by=pair.others, to=pair.owning, changed=b"text/csv")
+    changed = await ask_sealed(pair.owner, FRESH, by=pair.others, to=pair.owning, changed=b"text/csv")
     for refused in (invented, changed):
         assert (refused.status_code, refused.headers["connection"]) == (400, "close")
         assert refused.json()["type"] == "urn:sparing:problem:malformed-request"
@@ -154,17 +154,35 @@ async def test_nothing_is_run_without_a_seal_that_fits(pair: Neighbours, forged:
 async def test_a_greeted_connection_carries_sealed_requests_alone(pair: Neighbours) -> None:
     """A request that stands in another's body would come without a seal."""
     connection = ConnectionState()
+    asked = replace(pair.owner, client=client_of(on(connection, pair.owner.app)))
+    async with asked.client:
+        greeted = await ask_sealed(asked, by=pair.others, to=pair.owning, path="/forwarding")
+        proof = greeted.content
+        assert pair.others.is_proof(pair.owning.replica, greeted.headers[HOP_HEADER.decode()].encode(), proof)
+        assert connection.is_of_a_replica
+        assert (await asked.call("curator", "GET", "/v1/datasets")).status_code == 400
+        assert (await ask_sealed(asked, FRESH, by=pair.others, to=pair.owning)).status_code == 200
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+
+async def test_a_greeting_without_a_seal_is_none(pair: Neighbours) -> None:
+    """A proxy keeps connections that all its clients share: one of them must not change what the next may send."""
+    connection = ConnectionState()
+    asked = replace(pair.owner, client=client_of(on(connection, pair.owner.app)))
+    async with asked.client:
+        for role in (None, "analyst"):
+            assert (await asked.call(role, "GET", "/forwarding")).status_code == 404
+        assert not connection.is_of_a_replica
+        assert (await asked.call("curator", "GET", "/v1/datasets")).status_code == 200
+
+
+def on(connection: ConnectionState, app: ASGIApp) -> ASGIApp:
+    """An application whose requests all come on one connection."""
+
+    async def connected(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {CONNECTION: connection}
-        await pair.owner.app(scope, receive, send)
+        await app(scope, receive, send)
 
-    headers = {"Authorization": f"Bearer {pair.owner.keys['curator']}"}
-    statuses = [
-        (await request(app, path=path, headers=headers)).status_code for path in ("/v1/datasets", "/forwarding")
-    ]
-    assert (statuses, connection.is_of_a_replica) == ([200, 200], True)
-    assert (await request(app, path="/v1/datasets", headers=headers)).status_code == 400
+    return connected
 
 
 async def test_an_owner_that_is_not_there_any_more_is_followed(pair: Neighbours) -> None:
@@ -210,7 +228,7 @@ async def test_a_request_that_came_just_before_the_owner_leaves_is_sent_back(pai
     assert (await pair.other.ask("k", FRESH)).status_code == 200
     pair.owning.leave()
     pair.owning.step()
-    refused = await ask_sealed(pair.owner, FRESH, "l", by=pair.others, to=pair.owning)
+    refused = await ask_sealed(pair.owner, FRESH, by=pair.others, to=pair.owning)
     assert (refused.status_code, refused.headers["x-not-started"]) == (503, "1")
     assert (await pair.other.ask("l", FRESH)).status_code == 200
 
