@@ -53,7 +53,7 @@ def uniform(value: int, count: int) -> NDArray[np.int64]:
 
 
 def is_uniform(array: NDArray[np.generic]) -> bool:
-    """Whether the array (k,) is stored as one element, recognised in O(1); other arrays may be constant by chance."""
+    """Tell whether the array (k,) is stored as one element, recognised in O(1); others may be constant by chance."""
     return array.strides == (0,)
 
 

@@ -103,7 +103,7 @@ def watch(connection: HasSocket) -> None:
 
 
 def armed() -> bool:
-    """Whether any drill waits."""
+    """Tell whether any drill waits."""
     return bool(_drills)
 
 

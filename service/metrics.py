@@ -147,7 +147,7 @@ class PrometheusTelemetry:
 
 
 def of_analysts(route: str) -> bool:
-    """Whether a route, as `METHOD /template`, is one that analysts call, and never an individual's own act."""
+    """Tell whether a route, as `METHOD /template`, is one that analysts call, and never an individual's own act."""
     return "/queries" in route or route.endswith("/allowances")
 
 

@@ -17,7 +17,7 @@ _DECIMAL: Final = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1
 
 
 def is_digits(text: str) -> bool:
-    """Whether the text is a whole number in digits alone, without a sign."""
+    """Tell whether the text is a whole number in digits alone, without a sign."""
     return text.isascii() and text.isdecimal()
 
 

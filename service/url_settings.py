@@ -41,7 +41,7 @@ def _redis_url(text: str) -> str:
 
 
 def _is_escaped(parts: SplitResult) -> bool:
-    """Whether no character that divides a URL stands in its password as it is."""
+    """Tell whether no character that divides a URL stands in its password as it is."""
     return parts.netloc.count("@") <= 1 and not ({"@"} & {*parts.path, *parts.query} or parts.fragment)
 
 

@@ -79,11 +79,11 @@ class Accounting(ABC):
         """The word by which an entry names it: what decides a price, so without the conversion."""
 
     has_gaussian: ClassVar[bool] = True
-    """Whether a Gaussian has a finite charge."""
+    """Tell whether a Gaussian has a finite charge."""
     has_delta: ClassVar[bool] = True
-    """Whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not looked at."""
+    """Tell whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not read."""
     has_advisory: ClassVar[bool] = False
-    """Whether a limit has a smaller epsilon while every answer has Gaussian noise."""
+    """Tell whether a limit has a smaller epsilon while every answer has Gaussian noise."""
 
     @property
     def mechanisms(self) -> frozenset[str]:
@@ -97,7 +97,7 @@ class Accounting(ABC):
 
     @abstractmethod
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
-        """Whether a total of `units` is (epsilon, delta)-DP, with a margin. Raises ValueError for negative numbers."""
+        """Tell whether a total of `units` is (epsilon, delta)-DP, with a margin. Raises ValueError for negatives."""
 
     @abstractmethod
     def budget_units(self, *, epsilon: Decimal, delta: Decimal) -> int:

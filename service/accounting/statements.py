@@ -124,7 +124,7 @@ def discretised_units(spent_units: int, step_units: int) -> int:
 
 
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
-    """Whether answers at these worst-case prices, all before and this one, certainly include every individual.
+    """Tell whether answers at these worst-case prices, all before and this one, certainly include every individual.
 
     All in units. Says nothing of individuals that lowered their own limit or paused. Raises ValueError for negative
     units.

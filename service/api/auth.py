@@ -144,7 +144,7 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def _place_of(self, request: Request, caller: Principal) -> Running:
-        """Where this request waits for a thread."""
+        """Give the place in which this request waits for a thread."""
         kind = KINDS.get(self.name, "reads" if request.method == "GET" else "changes")
         dataset = request.path_params.get("dataset") or caller.dataset or ""
         return current_places(request).of(kind, owner=caller.id, role=caller.role, dataset=dataset)
@@ -162,7 +162,7 @@ class GuardedRoute(APIRoute):
         return model
 
     def is_read(self) -> bool:
-        """Whether an analyst's request has its turn in the schedule before the route is called.
+        """Tell whether an analyst's request has its turn in the schedule before the route is called.
 
         A route that submits queries has theirs instead.
         """
@@ -223,7 +223,7 @@ def credential_of(request: Request, replica: Replica) -> Credential | None:
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether the request names a host on which cookies may come without TLS."""
+    """Tell whether the request names a host on which cookies may come without TLS."""
     return request.url.hostname in _LOOPBACK
 
 
@@ -269,7 +269,7 @@ async def authenticated(request: Request, replica: Replica) -> Principal | None:
 
 
 async def is_still_admitted(request: Request, replica: Replica, caller: Principal) -> bool:
-    """Whether the request's credential is still good, and for the same: to be asked while a response goes on.
+    """Tell whether the request's credential is still good, and for the same: to be asked while a response goes on.
 
     Asks the database each time, so that a key revoked and a sign-in ended in another process count at once.
     """
@@ -279,7 +279,7 @@ async def is_still_admitted(request: Request, replica: Replica, caller: Principa
 
 
 async def may_go_on(request: Request, replica: Replica, caller: Principal) -> bool:
-    """As `is_still_admitted`, for what asks often: the database is asked once a moment.
+    """Tell the same as `is_still_admitted`, and ask the database once a moment.
 
     A credential that is ended in this process counts at once, in another one as late as for a new request.
     """
@@ -293,7 +293,7 @@ def _is_same(now: Principal | None, caller: Principal) -> bool:
 
 
 def rest_of(request: Request, caller: Principal) -> Request:
-    """The same request, whose body is that of an admitted caller to its end (`AdmittedBody`)."""
+    """Give the request a body that asks for its credential at its end (`AdmittedBody`)."""
     return request if request.method in _SAFE else Request(request.scope, AdmittedBody(request, caller).receive)
 
 

@@ -28,7 +28,7 @@ SMALL_BODY_BYTES: Final = 4096
 BODY_COPIES: Final = 8
 """While a body is read, so many times its bytes are held: the body, its text, its document and what is made of it."""
 VALUES_MAX: Final = 2**18
-"""So many values may be in a body: each takes time while the interpreter does nothing else."""
+"""The number of values that a body may have: each takes time while the interpreter does nothing else."""
 ESCAPES_MAX: Final = 2**20
 _JSON: Final = "application/json"
 
@@ -66,7 +66,7 @@ def _hold(held: ExitStack, replica: Replica, caller: Principal, held_bytes: int)
 
 
 def is_small(request: Request) -> bool:
-    """Whether the request says that its body is small."""
+    """Tell whether the request says that its body is small."""
     declared = request.headers.get("content-length", "")
     return declared.isdigit() and int(declared) <= SMALL_BODY_BYTES
 

@@ -16,7 +16,7 @@ from service.workflows.model.errors import TooManyStrangers
 from service.workflows.model.views import Principal
 
 BATCH_MAX: Final = 256
-"""So many familiar credentials, and so many of strangers, share one look-up."""
+"""The number of familiar credentials, and of strangers' ones, that share one look-up."""
 
 
 class Recogniser(Hashable, Protocol):
@@ -26,13 +26,13 @@ class Recogniser(Hashable, Protocol):
         """The principal, if it was recognised a moment ago; reads no database."""
 
     def is_familiar(self, text: str, /) -> bool:
-        """Whether this process has recognised the credential lately, good or ended since; reads no database."""
+        """Tell whether this process has recognised the credential lately, good or ended since; reads no database."""
 
     def authenticate_all(self, texts: Sequence[str], /) -> list[Principal | None]:
         """The principal of each; None for a credential that is not known."""
 
     def standing_all(self, texts: Sequence[str], /) -> list[Principal | None]:
-        """The same by the database as it stands, without counting as a use of the credentials."""
+        """Give the principals by the database as it stands; it counts as no use of the credentials."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Place:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits here or is worked on."""
+        """Tell whether nothing waits here or is worked on."""
         return not self._owners
 
     async def run(self, owner: Hashable, work: Callable[[], T]) -> T:

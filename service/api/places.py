@@ -78,7 +78,7 @@ class PlaceSettings(Protocol):
 
     @property
     def queries_waiting_max(self) -> int:
-        """The same of queries."""
+        """The queries of one principal that may be in one place at once."""
 
     @property
     def streams_max(self) -> int:
@@ -133,7 +133,7 @@ class Places:
         self.changes = Place("a change", waiting_max=waiting_max)
 
     def of(self, kind: Kind, *, owner: Hashable, role: str, dataset: str) -> "Running":
-        """Where a principal's operation of this kind runs; `dataset` is empty where it concerns none."""
+        """Give the place of a principal's operation of this kind; `dataset` is empty where it concerns none."""
         match kind:
             case "reads":
                 return partial(self.reads.run, role, owner)

@@ -343,7 +343,7 @@ _CONFIRM: Final = (
 
 
 def body_errors(error: ValidationError, document: object) -> list[FieldError]:
-    """The same of a document on its own. Models end at the first errors, so that pydantic has few to tell."""
+    """Word the errors of a document on its own. Models end at the first errors, so that pydantic has few to tell."""
     told = error.errors(include_url=False, include_input=False)
     return field_errors([{**each, "loc": ("body", *each["loc"])} for each in told], document)
 

@@ -190,7 +190,7 @@ async def sent_query(request: Request) -> Query:
 
 
 def is_npz(content_type: str | None) -> bool:
-    """Whether a body is an npz."""
+    """Tell whether a body is an npz."""
     return (content_type or "").partition(";")[0].strip().lower() == NPZ
 
 

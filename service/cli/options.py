@@ -55,7 +55,7 @@ def settings_of(home: Path | None) -> "Settings":
 
 
 def existing_settings_of(home: Path | None) -> "Settings":
-    """The same of a deployment that is there: no command but `serve` and `demo` may begin one.
+    """Give the settings of a deployment that is there: no command but `serve` and `demo` may begin one.
 
     An embedded database must have been started in the home once. Beside another database a home must exist where one
     is named; everything that is kept there may be stated by settings instead.

@@ -86,13 +86,13 @@ def data_directories(state: Path) -> list[Path]:
 
 
 def reachable(path: Path, account: OsAccount) -> bool:
-    """Whether the account may pass through `path` and every directory above it, going by permission bits."""
+    """Tell whether the account may pass through `path` and every directory above it, going by permission bits."""
     resolved = path.resolve()
     return all(_may_pass(directory.stat(), account) for directory in (resolved, *resolved.parents))
 
 
 def is_shared(account: OsAccount) -> bool:
-    """Whether other programs may run as this account too."""
+    """Tell whether other programs may run as this account too."""
     with contextlib.suppress(KeyError):
         return pwd.getpwuid(account.uid).pw_name == ACCOUNTS[-1]
     return False
@@ -201,7 +201,7 @@ def _private_state(path: Path, private_root: Path, account: OsAccount) -> Path:
 
 
 def _may_pass(status: os.stat_result, account: OsAccount) -> bool:
-    """Whether the permission bits let the account search this directory."""
+    """Tell whether the permission bits let the account search this directory."""
     if status.st_uid == account.uid:
         return bool(status.st_mode & stat.S_IXUSR)
     if status.st_gid == account.gid:

@@ -196,7 +196,7 @@ def _remove_stale_pid_file(data: Path) -> None:
 
 
 def _is_postgres_of(pid: int, arguments: list[str], data: Path) -> bool:
-    """Whether a process is a Postgres of this data directory; yes when unclear."""
+    """Tell whether a process is a Postgres of this data directory; yes when unclear."""
     if Path(arguments[0]).name not in {"postgres", "postmaster"} and not arguments[0].startswith("postgres:"):
         return False
     try:

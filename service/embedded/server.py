@@ -54,7 +54,7 @@ class EmbeddedServer(ABC):
 
     @property
     def is_ours(self) -> bool:
-        """Whether this object launched the server and has not stopped it."""
+        """Tell whether this object launched the server and has not stopped it."""
         return self._supervision is not None
 
     def start(self) -> str:
@@ -202,7 +202,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether the launched server takes connections."""
+        """Tell whether the launched server takes connections."""
 
     @abstractmethod
     def _prove(self) -> None:
@@ -210,7 +210,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _is_served(self, home: Home, runtime: Path) -> bool:
-        """Whether a server with its sockets in `runtime` takes our password and serves this home."""
+        """Tell whether a server with its sockets in `runtime` takes our password and serves this home."""
 
     @abstractmethod
     def _url(self) -> str:

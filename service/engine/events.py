@@ -140,7 +140,7 @@ class EventTable:
             yield number, self._pages.get(number) or self._empty_page()
 
     def admit(self, listing: Listing) -> bool:
-        """Whether the index by a column is made on every page; from then on it is wanted, if there can be one.
+        """Tell whether the index by a column is made on every page; from then on it is wanted, if there can be one.
 
         Events are listed by one column: a pair would be kept once more for every page of them.
         """
@@ -150,7 +150,7 @@ class EventTable:
         return self._is_ready(listing)
 
     def admit_tally(self, names: frozenset[str]) -> bool:
-        """Whether the tally by these columns is made on every page.
+        """Tell whether the tally by these columns is made on every page.
 
         From now on it is wanted, if it is of the first TALLIES_MAX sets that are asked for.
         """
@@ -160,7 +160,7 @@ class EventTable:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether all that is wanted is made."""
+        """Tell whether all that is wanted is made."""
         return all(map(self._is_ready, tuple(self._listed))) and all(map(self._is_ready, tuple(self._tallied)))
 
     def prepare(self) -> None:

@@ -35,7 +35,7 @@ INSERTED_MAX: Final = 16
 
 
 def is_indexed(column: Column) -> bool:
-    """Whether a column has an index: public, read off its declaration."""
+    """Tell whether a column has an index: public, read off its declaration."""
     return isinstance(column, (CategoryColumn, IntegerColumn)) and coding_of(column).span < VALUES_MAX
 
 
@@ -133,7 +133,7 @@ class Indexes:
         self._pages: dict[Listing, dict[int, Inverted]] = {}
 
     def admit(self, listing: Listing) -> bool:
-        """Whether rows are listed by these columns now; from then on they are wanted, if they can be listed.
+        """Tell whether rows are listed by these columns now; from then on they are wanted, if they can be listed.
 
         The first pairs asked for are given their place by that: it depends on what was declared and asked, on no data.
         """

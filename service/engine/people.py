@@ -85,7 +85,7 @@ class People:
         return self.indexes.built(self.indexes.missing, _page_of(columns), {}, count=count) if count else {}
 
     def holds_any(self, slots: Integers, *, but: Integers) -> bool:
-        """Whether one of `slots`, other than those `but`, holds a record."""
+        """Tell whether one of `slots`, other than those `but`, holds a record."""
         known = slots[slots < self.present.size]
         taken = known[self.present[known]]
         if taken.size == 0:

@@ -65,7 +65,7 @@ def every(selects: Sequence[Select]) -> Select:
 
 
 def selects_nulls(predicate: Predicate) -> bool:
-    """Whether a row of nothing but NULL is selected; an empty slot looks like one."""
+    """Tell whether a row of nothing but NULL is selected; an empty slot looks like one."""
     match predicate:
         case Conjunction(parts):
             return all(selects_nulls(part) for part in parts)

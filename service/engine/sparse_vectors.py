@@ -232,7 +232,7 @@ def _lengths(firsts: Integers, entries: int) -> Integers:
 
 
 def _begins(keys: Keys) -> NDArray[np.bool_]:
-    """Whether a run of equal keys (m,) begins at each of them."""
+    """Tell whether a run of equal keys (m,) begins at each of them."""
     begins = np.ones(keys.shape, dtype=np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=begins[1:])
     return begins

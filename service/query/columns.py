@@ -232,7 +232,7 @@ class QueryColumn:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values are numbers, dates or times."""
+        """Tell whether its values are numbers, dates or times."""
         return self.kind not in {"category", "boolean"}
 
     @property

@@ -270,7 +270,7 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
 
 
 def _adds_one_number(plan: Plan) -> bool:
-    """Whether a row adds a count or a sum and no coordinate is worked out; groups of one value each work one out."""
+    """Tell whether a row adds a count or a sum and no coordinate is worked out; groups of one value work one out."""
     return len(plan.items) == 1 and not isinstance(plan.items[0], (Histogram, Functionals)) and not plan.group_by
 
 
@@ -298,7 +298,7 @@ def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
 
 
 def _is_long(plan: Plan) -> bool:
-    """Whether the reply is stored without its numbers, and written again from the entry."""
+    """Tell whether the reply is stored without its numbers, and written again from the entry."""
     return plan.dimension > LABELS_MAX
 
 

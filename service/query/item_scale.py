@@ -126,7 +126,7 @@ def _lost_item(
 
 
 def _fits(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float]) -> bool:
-    """Whether sums of these steps are exact in 64 bits, for one individual and for all of them."""
+    """Tell whether sums of these steps are exact in 64 bits, for one individual and for all of them."""
     if min(sigmas) < SIGMA_MIN:
         return False
     sizes = [ldexp(sigma, -steps_log2) for sigma in sigmas]

@@ -22,9 +22,9 @@ from service.query.problems import FieldError, QueryProblem, quoted
 Found = TypeVar("Found")
 DEPTH_MAX: Final = 16  # of objects and lists within each other
 PARTS_MAX: Final = 2**14
-"""So many objects and lists may be in one document."""
+"""The number of objects and lists that one document may have."""
 MEMBERS_MAX: Final = 200
-"""So many members may be in one object: a table has no more columns."""
+"""The number of members that one object may have: a table has no more columns."""
 ERRORS_MAX: Final = 20  # enough to mend a request with, and no more than one screen
 
 # The closing quote is optional so that an unterminated string is one match to the end, not a new search at every quote.
@@ -63,7 +63,7 @@ def document_of(body: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def reading_of(body: bytes, *, depth_max: int = DEPTH_MAX) -> Reading:
-    """The same, where what JSON leaves open is marked, for `check`. Raises QueryProblem for other faults."""
+    """Read the text and mark what JSON leaves open, for `check`. Raises QueryProblem for other faults."""
     if body.count(b"[") + body.count(b"{") > depth_max:  # fewer cannot be nested deeper, wherever they stand
         _check_nesting(body, depth_max)
     if body.startswith(_BYTE_ORDER_MARK):

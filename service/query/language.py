@@ -412,7 +412,7 @@ class Query(Closed):
 
     @property
     def may_reuse(self) -> bool:
-        """Whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
+        """Tell whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
         return self.reuse and not isinstance(self.select[0], ActiveItem | ExhaustedItem)
 
     @property
@@ -435,7 +435,7 @@ class Query(Closed):
 
     @property
     def is_by_item(self) -> bool:
-        """Whether each select item is to have a precision of its own."""
+        """Tell whether each select item is to have a precision of its own."""
         match self.noise:
             case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
                 has_several = isinstance(numbers, tuple)

@@ -22,7 +22,7 @@ class Pricing(Protocol):
 
     @property
     def has_gaussian(self) -> bool:
-        """Whether a Gaussian has a finite charge."""
+        """Tell whether a Gaussian has a finite charge."""
 
     @property
     def name(self) -> str:

@@ -82,7 +82,7 @@ class HashedParameters(Closed):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the numbers were kept before, and need not be kept again."""
+        """Tell whether the numbers were kept before, and need not be kept again."""
         return self._is_kept
 
     @property

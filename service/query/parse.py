@@ -73,7 +73,7 @@ def query_of(document: object) -> Query:
 
 
 def _is_tick_without_noise(document: object) -> TypeGuard[dict[str, Any]]:
-    """Whether it asks for a tick alone and leaves the noise out, which is the monitor's."""
+    """Tell whether it asks for a tick alone and leaves the noise out, which is the monitor's."""
     match document:
         case {"noise": _}:
             return False

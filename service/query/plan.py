@@ -151,7 +151,7 @@ class Plan:
         )
 
     def is_met_by(self, *, sigma: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
-        """Whether a released answer to this query has its numbers and no more noise than is asked for, on its grid."""
+        """Tell whether a released answer to this query has its numbers and no more noise than asked, on its grid."""
         is_counted_alike = (grid_log2, dimension, sigmas) == (self.grid_log2, self.dimension, self.item_sigmas)
         return is_counted_alike and sigma <= self.sigma
 
@@ -238,7 +238,7 @@ class KeptPlans(Generic[Registration]):
         self._kept: dict[int, tuple[Query, Registration, Plan]] = {}  # by the identity of the query, which is held
 
     def __contains__(self, query: Query) -> bool:
-        """Whether the plan of this very query is kept, under any registration."""
+        """Tell whether the plan of this very query is kept, under any registration."""
         return id(query) in self._kept
 
     def of(self, query: Query, registration: Registration) -> Plan:

@@ -159,7 +159,7 @@ class Extent:
         return self.vectors.largest_squared(self.step_log2 - grid_log2)
 
     def survives(self, grid_log2: int) -> bool:
-        """Whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
+        """Tell whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
         if self.step_log2 >= grid_log2 or self.largest == 0:
             return True
         least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)

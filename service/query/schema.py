@@ -354,7 +354,7 @@ class Schema(RootModel[Annotated[dict[Name, Table], Field(fail_fast=True, min_le
 
     @property
     def has_budget_column(self) -> bool:
-        """Whether individuals may bring limits of their own."""
+        """Tell whether individuals may bring limits of their own."""
         return self.budget_column is not None
 
 

@@ -81,7 +81,7 @@ def matrix_of(triples: Triples) -> tuple[tuple[int, ...], SparseMatrix]:
 
 
 def is_whole(weights: NDArray[np.float64]) -> bool:
-    """Whether all weights are whole numbers that a double holds exactly."""
+    """Tell whether all weights are whole numbers that a double holds exactly."""
     return bool(np.all((np.rint(weights) == weights) & (np.abs(weights) < WHOLE_MAX)))
 
 

@@ -48,9 +48,9 @@ from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
 wall_clock: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
-"""In UTC, as the machine has it."""
+"""The machine's time, in UTC."""
 now: Final = PlausibleClock(wall_clock)
-"""The same, for what is kept and sent."""
+"""The machine's time in UTC, for what is kept and sent."""
 
 log = logging.getLogger("sparing.shards")
 start_log = logging.getLogger("sparing.start")

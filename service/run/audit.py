@@ -27,7 +27,7 @@ class AuditUndone(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether the service passed, and the report as text and as JSON."""
+    """Tell whether the service passed, and the report as text and as JSON."""
 
     passed: bool
     text: str

@@ -38,7 +38,7 @@ _SHARED: Final = (
     " give it these files while the service is stopped"
 )
 FULL_BYTES: Final = 2**20
-"""With less a disk counts as full."""
+"""A disk with less counts as full."""
 
 State = Literal["ok", "warning", "failed"]
 

@@ -31,7 +31,7 @@ def servers_of(
 
 
 def has_pepper(settings: Settings) -> bool:
-    """Whether the home keeps a pepper, which is made once a database is there."""
+    """Tell whether the home keeps a pepper, which is made once a database is there."""
     return (settings.home / _PEPPER_FILE).exists()
 
 

@@ -30,7 +30,7 @@ REPORT_S: Final = 60.0
 _RANKED_PART: Final = 16
 
 Rank = tuple[bool, bool, float]
-"""Whether a known principal uses the connection, whether a request is under way, and since when (s)."""
+"""Tell whether a known principal uses the connection, whether a request is under way, and since when (s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -215,7 +215,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def _is_excused(self) -> bool:
-        """Whether it is not the client that the body waits for."""
+        """Tell whether it is not the client that the body waits for."""
         return self.flow.read_paused or self.cycle.waiting_for_100_continue
 
     # Within

@@ -73,7 +73,7 @@ def faults(
 
 
 def _keeps_something(settings: Settings) -> bool:
-    """Whether anything is kept in the home: a server's data, a pepper, or the speed that slots follow."""
+    """Tell whether anything is kept in the home: a server's data, a pepper, or the speed that slots follow."""
     stated = (settings.database_url, settings.redis_url, settings.pepper)
     return None in stated or settings.release_slot_ms > 0
 

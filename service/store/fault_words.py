@@ -58,7 +58,7 @@ def words_of(fault: Exception | str, address: str) -> str:
 
 
 def _quotes(text: str, address: str) -> bool:
-    """Whether the text has a part of the address between two of its delimiters, other than the scheme."""
+    """Tell whether the text has a part of the address between two of its delimiters, other than the scheme."""
     _, _, rest = address.partition("://")
     return bool(_pieces(text) & (_pieces(rest) | _pieces(unquote(rest))))
 

@@ -215,7 +215,7 @@ async def _document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _is_safe(address: object) -> bool:
-    """Whether it is an https address, or one on this machine."""
+    """Tell whether it is an https address, or one on this machine."""
     parts = urlsplit(address if isinstance(address, str) else "")
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

@@ -65,7 +65,7 @@ class Analysts:
         self._submitter.cancel(principal, self._visible(principal, dataset), key)
 
     def submits_at_once(self, dataset: str, query: Query) -> bool:
-        """Whether `submit` needs no round trip to the database: the registration is known and the writer is open.
+        """Tell whether `submit` needs no round trip to the database: the registration is known and the writer is open.
 
         And the query names no numbers by their hash, which may have to be read, nor has it Laplace noise at a scale
         whose prices take milliseconds to make.

@@ -38,7 +38,7 @@ class PlausibleClock:
         return now
 
     def is_right(self) -> bool:
-        """Whether it tells the time now."""
+        """Tell whether it tells the time now."""
         try:
             self()
         except ClockImplausible:

@@ -74,7 +74,7 @@ class Individuals:
         self._registry.writer(record).act(asking_erasure(key), principal=principal.id)
 
     def is_erasure_asked(self, principal: Principal, dataset: str) -> bool:
-        """Whether the individual has asked to be erased. Raises NotFound on another dataset."""
+        """Tell whether the individual has asked to be erased. Raises NotFound on another dataset."""
         record, key = self._own(principal, dataset)
         with snapshot(self._registry.guard(record)) as transaction:
             return is_erasure_asked(transaction, slot_of(transaction, key))
@@ -155,6 +155,6 @@ def asking_erasure(key: str) -> Operation[None]:
 
 
 def is_erasure_asked(transaction: Transaction, slot: int) -> bool:
-    """Whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
+    """Tell whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
     acts = transaction.acts_on(slot, "erasure_request", "erase")
     return bool(acts) and acts[-1].act == "erasure_request"

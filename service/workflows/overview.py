@@ -69,7 +69,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """Whether the database holds all that the witness outside of it has seen. A backup that was put back lacks some."""
+    """Tell whether the database holds all that the witness outside of it has seen. A backup put back lacks some."""
 
     state: Annotated[
         Literal["whole", "ledger-rollback", "witness-lost", "ledger-damaged"],
@@ -155,7 +155,7 @@ class Overview:
         return nullcontext() if self._points is None else self._points.watching(record.id)
 
     def backup(self, dataset: str) -> BackupState:
-        """Whether the database is behind its witness; also of a closed dataset. Raises NotFound, Unavailable."""
+        """Tell whether the database is behind its witness; also of a closed dataset. Raises NotFound, Unavailable."""
         record = self._registry.record(dataset)
         history = witnessed(self._registry.witness, record)  # before the snapshot, which then contains all of it
         with self._store.transaction(record.id, lock=False) as transaction:

@@ -49,7 +49,7 @@ class Principals:
         self._store, self._pepper, self._clock = store, pepper, clock
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
         self.has_provider = False
-        """Whether principals without a key are known, which an identity provider vouches for."""
+        """Tell whether principals without a key are known, which an identity provider vouches for."""
 
     def remembered(self, api_key: str) -> Principal | None:
         """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.
@@ -61,7 +61,7 @@ class Principals:
         return None if parts is None else self.remembered_holder(parts[0], self._pepper.key_hash(parts[1]))
 
     def is_familiar(self, api_key: str) -> bool:
-        """Whether the key was recognised here lately, good or ended since. Reads no database."""
+        """Tell whether the key was recognised here lately, good or ended since. Reads no database."""
         parts = split_api_key(api_key)
         return parts is not None and self.is_familiar_holder(parts[0], self._pepper.key_hash(parts[1]))
 
@@ -70,13 +70,13 @@ class Principals:
         return self.authenticate_all([api_key])[0]
 
     def authenticate_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """The same of each of many keys, read together."""
+        """Give the principal of each of many keys, read together."""
         claims = [self._claim_of(api_key) for api_key in api_keys]
         holders = self.holders([claim for claim in claims if claim is not None])
         return [None if claim is None else holders.get(claim) for claim in claims]
 
     def standing_all(self, api_keys: Sequence[str]) -> list[Principal | None]:
-        """The same as `authenticate_all`: the use of a key changes nothing."""
+        """Give the same as `authenticate_all`: the use of a key changes nothing."""
         return self.authenticate_all(api_keys)
 
     def _claim_of(self, api_key: str) -> Claim | None:
@@ -84,7 +84,7 @@ class Principals:
         return None if parts is None else Claim(parts[0], self._pepper.key_hash(parts[1]))
 
     def is_familiar_holder(self, principal_id: UUID, key_hash: bytes) -> bool:
-        """Whether the principal was recognised here lately, with a key of this hash."""
+        """Tell whether the principal was recognised here lately, with a key of this hash."""
         record, _ = self._remembered.get(principal_id, _UNKNOWN)
         return record is not None and compare_digest(record.key_hash, key_hash)
 

@@ -39,7 +39,7 @@ ATTEMPT_FOR: Final = timedelta(minutes=10)
 """How long a person may take at the provider."""
 ATTEMPT_LENGTH_MAX: Final = 128
 RETURNED_MAX: Final = 100_000
-"""So many attempts that have come back are remembered; beyond that the oldest is forgotten."""
+"""The number of attempts that have come back and are remembered; beyond that the oldest is forgotten."""
 _SKEW: Final = timedelta(seconds=5)
 _KEY_LENGTH_MAX: Final = 1000
 _DIGITS_MAX: Final = 11
@@ -104,7 +104,7 @@ class ProviderSignIns:
         return self._provider.authorization_url(state=state, nonce=nonce, verifier=verifier), attempt
 
     def owns(self, attempt: str, state: str) -> bool:
-        """Whether an answer with this state belongs to the attempt, which is young enough."""
+        """Tell whether an answer with this state belongs to the attempt, which is young enough."""
         begun, _, _ = attempt.partition(".")
         if not (is_digits(begun) and len(begun) <= _DIGITS_MAX) or len(attempt) > ATTEMPT_LENGTH_MAX:
             return False
@@ -112,7 +112,7 @@ class ProviderSignIns:
         return -_SKEW <= age < ATTEMPT_FOR and compare_digest(self._secrets_of(attempt)[0].encode(), state.encode())
 
     def redeem(self, attempt: str, state: str) -> bool:
-        """Whether an answer belongs to an attempt of which none has come to this process before; no other will be.
+        """Tell whether an answer belongs to an attempt of which none has come to this process before; no other will be.
 
         So each conversation with the provider takes a sign-in that was begun here.
         """
@@ -127,7 +127,7 @@ class ProviderSignIns:
         return is_first
 
     def is_issuer(self, name: str) -> bool:
-        """Whether an answer that names its issuer is this provider's; one that names none may be."""
+        """Tell whether an answer that names its issuer is this provider's; one that names none may be."""
         return name in {"", self._provider.issuer}
 
     def complete(self, attempt: str, state: str, code: str) -> Principal:

@@ -86,7 +86,7 @@ class Readiness:
         return self.report().codes
 
     def is_ready(self) -> bool:
-        """Whether there are none; False too while the database does not say so within LOOK_S. For a gauge."""
+        """Tell whether there are none; False too while the database does not say so within LOOK_S. For a gauge."""
         with self._lock:
             look = self._look_under_way
             if look is None or not look.is_alive():

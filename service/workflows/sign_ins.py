@@ -64,7 +64,7 @@ class SignIns:
         return self._principals.remembered_holder(found.principal_id, found.key_hash)
 
     def is_familiar(self, token: str) -> bool:
-        """Whether the sign-in was recognised here lately, ended since or not. Reads no database."""
+        """Tell whether the sign-in was recognised here lately, ended since or not. Reads no database."""
         return self._pepper.sign_in_hash(token) in self._remembered
 
     def authenticate(self, token: str) -> Principal | None:
@@ -72,7 +72,7 @@ class SignIns:
         return self.authenticate_all([token])[0]
 
     def authenticate_all(self, tokens: Sequence[str]) -> list[Principal | None]:
-        """The same of each of many tokens, read together."""
+        """Give the principal of each of many tokens, read together."""
         now = self._clock()
         held = self._held(tokens, now)
         due = [sign_in.token_hash for sign_in, _ in held.values() if sign_in.expires_at < now + IDLE - RENEWED_AFTER]
@@ -95,7 +95,7 @@ class SignIns:
         self._store.sign_ins.end(token_hash)
 
     def _held(self, tokens: Collection[str], now: datetime) -> dict[str, tuple[SignIn, Principal]]:
-        """By token: the sign-ins that have not expired and whose principals' keys are good, with these."""
+        """Find by token the sign-ins that have not expired and whose principals' keys are good, with these."""
         hashes = {token: self._pepper.sign_in_hash(token) for token in tokens}
         known = {each.token_hash: each for each in self._store.sign_ins.some(set(hashes.values()))}
         good = {

@@ -43,7 +43,7 @@ class PeerConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether its response is whole and another request may follow: nothing written waits, nothing came besides."""
+        """Tell whether its response is whole and another request may follow: nothing waits, nothing came besides."""
         return self.is_whole and self.is_kept_alive and self._writable is None and not self.is_lost
 
     # The request

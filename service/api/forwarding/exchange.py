@@ -54,7 +54,7 @@ class Body:
 
     @property
     def is_replayable(self) -> bool:
-        """Whether all that was taken is kept."""
+        """Tell whether all that was taken is kept."""
         return self._kept_bytes <= KEPT_BYTES_MAX
 
     async def take(self) -> bytes | None:

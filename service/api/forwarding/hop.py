@@ -59,7 +59,7 @@ def sealed_id(scope: Scope, ownership: Ownership) -> bytes | None:
 
 
 def is_on_a_hop(scope: Scope) -> bool:
-    """Whether a request bears a seal, fitting or not, or comes on a connection that carries such requests alone."""
+    """Tell whether a request bears a seal, fitting or not, or comes on a connection that carries such alone."""
     connection: ConnectionState | None = scope["state"].get(CONNECTION)
     return (connection is not None and connection.is_of_a_replica) or HOP_HEADER in dict(scope["headers"])
 
@@ -82,7 +82,7 @@ def repeating(hop_id: bytes, send: Send) -> Send:
 
 
 def is_reply(headers: list[tuple[bytes, bytes]], hop_id: bytes) -> bool:
-    """Whether a reply is the one to the request with this id."""
+    """Tell whether a reply is the one to the request with this id."""
     return [value for name, value in headers if name == HOP_HEADER] == [hop_id]
 
 

@@ -12,7 +12,7 @@ from service.api.forwarding.connection import PeerConnection
 IDLE_S: Final = 3.0
 """Uvicorn ends a connection on which nothing has come for five seconds; an older one is not used again."""
 KEPT_MAX: Final = 512
-"""So many connections are kept; beyond it the one that was put back first is closed."""
+"""The number of connections that are kept; beyond it the one that was put back first is closed."""
 
 ConnectionKey = tuple[UUID, UUID]
 """The replica that a connection leads to, and the principal whose requests it carries."""

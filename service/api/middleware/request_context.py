@@ -57,7 +57,7 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 class DrainState:
-    """Whether new requests are taken. Set from a signal handler, read by every request."""
+    """Tell whether new requests are taken. Set from a signal handler, read by every request."""
 
     def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
         """`leaving` is called when the drain begins, from a signal handler."""

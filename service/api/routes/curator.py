@@ -65,7 +65,7 @@ Individual = Annotated[str, Query(**_KEY_FORM, description="The key of the indiv
 _NAME = Field(min_length=1, max_length=128)
 _TEXT = Field(min_length=1, max_length=200)
 INDIVIDUALS_MAX: Final = 100_000
-"""So many individuals get keys by one request."""
+"""The number of individuals that get keys by one request."""
 
 
 class PrincipalRequest(BaseModel):

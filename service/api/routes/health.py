@@ -45,7 +45,7 @@ async def check_liveness() -> dict[str, str]:
 
 @router.get("/readyz", summary="Check that queries can be answered", response_description="Queries can be answered.")
 async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
-    """Whether queries can be answered. 503 with public codes while they cannot, or while every dataset is closed."""
+    """Tell whether queries can be answered. 503 with public codes while none can, or while every dataset is closed."""
     drain_state: DrainState = request.app.state.drain_state
     report = None if drain_state.draining else await _report(request, replica)
     codes = ["draining"] if report is None else report.codes
@@ -56,7 +56,7 @@ async def check_readiness(request: Request, replica: CurrentReplica) -> Ready:
 
 
 async def _report(request: Request, replica: Replica) -> ReadinessReport:
-    """As of the last second: probes that come at once share one look, and most take no thread."""
+    """Report the last second: probes that come at once share one look, and most take no thread."""
     known = replica.readiness.remembered()
     return await current_places(request).probes.run(None, replica.readiness.report) if known is None else known
 

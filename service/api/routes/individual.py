@@ -21,7 +21,7 @@ router = guarded_router("individual")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureRequest:
-    """Whether the curator is asked to erase the individual."""
+    """Tell whether the curator is asked to erase the individual."""
 
     requested: Annotated[bool, doc("Whether the curator is asked to erase the individual.")]
 
@@ -79,7 +79,7 @@ def read_my_record(
 
 @router.get("/me/erasure/{dataset}", summary="Read whether you asked to be erased")
 def read_my_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> ErasureRequest:
-    """Whether the caller has asked the curator for an erasure."""
+    """Tell whether the caller has asked the curator for an erasure."""
     return ErasureRequest(requested=replica.individuals.is_erasure_asked(caller, dataset))
 
 

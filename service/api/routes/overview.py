@@ -137,7 +137,7 @@ def verify_ledger(replica: CurrentReplica, dataset: str) -> Verification:
 
 @router.get("/datasets/{dataset}/backup", summary="Read whether a backup was put back")
 def read_backup(replica: CurrentReplica, dataset: str) -> BackupState:
-    """Whether the database holds all that was witnessed, and what a backup that was put back lacks."""
+    """Tell whether the database holds all that was witnessed, and what a backup that was put back lacks."""
     return replica.overview.backup(dataset)
 
 

@@ -119,7 +119,7 @@ def arrow_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[p
 
 
 def is_unread(kind: pa.DataType) -> bool:
-    """Whether no value of the type is read: lists, structures, extensions."""
+    """Tell whether no value of the type is read: lists, structures, extensions."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return is_unread(kind.value_type)
     return isinstance(kind, pa.BaseExtensionType) or bool(pa.types.is_nested(kind))

@@ -79,7 +79,7 @@ class Problems:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether so many rows are broken that reading on is of no use."""
+        """Tell whether so many rows are broken that reading on is of no use."""
         return self._broken_rows >= BROKEN_ROWS_MAX
 
     def add(self, message: str, *, row: int | None = None, column: str | None = None) -> None:
@@ -159,7 +159,7 @@ class Problems:
             raise RowsProblem(tuple(_with_line(error, lines or {}) for error in errors), self.counts())
 
     def _has_its_number(self, error: RowError) -> bool:
-        """Whether the parser has skipped no row before it."""
+        """Tell whether the parser has skipped no row before it."""
         broken = self._first_broken_row
         return broken is None or error.column is None or error.row is None or error.row < broken
 

@@ -60,7 +60,7 @@ class Failed:
     error: str
     place: str
     is_passing: bool
-    """Whether another try may succeed: a process that could not be started."""
+    """Tell whether another try may succeed: a process that could not be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,7 +245,7 @@ def _children_of(pid: int) -> list[int]:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped the process."""
+    """Tell whether a signal has stopped the process."""
     try:
         stated = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -74,7 +74,7 @@ class AccountRows:
         return [[usual, usual, self.dataset_id, start, start + SLOTS_AT_ONCE] for start in starts]
 
     def are_all(self, parts: Sequence[Exceptions]) -> bool:
-        """Whether every slot up to the last has an account."""
+        """Tell whether every slot up to the last has an account."""
         return sum(count for count, *_ in parts) == self.size
 
     def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> SlotsInUse:

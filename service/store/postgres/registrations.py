@@ -256,7 +256,7 @@ def _first_connection(database_url: str, deadline: float) -> psycopg.Connection[
 
 
 def _may_answer_later(database_url: str) -> bool:
-    """Whether no server answers, or one that is starting; one that refuses the password will refuse it again."""
+    """Tell whether no server answers, or one that is starting; one that refuses the password will refuse it again."""
     return pq.PGconn.ping(database_url.encode()) in {pq.Ping.REJECT, pq.Ping.NO_RESPONSE}
 
 
@@ -277,7 +277,7 @@ def _revision(connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
 
 
 def _is_begun(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Whether a process has served on this database: it keeps the proof of its pepper first of all."""
+    """Tell whether a process has served on this database: it keeps the proof of its pepper first of all."""
     exists = connection.execute("SELECT to_regclass('pepper') IS NOT NULL").fetchall()[0][0]
     return bool(exists and connection.execute("SELECT 1 FROM pepper").fetchall())
 

@@ -347,7 +347,7 @@ def _check(session: psycopg.Connection[Any]) -> None:
 
 
 def _has_said_something(session: psycopg.Connection[Any], *, within_s: float) -> bool:
-    """Whether there is something to read from the server, or its end is closed."""
+    """Tell whether there is something to read from the server, or its end is closed."""
     poll = select.poll()
     poll.register(session.fileno(), select.POLLIN)
     return bool(poll.poll(within_s * 1000))

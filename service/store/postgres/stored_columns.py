@@ -21,7 +21,7 @@ class WireOut:
     sql_bytes: str
 
     def holds(self, value: int) -> bool:
-        """Whether a whole number fits."""
+        """Tell whether a whole number fits."""
         reach = 1 << (8 * self.dtype.itemsize - 1)
         return -reach <= value < reach
 

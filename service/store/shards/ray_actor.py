@@ -34,7 +34,7 @@ class ShardActor:
         return versions()
 
     def do(self, call: bytes) -> bytes:
-        """Whether a call has ended well, and its result or its error."""
+        """Tell whether a call has ended well, and its result or its error."""
         return packed(self._worker.done(*unpacked(call)))
 
     def do_slowly(self, call: bytes) -> bytes:

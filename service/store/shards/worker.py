@@ -75,7 +75,7 @@ class ShardWorker:
             os._exit(0)
 
     def done(self, call: str, arguments: tuple[object, ...], named: dict[str, object]) -> tuple[bool, object]:
-        """Whether the call has ended well, and its result or its error."""
+        """Tell whether the call has ended well, and its result or its error."""
         try:
             return True, getattr(self._shard, call)(*arguments, **named)
         except Exception as error:  # noqa: BLE001 - it is the coordinator's to handle

@@ -106,7 +106,7 @@ class Ticket(SlotRequest):
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether the request begins in slots."""
+        """Tell whether the request begins in slots."""
         return self.scheduler is not None
 
     def cancel(self) -> bool:

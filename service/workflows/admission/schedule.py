@@ -361,7 +361,7 @@ class Schedule:
         self.waiting -= len(requests)
 
     def _is_late(self, waiting: SlotRequest) -> bool:
-        """Whether it could not leave in time even if it were the next to begin."""
+        """Tell whether it could not leave in time even if it were the next to begin."""
         left_ns = waiting.leave_before_ns - self._free_ns - waiting.cost.time_ns
         overhead_ns = self.rules.commit_ns + self.rules.margin_ns + self.rules.slot_ns
         return left_ns < overhead_ns and self._free_ns + self._alone_ns(waiting) > waiting.leave_before_ns

@@ -143,7 +143,7 @@ def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:
 
 
 def gives_its_hash(entry: LedgerEntry) -> bool:
-    """Whether an entry's contents give its hash."""
+    """Tell whether an entry's contents give its hash."""
     try:
         return entry.is_itself
     except Exception:  # noqa: BLE001 - an entry without a canonical form was not hashed like this

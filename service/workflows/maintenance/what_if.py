@@ -56,7 +56,7 @@ class QueryOutcome:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether an individual that had not paused could not pay in full."""
+        """Tell whether an individual that had not paused could not pay in full."""
         return self.shortened > 0 or self.left_out > self.paused
 
 

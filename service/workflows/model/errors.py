@@ -207,7 +207,7 @@ class Busy(_TooMuch):
 
 
 class TooManyAtOnce(_TooMuch):
-    """So many requests of the principal wait at once that no more are taken. Counts its own requests alone."""
+    """The principal has as many requests waiting as it may. Its own requests alone count."""
 
     slug = "too-many-at-once"
     title = "Too many requests with this key wait at once; retry when some of them are answered."
@@ -218,7 +218,7 @@ class TooManyAtOnce(_TooMuch):
 
 
 class TooManyStrangers(_TooMuch):
-    """So many credentials that were not recognised lately wait to be looked up that no more are taken."""
+    """No more credentials that were not recognised lately may wait to be looked up."""
 
     slug = "too-many-strangers"
     title = "Too many keys that were not recognised lately wait to be looked up; retry later."
@@ -243,7 +243,7 @@ class TooManyBytesSpooled(_TooMuch):
 
 
 class TooManyParametersKept(_TooMuch):
-    """As many bytes of parameters are kept for the analyst in the dataset as may be. Counts its own requests alone."""
+    """The analyst has as many bytes of parameters kept in the dataset as it may. Its own requests alone count."""
 
     slug = "too-many-parameters-kept"
     title = "As many parameters are kept for this key in this dataset as may be; the query was not asked."

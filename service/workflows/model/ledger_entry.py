@@ -151,7 +151,7 @@ class LedgerEntry(EntryRecord):
 
     @property
     def is_itself(self) -> bool:
-        """Whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
+        """Tell whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
         if not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
             return False
         if hashlib.sha256(self.values).digest() != self.values_digest:
@@ -164,7 +164,7 @@ class LedgerEntry(EntryRecord):
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether it was pruned or amended, and so does not tell all that it charged."""
+        """Tell whether it was pruned or amended, and so does not tell all that it charged."""
         return self.is_pruned or any(piece.first_digest for piece in self.pieces)
 
     def public(self) -> PublicEntry:

@@ -25,7 +25,7 @@ class KeptParameters:
 
     @property
     def are_themselves(self) -> bool:
-        """Whether the numbers give the hash."""
+        """Tell whether the numbers give the hash."""
         return hashlib.sha256(self.numbers).hexdigest() == self.sha256
 
 

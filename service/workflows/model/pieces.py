@@ -241,7 +241,7 @@ def pieces_of(
 
 
 def may_be_whole(count: int, measure: Measure, *, amount_max: int, slots: int) -> bool:
-    """Whether an entry that touches so many individuals at least may be one piece over all slots."""
+    """Tell whether an entry that touches so many individuals at least may be one piece over all slots."""
     return _size(count, slots, measure, narrowest(amount_max).itemsize) <= WHOLE_BYTES_MAX
 
 

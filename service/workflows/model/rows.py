@@ -51,7 +51,7 @@ class PrincipalRecord(Principal):
     expires_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it is known at `now`."""
+        """Tell whether it is known at `now`."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -122,7 +122,7 @@ class Head:
 
     @property
     def is_reconciled(self) -> bool:
-        """Whether the dataset was ever reconciled after a restore: what is told of it may lack what was lost."""
+        """Tell whether the dataset was ever reconciled after a restore: what is told of it may lack what was lost."""
         return self.fence > _FENCE_FIRST
 
 
@@ -343,7 +343,7 @@ class EntryFilter:
     words: tuple[str, ...] = ()
 
     def admits(self, *, analyst_id: UUID, canonical: bytes) -> bool:
-        """Whether an entry is listed."""
+        """Tell whether an entry is listed."""
         text = canonical.decode().lower()
         return self.analyst_id in {None, analyst_id} and all(word.lower() in text for word in self.words)
 
@@ -360,7 +360,7 @@ class PrincipalFilter:
     words: tuple[str, ...] = ()
 
     def admits(self, record: PrincipalRecord) -> bool:
-        """Whether a principal is listed; words compare as in lower case."""
+        """Tell whether a principal is listed; words compare as in lower case."""
         facts = (record.name, record.role, record.dataset, record.individual, record.organisation)
         text = " ".join(fact for fact in facts if fact is not None).lower()
         is_of = self.role in {None, record.role} and self.dataset in {None, record.dataset}

@@ -42,7 +42,7 @@ class PrincipalTable(Protocol):
         """Those of these principals that are known, in no order."""
 
     def recognised(self, principal_ids: Collection[UUID]) -> list[PrincipalRecord]:
-        """The same for the look-up of keys, which waits for nothing else that reads."""
+        """The principals, for the look-up of keys, which waits for nothing else that reads."""
 
     def listed(
         self, *, after: UUID | None, limit: int, only: PrincipalFilter = EVERY_PRINCIPAL, last: UUID | None = None

@@ -25,7 +25,7 @@ class Telemetry(Protocol):
         """The server has ended a client's connection, for a reason of a short list."""
 
     def headers_dropped(self, headers: int) -> None:
-        """So many headers of a request were not passed on to the process that owns its dataset."""
+        """Some headers of a request were not passed on to the process that owns its dataset."""
 
     def slot_overrun(self) -> None:
         """A response was not ready at its instant and leaves at a later one."""

@@ -87,7 +87,7 @@ class Transaction(Protocol):
         """The number of the last of these; 0 if there is none."""
 
     def has_laplace(self) -> bool:
-        """Whether the noise of any entry is Laplace noise."""
+        """Tell whether the noise of any entry is Laplace noise."""
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         """The hashes of the entries among `seqs`, by sequence."""
@@ -150,7 +150,7 @@ class Transaction(Protocol):
         """The upload that was stored under an idempotency key of a principal."""
 
     def has_tombstones(self) -> bool:
-        """Whether any individual was ever erased."""
+        """Tell whether any individual was ever erased."""
 
     def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
         """(slot, key) of people present with slot > `after_slot`, in slot order.

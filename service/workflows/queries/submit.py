@@ -59,7 +59,7 @@ class QuerySubmitter:
         self._stored_answers.close()
 
     def has_plan(self, query: Query) -> bool:
-        """Whether the plan of this very query is kept."""
+        """Tell whether the plan of this very query is kept."""
         return query in self._plans
 
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:

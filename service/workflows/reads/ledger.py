@@ -91,7 +91,7 @@ def receipts(
 
 
 def is_full(sizes: Sequence[int], *, limit: int) -> bool:
-    """Whether a page of items of these sizes, in bytes, may have a next one."""
+    """Tell whether a page of items of these sizes, in bytes, may have a next one."""
     return len(sizes) == limit or sum(sizes) >= PAGE_BYTES_MAX
 
 
@@ -148,7 +148,7 @@ def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Prom
 
 
 def is_all_gaussian(record: DatasetRecord, transaction: Transaction) -> bool:
-    """Whether every answer that ever left has Gaussian noise, where more can be said of a limit then.
+    """Tell whether every answer that ever left has Gaussian noise, where more can be said of a limit then.
 
     Of those that a restore has forgotten it is not known.
     """

@@ -133,7 +133,7 @@ class ReplicaExchange(Background):
 
     @property
     def has_work(self) -> bool:
-        """Whether a commit waits to be shared."""
+        """Tell whether a commit waits to be shared."""
         return not self._outbox.empty()
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class ReplicaExchange(Background):
             self._hand(_Outgoing(genesis=slices[0].place.genesis, head=None, slices=slices))
 
     def wants(self, place: LedgerPosition, number: int) -> bool:
-        """Whether this slice of accounts was not handed over as of this place a short while ago."""
+        """Tell whether this slice of accounts was not handed over as of this place a short while ago."""
         left, at = self._left.get((place.genesis, number), (None, 0.0))
         return self.is_open and (left != place or self._clock() - at > LEFT_FOR_S)
 
@@ -226,7 +226,7 @@ class ReplicaExchange(Background):
         follower.wake()
 
     def _look_around(self) -> bool:
-        """Whether no other replica listens; asked anew now and then."""
+        """Tell whether no other replica listens; asked anew now and then."""
         if self._clock() >= self._look_at:
             self._is_alone = self._cache.audience() <= 1
             self._look_at = self._clock() + LOOK_EVERY_S

@@ -85,11 +85,11 @@ class Ownership(Background):
                 self._known = {key: known for key, known in self._known.items() if key != dataset_id}
 
     def is_here(self, owner: ReplicaAddress) -> bool:
-        """Whether the owner is this process."""
+        """Tell whether the owner is this process."""
         return owner.id == self.replica.id
 
     def admits(self, dataset_id: int) -> bool:
-        """Whether this process may work on a dataset: it is the owner, or was when it was told to leave."""
+        """Tell whether this process may work on a dataset: it is the owner, or was when it was told to leave."""
         owner = self.at_hand(dataset_id)
         return (owner is not None and self.is_here(owner)) or dataset_id in self._kept
 
@@ -100,7 +100,7 @@ class Ownership(Background):
         return self._pepper.forwarding_proof(self.replica.id, challenge).hex().encode()
 
     def is_proof(self, replica: ReplicaAddress, challenge: bytes, proof: bytes) -> bool:
-        """Whether an answer to a challenge is that of `replica`."""
+        """Tell whether an answer to a challenge is that of `replica`."""
         expected = self._pepper.forwarding_proof(replica.id, challenge).hex().encode()
         return hmac.compare_digest(expected, proof)
 
@@ -109,7 +109,7 @@ class Ownership(Background):
         return self._pepper.request_seal(replica.id, request).hex().encode()
 
     def is_seal(self, request: bytes, seal: bytes) -> bool:
-        """Whether a request was sealed for this process by one that has the pepper."""
+        """Tell whether a request was sealed for this process by one that has the pepper."""
         return hmac.compare_digest(self.seal(self.replica, request), seal)
 
     # The life of it

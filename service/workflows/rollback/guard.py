@@ -87,7 +87,7 @@ class RollbackGuard:
         self._lock = threading.Lock()
 
     def is_of(self, record: DatasetRecord) -> bool:
-        """Whether the guard is of this very registration."""
+        """Tell whether the guard is of this very registration."""
         return self._name == witness_name(record)
 
     @property
@@ -153,7 +153,7 @@ class RollbackGuard:
         return self._store.finish_checkpoint(self._record.id, checkpoint)
 
     def is_confirmed(self, head: Head) -> bool:
-        """Whether `head` is the farthest that is witnessed, and the dataset is not closed."""
+        """Tell whether `head` is the farthest that is witnessed, and the dataset is not closed."""
         with self._lock:
             return self.code is None and self._known == WitnessRecord.of(head)
 
@@ -291,7 +291,7 @@ class RollbackGuard:
 
 
 def _continues(record: WitnessRecord, head: Head) -> bool:
-    """Whether a head can come after a record: nothing that only grows is smaller."""
+    """Tell whether a head can come after a record: nothing that only grows is smaller."""
     return (
         record.fence <= head.fence
         and record.seq <= head.seq

@@ -116,7 +116,7 @@ class DividedShards:
         self._each("queries", "take_back", lambda place: (([_for(place, entry) for entry in entries],), {}))
 
     def take_prepared(self) -> bool:
-        """Whether no index was missing in the last answers; shards take those that were made by themselves."""
+        """Tell whether no index was missing in the last answers; shards take those that were made by themselves."""
         return self._is_prepared or bool(self.lost)
 
     def put(

@@ -62,7 +62,7 @@ class Stated(Protocol):
 
     @property
     def shortens(self) -> bool:
-        """Whether the rule is clip."""
+        """Tell whether the rule is clip."""
 
 
 def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:

@@ -33,12 +33,12 @@ class Checkpointer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was taken is written, or given up."""
+        """Tell whether all that was taken is written, or given up."""
         return self._waiting == 0
 
     @property
     def has_work(self) -> bool:
-        """Whether a copy waits to be written, or the end has come."""
+        """Tell whether a copy waits to be written, or the end has come."""
         return not self._queue.empty()
 
     def take(self, checkpoint: Checkpoint) -> None:

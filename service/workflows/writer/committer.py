@@ -88,7 +88,7 @@ class OptimisticCommit:
         self._head = None
 
     def _is_new(self, request: QueryRequest) -> bool:
-        """Whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
+        """Tell whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
         if isinstance(request.plan.items[0], Exhausted):

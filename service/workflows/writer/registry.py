@@ -134,7 +134,7 @@ class DatasetRegistry:
             return self._writers[record.id]
 
     def is_open_for(self, name: str) -> bool:
-        """Whether a dataset's writer is open, so that the store is not needed to find it."""
+        """Tell whether a dataset's writer is open, so that the store is not needed to find it."""
         known = self._records.get(name)
         return known is not None and known[0].id in self._writers
 

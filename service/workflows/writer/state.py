@@ -63,13 +63,13 @@ class DatasetState:
         return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
 
     def is_at(self, head: Head) -> bool:
-        """Whether memory stands exactly at `head` and is valid."""
+        """Tell whether memory stands exactly at `head` and is valid."""
         stands_at = self._fence, self.seq, self.data_version
         is_there = stands_at == (head.fence, head.seq, head.data_version) and self._hash == head.hash
         return is_there and not self.shards.lost
 
     def has_come_to(self, head: Head) -> bool:
-        """Whether memory has caught up with `head` and is valid."""
+        """Tell whether memory has caught up with `head` and is valid."""
         if self.position is None or self.shards.lost:
             return False
         fence, seq, data_version = self.position
@@ -169,7 +169,7 @@ class DatasetState:
         self.seq = self.data_version = _NEVER
 
     def is_tail_long(self, *, entries: int) -> bool:
-        """Whether a restart would have to replay `entries` entries, or pieces that take as long as a load."""
+        """Tell whether a restart would have to replay `entries` entries, or pieces that take as long as a load."""
         if self.seq == _NEVER:
             return False
         bytes_max = max(TAIL_BYTES_MAX, TAIL_BYTES_FOR_A_SLOT * self.slots_used)
@@ -200,7 +200,7 @@ class DatasetState:
         return RecordsView(self.shards, self.record.schema, load=self._load, version=self._version)
 
     def holds(self, records: "RecordsView") -> bool:
-        """Whether the records are still those of a view."""
+        """Tell whether the records are still those of a view."""
         return records.version == self._version
 
     def account(self, slot: int) -> OwnAccount:

@@ -102,7 +102,7 @@ class AdmittedUnit(Generic[Promise]):
         return is_first
 
     def _decide(self) -> bool:
-        """Whether this is the first to decide: of a unit, either all is begun or nothing."""
+        """Tell whether this is the first to decide: of a unit, either all is begun or nothing."""
         with self._lock:
             is_first, self._is_decided = not self._is_decided, True
         return is_first
@@ -114,7 +114,7 @@ class Submission(AdmittedUnit[QueryRequest]):
     __slots__ = ()
 
     def is_asked(self, address: Address, writer: "Writing") -> bool:
-        """Whether one of the queries is of this dataset and under this key."""
+        """Tell whether one of the queries is of this dataset and under this key."""
         return self.writer is writer and any(request.address == address for request in self.requests)
 
     def begin(self, reservation: Reservation) -> None:

@@ -44,7 +44,7 @@ class Accounting:
 
     @property
     def has_gaussian(self) -> bool:
-        """Whether a Gaussian has a finite charge: its loss has no bound."""
+        """Tell whether a Gaussian has a finite charge: its loss has no bound."""
         return self.kind != "pure"
 
     @property

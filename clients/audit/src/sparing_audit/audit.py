@@ -36,7 +36,7 @@ class RuleReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
+        """Tell whether no check failed."""
         return all(check.passed for check in self.checks)
 
 
@@ -53,7 +53,7 @@ class AccountingReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
+        """Tell whether no check failed."""
         return all(check.passed for check in self.checks)
 
 
@@ -75,7 +75,7 @@ class AuditReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed, of at least one rule."""
+        """Tell whether no check failed, of at least one rule."""
         return bool(self.rules) and all(check.passed for check in self.checks)
 
     @property

@@ -69,7 +69,7 @@ class Filter:
         return max(self.limits[place] - self.spent[place], 0)
 
     def is_out(self, place: int) -> bool:
-        """Whether the rule leaves the individual out for good."""
+        """Tell whether the rule leaves the individual out for good."""
         return self._is_dropping and self.left_out[place] > 0
 
     def decide(self, place: int, length: int, price: Fraction, *, shortens: bool) -> Outcome:

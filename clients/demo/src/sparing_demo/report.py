@@ -35,12 +35,12 @@ class AreaResult:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the error bar covers the truth: less often than its confidence, as left-out people are missing."""
+        """Tell whether the error bar covers the truth: less often than it says, as left-out people are missing."""
         return abs(self.error) <= self.half_width_95
 
     @property
     def is_inside_counted(self) -> bool:
-        """Whether the error bar covers what was counted, which is its promise."""
+        """Tell whether the error bar covers what was counted, which is its promise."""
         return abs(self.answer - self.charged) <= self.half_width_95
 
     @property

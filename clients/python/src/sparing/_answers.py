@@ -32,7 +32,7 @@ class Interval:
     high: float
 
     def __contains__(self, number: float) -> bool:
-        """Whether a number lies in it, its ends included."""
+        """Tell whether a number lies in it, its ends included."""
         return self.low <= number <= self.high
 
 

@@ -189,7 +189,7 @@ class QuerySteps:
 
     @property
     def has_averages(self) -> bool:
-        """Whether an item is worked out from linear ones."""
+        """Tell whether an item is worked out from linear ones."""
         return any(isinstance(item, AverageItem) for item, _ in self._items)
 
     @property

@@ -182,7 +182,7 @@ _COMMANDS: Mapping[str, Callable[[_Session], None]] = {
 
 
 def _is_away(error: SparingError) -> bool:
-    """Whether no service answered, or one that cannot work now."""
+    """Tell whether no service answered, or one that cannot work now."""
     return not isinstance(error, APIStatusError) or isinstance(error, UnavailableError)
 
 

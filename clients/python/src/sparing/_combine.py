@@ -55,7 +55,7 @@ class Combined:
 
     @property
     def coverage_certified(self) -> bool:
-        """Whether public arithmetic alone proves of every answer that no individual was left out."""
+        """Tell whether public arithmetic alone proves of every answer that no individual was left out."""
         return all(answer.coverage_certified for answer in self.answers)
 
     @property
@@ -211,7 +211,7 @@ def _check_coordinates(answer: Answer, other: Answer, name: str, other_name: str
 
 
 def is_of_accounts(answer: Answer) -> bool:
-    """Whether an answer counts active individuals, or is a tick: of accounts as they were when it was asked."""
+    """Tell whether an answer counts active individuals, or is a tick: of accounts as they were when it was asked."""
     return any(title.startswith("active(") or title == "exhausted" for title, _ in items_of(answer.axes))
 
 

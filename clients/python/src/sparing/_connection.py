@@ -44,7 +44,7 @@ class Connection:
 
     @property
     def trusts_environment(self) -> bool:
-        """Whether proxies of the environment are used; a proxy cannot reach this machine."""
+        """Tell whether proxies of the environment are used; a proxy cannot reach this machine."""
         return self.url.host not in _LOOPBACK
 
 

@@ -125,7 +125,7 @@ def _float(value: object, name: str) -> float:
 
 
 def _floats(value: object, name: str) -> tuple[float, ...]:
-    """Of a million numbers, their kinds are looked at together; a finite sum has finite terms."""
+    """The kinds of a million numbers are looked at together; a finite sum has finite terms."""
     numbers = value if isinstance(value, array) else _checked(list, value, name)
     kinds = {float} if isinstance(numbers, array) else set(map(type, numbers))
     if kinds <= {float, int}:

@@ -28,7 +28,7 @@ class WrittenQuery(Protocol):
 
     @property
     def has_averages(self) -> bool:
-        """Whether its document follows from the declared bounds."""
+        """Tell whether its document follows from the declared bounds."""
 
     def as_linear(self, dataset: Dataset) -> LinearQuery:
         """The linear query behind one with averages."""

@@ -121,15 +121,15 @@ class Value:
         return Value({"clip": [self.json, _operand(low), _operand(high)]})
 
     def is_in(self, literals: Iterable[Literal]) -> Condition:
-        """Whether the value equals one of `literals`."""
+        """Tell whether the value equals one of `literals`."""
         return Condition({"in": [self.json, [_literal(item) for item in literals]]})
 
     def between(self, low: Literal, high: Literal) -> Condition:
-        """Whether the value is at least `low` and at most `high`."""
+        """Tell whether the value is at least `low` and at most `high`."""
         return Condition({"between": [self.json, _literal(low), _literal(high)]})
 
     def is_null(self) -> Condition:
-        """Whether there is no value, or a category that is not declared."""
+        """Tell whether there is no value, or a category that is not declared."""
         return Condition({"is_null": self.json})
 
     def bins(self, edges: "Iterable[Exact | dt.date | str] | None" = None, *, width: "Exact | None" = None) -> "Group":

@@ -15,7 +15,7 @@ Frame = Any
 
 
 def is_frame(data: object) -> bool:
-    """Whether it is a data frame, and not a path, bytes or an open file."""
+    """Tell whether it is a data frame, and not a path, bytes or an open file."""
     return library_of(data) == "polars" or hasattr(data, "__arrow_c_stream__") or library_of(data) == "pandas"
 
 

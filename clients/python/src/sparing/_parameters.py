@@ -156,5 +156,5 @@ KNOWN: Final = KnownHashes()
 
 
 def is_unknown(refusal: InvalidRequestError) -> bool:
-    """Whether the service asks for the numbers of a hash."""
+    """Tell whether the service asks for the numbers of a hash."""
     return any(each.field.endswith(_FIELD) and _UNKNOWN in each.message for each in refusal.errors)

@@ -13,7 +13,7 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same of a text of ours, whose newlines stay."""
+    """Make a text of ours printable, whose newlines stay."""
     return "\n".join(map(printable, text.split("\n")))
 
 

@@ -25,7 +25,7 @@ class Repeat(enum.Enum):
     ONCE = "once"  # only while it certainly has not been carried out
 
     def after_status(self, status: int) -> bool:
-        """Whether a response with this status is worth another try."""
+        """Tell whether a response with this status is worth another try."""
         match self:
             case Repeat.KEYED:
                 return status in _AWAY or status == httpx.codes.CONFLICT  # 409: the same key is still running
@@ -35,7 +35,7 @@ class Repeat(enum.Enum):
                 return status == httpx.codes.TOO_MANY_REQUESTS
 
     def after_failure(self, error: httpx.RequestError) -> bool:
-        """Whether a request without a response is worth another try."""
+        """Tell whether a request without a response is worth another try."""
         if self is Repeat.ONCE:
             return isinstance(error, _NEVER_SENT)
         return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)

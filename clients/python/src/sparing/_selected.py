@@ -40,7 +40,7 @@ class Selected:
         )
 
     def shares_noise_with(self, other: "Selected") -> bool:
-        """Whether the two have a number in common, and with it its noise."""
+        """Tell whether the two have a number in common, and with it its noise."""
         ids = {answer.id for answer in answers_of(self.released)}
         return self.item == other.item and any(answer.id in ids for answer in answers_of(other.released))
 

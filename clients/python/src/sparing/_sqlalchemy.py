@@ -102,7 +102,7 @@ class SparingDialect(default.DefaultDialect):
         return [], arguments
 
     def do_ping(self, dbapi_connection: Any) -> bool:  # noqa: ANN401 - of SQLAlchemy
-        """Whether the service answers and knows the key: the schema is read, and nothing asked."""
+        """Tell whether the service answers and knows the key: the schema is read, and nothing asked."""
         dbapi_connection.tables()
         return True
 
@@ -119,7 +119,7 @@ class SparingDialect(default.DefaultDialect):
         return []
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> bool:  # noqa: ANN401 - as above
-        """Whether the dataset has the table."""
+        """Tell whether the dataset has the table."""
         return table_name in self.get_table_names(connection, schema, **kw)
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:  # noqa: ANN401 - as above

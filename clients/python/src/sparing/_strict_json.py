@@ -19,7 +19,7 @@ def json_document(content: bytes) -> object:
 
 
 def is_shallow(value: object) -> bool:
-    """Whether objects and lists lie in each other no deeper than REPLY_DEPTH_MAX, and all numbers are finite."""
+    """Tell whether objects and lists lie in each other no deeper than REPLY_DEPTH_MAX, and all numbers are finite."""
     level = [value]
     for _ in range(REPLY_DEPTH_MAX):
         inner: list[object] = []

@@ -103,7 +103,7 @@ class FakeDataset:
         return self.limit_floor_units - (0 if self.monitor is None else self.monitor.reserve_units)
 
     def is_tick(self, plan: Plan) -> bool:
-        """Whether a query is for a tick."""
+        """Tell whether a query is for a tick."""
         return isinstance(plan.items[0], Exhausted)
 
     def monitor_facts(self) -> dict[str, Any] | None:
@@ -116,7 +116,7 @@ class FakeDataset:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any table has a row."""
+        """Tell whether any table has a row."""
         return bool(self._slots)
 
     def document(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class AnswersCheck:
         self._next = next(self._answers, None)
 
     def _check(self, answer: AnswerRecord, entry: LedgerEntry) -> bool:
-        """Whether the answer says that it is fresh; adds findings."""
+        """Tell whether the answer says that it is fresh; adds findings."""
         said = _read(answer.body)
         is_fresh = said.get("reused") is False
         wrong = list(self._wrong_with_body(answer, entry, said))

@@ -163,6 +163,6 @@ def _wrong_with(act: JournalAct, number: int, previous: bytes, head: Head) -> li
 
 
 def is_itself(act: JournalAct) -> bool:
-    """Whether an act's contents give its hash."""
+    """Tell whether an act's contents give its hash."""
     made = JournalAct.following(act.previous_hash, number=act.number, at_seq=act.at_seq, act=act.act, detail=act.detail)
     return made.hash == act.hash

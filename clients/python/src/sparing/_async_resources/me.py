@@ -43,7 +43,7 @@ class AsyncMe:
         return await self._sender.run(me.record(dataset))
 
     async def erasure_requested(self, *, dataset: str) -> bool:
-        """Whether the curator is asked for an erasure."""
+        """Tell whether the curator is asked for an erasure."""
         return await self._sender.run(me.erasure_requested(dataset))
 
     async def request_erasure(self, *, dataset: str) -> None:

@@ -49,7 +49,7 @@ class Me:
         return self._sender.run(me.record(dataset))
 
     def erasure_requested(self, *, dataset: str) -> bool:
-        """Whether the curator is asked for an erasure."""
+        """Tell whether the curator is asked for an erasure."""
         return self._sender.run(me.erasure_requested(dataset))
 
     def request_erasure(self, *, dataset: str) -> None:

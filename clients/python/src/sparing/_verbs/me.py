@@ -40,7 +40,7 @@ def record(dataset: str) -> Call[Mapping[str, object]]:
 
 
 def erasure_requested(dataset: str) -> Call[bool]:
-    """Whether an erasure is asked for."""
+    """Tell whether an erasure is asked for."""
     return (yield from reply_of(_Erasure, get(path("me", "erasure", dataset)))).requested
 
 
@@ -51,6 +51,6 @@ def request_erasure(dataset: str) -> Call[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Erasure:
-    """Whether an erasure is asked for."""
+    """Tell whether an erasure is asked for."""
 
     requested: bool
