@@ -19,12 +19,6 @@ LONG = 1000
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """A store that the test can inspect."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A dataset of two individuals with three answers."""
     with open_replica(store) as opened:

@@ -39,12 +39,6 @@ QUERIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """A store that the test can inspect."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A replica with three individuals and their visits."""
     with open_replica(store) as opened:

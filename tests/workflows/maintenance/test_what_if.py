@@ -38,12 +38,6 @@ ASKED: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """The store of each test."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Ann and Bob with a budget of 1/2 rho, Eve with half of it, and four queries."""
     with open_replica(store) as opened:

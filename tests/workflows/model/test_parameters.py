@@ -55,12 +55,6 @@ def named(numbers: NDArray[np.floating] = THETA, **more: Any) -> Query:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """A store that the test can inspect."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A replica with three individuals."""
     with open_replica(store) as opened:

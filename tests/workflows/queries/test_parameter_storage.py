@@ -28,12 +28,6 @@ def step(number: int, sigma: float = 9000.0) -> Query:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """A store that outlives a replica."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Room for the parameters of three queries."""
     with open_replica(store) as opened:

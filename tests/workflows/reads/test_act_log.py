@@ -16,12 +16,6 @@ ROWS = [("ann", "NO", 44, 10), ("canary-bob", "SE", 30, 20.5)]
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """A store that the test can inspect."""
-    return MemoryStore()
-
-
-@pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A replica with a dataset of two individuals, and a second dataset without acts."""
     with open_replica(store) as opened:
