@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
+from service.api.body_length import SMALL_BODY_BYTES
 from service.api.places import current_places
 from service.api.problems import body_errors
 from service.query.json_text import document_of
@@ -23,8 +24,6 @@ from service.workflows.replica import Replica
 
 T = TypeVar("T")
 
-SMALL_BODY_BYTES: Final = 4096
-"""A body of so few bytes is read in less time than it takes to hand it to another thread and back."""
 BODY_COPIES: Final = 8
 """While a body is read, so many times its bytes are held: the body, its text, its document and what is made of it."""
 VALUES_MAX: Final = 2**18
@@ -63,12 +62,6 @@ def _hold(held: ExitStack, replica: Replica, caller: Principal, held_bytes: int)
     except InvalidRequest:
         message = "takes more memory than all requests of one principal together may take; send less at once"
         raise InvalidRequest.of("body", message) from None
-
-
-def is_small(request: Request) -> bool:
-    """Tell whether the request says that its body is small."""
-    declared = request.headers.get("content-length", "")
-    return declared.isdigit() and int(declared) <= SMALL_BODY_BYTES
 
 
 def read_model(model: type[BaseModel], body: bytes) -> BaseModel:

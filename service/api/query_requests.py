@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import GuardedRoute, current_replica, rest_of, with_nearest
 from service.api.bodies import read_body
+from service.api.body_length import declared_length
 from service.api.middleware.release_slots import declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.parameters import refuse_other_parameters
@@ -28,7 +29,6 @@ from service.api.places import current_places
 from service.api.problems import REFUSALS, Refusal, refusal_of
 from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
-from service.numerals import is_digits
 from service.query.language import Query
 from service.query.parse import kept_query, parse_query
 from service.workflows.admission.admission import Ticket
@@ -172,8 +172,8 @@ def read_query(content_type: str | None, body: bytes, *, asker: Hashable | None 
 @contextmanager
 def room_for_npz(request: Request, caller: Principal) -> Iterator[None]:
     """Memory for a query in npz while it comes and is read: until it has a cost of its own. Raises Busy."""
-    declared = request.headers.get("content-length", "")
-    body_bytes = int(declared) if is_digits(declared) else NPZ_BYTES_MAX
+    declared = declared_length(request.scope["headers"])
+    body_bytes = NPZ_BYTES_MAX if declared is None else declared
     with current_replica(request).admission.holding(caller.id, NPZ_COPIES * min(body_bytes, NPZ_BYTES_MAX)):
         yield
 

@@ -26,10 +26,10 @@ from fastapi import Depends, Query, Request
 from starlette.exceptions import HTTPException
 
 from service.api.auth import Caller, refuse_ended
+from service.api.body_length import declared_length
 from service.api.places import at_once, current_places
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
-from service.numerals import is_digits
 from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.spools import Spool, refusing_a_full_disk
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
@@ -138,8 +138,7 @@ async def _receive(request: Request, caller: Principal, target: BinaryIO, spool:
     with refusing_a_full_disk():
         target.writelines(waiting)
         target.seek(0)
-    declared = request.headers.get("content-length", str(taken))
-    if not is_digits(declared) or int(declared) != taken:
+    if "content-length" in request.headers and declared_length(request.scope["headers"]) != taken:
         raise InvalidRequest.of("body", "is not as long as the request says")
 
 

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from service.api.auth import RECOGNISED
+from service.api.body_length import LENGTH_DIGITS_MAX
 from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.middleware.request_context import COUNTED_AS, DELIVERY_S
 from service.api.middleware.request_limits import REFUSED_AS
@@ -31,7 +32,6 @@ BODY_BYTES_PER_S: Final = 500
 FRAMING_BYTES_MAX: Final = 64 * 1024
 FRAMING_BYTES_PER_BYTE: Final = 8
 """Chunk sizes, chunk extensions and trailers may take so many bytes, and so many more for each byte of the body."""
-LENGTH_DIGITS_MAX: Final = 18
 REFUSED: Final = "refused"
 """The route under which refusals of this layer are counted."""
 

@@ -11,7 +11,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.api.auth import GuardedRoute, RouteGuard
-from service.api.bodies import ESCAPES_MAX, SMALL_BODY_BYTES, VALUES_MAX, read_model
+from service.api.bodies import ESCAPES_MAX, VALUES_MAX, read_model
+from service.api.body_length import SMALL_BODY_BYTES
 from service.api.place import PlacesByName
 from service.api.problems import body_errors
 from service.api.routes.curator import INDIVIDUALS_MAX, IndividualKeys

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
+from service.api.body_length import length_of
 from service.api.problems import Refusal, request_id_of
 
 HEADERS_READ: Final = frozenset(
@@ -27,7 +28,6 @@ HOP_HEADER: Final = b"x-sparing-hop"
 
 RawHeaders = list[tuple[bytes, bytes]]
 
-_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _TARGET: Final = re.compile(rb"/[!-~]*")
 _VALUES: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
@@ -71,8 +71,8 @@ def head_of(scope: Scope) -> RequestHead:
         elif name == b"transfer-encoding":
             body_bytes = None
         elif name == b"content-length":
-            is_sound = _LENGTH.fullmatch(value) is not None
-            body_bytes = int(value) if is_sound else 0
+            body_bytes = length_of(value)
+            is_sound = body_bytes is not None
         elif name not in HEADERS_MADE and name != HOP_HEADER:
             dropped += 1
     values = b"".join([value for _, value in passed])

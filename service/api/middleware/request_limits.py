@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.body_length import length_of
 from service.api.middleware.request_context import NOT_STARTED
 from service.api.problems import Refusal, internal_error, request_id_of, response_of
 from service.incidents import report_incident
@@ -29,7 +30,6 @@ T = TypeVar("T", bound=Hashable)
 REFUSED_AS: Final = "refused_as"
 """The place in a request's state of the problem that the server found in it, before the application was asked."""
 _REFUSED_HEADERS: Final = {"too-many-connections": {"Retry-After": "1", NOT_STARTED: "1"}}
-_LENGTH_DIGITS_MAX: Final = 18
 NPZ: Final = b"application/x-npz"
 NPZ_PATHS: Final = ("/queries", "/queries/preview", "/forecast")
 
@@ -158,7 +158,7 @@ class RequestLimits:
             refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         elif declared is None:
             return self.app(scope, _Body(receive, body_bytes_max).receive, send)
-        elif not declared.isdigit() or len(declared) > _LENGTH_DIGITS_MAX or int(declared) > body_bytes_max:
+        elif (length := length_of(declared)) is None or length > body_bytes_max:
             refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             _log_too_large(body_bytes_max)
         else:

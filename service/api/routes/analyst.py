@@ -7,7 +7,8 @@ from uuid import UUID
 from fastapi import Header, Request, Response
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
-from service.api.bodies import is_small, read_body
+from service.api.bodies import read_body
+from service.api.body_length import is_small
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.places import current_places
 from service.api.query_bodies import query_of_npz
@@ -50,7 +51,7 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     if content_type is not None and content_type.startswith(NPZ):
         pending = await _submit_npz(request, caller, dataset, key)
     else:
-        analysts, is_short = current_replica(request).analysts, is_small(request)
+        analysts, is_short = current_replica(request).analysts, is_small(request.scope["headers"])
         if is_short:
             query = read_query(content_type, await whole_body(request), asker=caller.id)
         else:
