@@ -6,16 +6,18 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 from pydantic_settings import BaseSettings
 
+from service.bounds import (
+    PARAMETERS_BYTES_MAX,
+    QUERIES_WAITING_MAX,
+    SPOOL_BYTES_MAX,
+    SPOOL_BYTES_TOTAL_MAX,
+    STRANGERS_MAX,
+    STREAMS_MAX,
+    WAITING_MAX,
+)
 from service.numerals import is_digits
 
 _MS_MAX: Final = 2**31 - 1
-_WAITING_MAX: Final = 32
-_QUERIES_WAITING_MAX: Final = 1024
-_STRANGERS_MAX: Final = 1024
-_STREAMS_MAX: Final = 8
-_SPOOL_BYTES_MAX: Final = 2**31
-_SPOOL_BYTES_TOTAL_MAX: Final = 2**33
-_PARAMETERS_BYTES_MAX: Final = 2**30
 
 
 def _digits(text: str) -> str:
@@ -36,48 +38,48 @@ class BoundSettings(BaseSettings):
 
     waiting_max: Number = Field(
         validation_alias="SPARING_WAITING_MAX",
-        default=_WAITING_MAX,
+        default=WAITING_MAX,
         ge=1,
         description="The requests of one principal that may wait at once in one place, such as the reads or the acts "
         "on one dataset; the next one is answered 429.",
     )
     queries_waiting_max: Number = Field(
         validation_alias="SPARING_QUERIES_WAITING_MAX",
-        default=_QUERIES_WAITING_MAX,
+        default=QUERIES_WAITING_MAX,
         ge=1,
         description="The queries of one analyst that may wait at once to be read or to be compiled; "
         "the next one is answered 429.",
     )
     strangers_max: Number = Field(
         validation_alias="SPARING_STRANGERS_MAX",
-        default=_STRANGERS_MAX,
+        default=STRANGERS_MAX,
         ge=1,
         description="The requests with keys that were not recognised lately that may wait at once to be looked up; "
         "the next one is answered 429.",
     )
     streams_max: Number = Field(
         validation_alias="SPARING_STREAMS_MAX",
-        default=_STREAMS_MAX,
+        default=STREAMS_MAX,
         ge=1,
         description="The streams of events that one principal may have open in one process; the next one is "
         "answered 429.",
     )
     spool_bytes_max: Number = Field(
         validation_alias="SPARING_SPOOL_BYTES_MAX",
-        default=_SPOOL_BYTES_MAX,
+        default=SPOOL_BYTES_MAX,
         ge=1,
         description="The most bytes that the uploads of one principal may have in TMPDIR at once in one process, "
         "those that gzip unpacks to included; beyond it an upload is answered 429.",
     )
     spool_bytes_total_max: Number = Field(
         validation_alias="SPARING_SPOOL_BYTES_TOTAL_MAX",
-        default=_SPOOL_BYTES_TOTAL_MAX,
+        default=SPOOL_BYTES_TOTAL_MAX,
         ge=1,
         description="The same of all principals together; beyond it an upload is answered 507.",
     )
     parameters_bytes_max: Number = Field(
         validation_alias="SPARING_PARAMETERS_BYTES_MAX",
-        default=_PARAMETERS_BYTES_MAX,
+        default=PARAMETERS_BYTES_MAX,
         ge=0,
         description="The most bytes of parameters in npz that are kept for one analyst in one dataset, each array "
         "with 4,096 at least; a query beyond it is answered 429 and charges nothing.",

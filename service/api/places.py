@@ -40,6 +40,7 @@ from fastapi import Request
 
 from service.api.lookups import Lookups
 from service.api.place import Place, PlacesByName
+from service.bounds import QUERIES_WAITING_MAX, STRANGERS_MAX, STREAMS_MAX, WAITING_MAX
 
 PROVIDER_THREADS: Final = 16
 """An identity provider takes long, and threads that wait for it take nothing else."""
@@ -93,10 +94,10 @@ class PlaceSettings(Protocol):
 class PlaceBounds:
     """How many requests of one principal may be in one place at once, waiting or worked on."""
 
-    waiting_max: int = 32
-    queries_waiting_max: int = 1024
-    strangers_max: int = 1024
-    streams_max: int = 8
+    waiting_max: int = WAITING_MAX
+    queries_waiting_max: int = QUERIES_WAITING_MAX
+    strangers_max: int = STRANGERS_MAX
+    streams_max: int = STREAMS_MAX
 
     @classmethod
     def of(cls, settings: PlaceSettings) -> "PlaceBounds":

@@ -20,7 +20,18 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "query": frozenset({"arrays", "core"}),
     "engine": frozenset({"arrays", "core", "query"}),
     "workflows": frozenset(
-        {"accounting", "arrays", "background", "core", "engine", "failpoints", "incidents", "numerals", "query"}
+        {
+            "accounting",
+            "arrays",
+            "background",
+            "bounds",
+            "core",
+            "engine",
+            "failpoints",
+            "incidents",
+            "numerals",
+            "query",
+        }
     ),
     "local": frozenset({"core"}),
     "embedded": frozenset(),
@@ -38,9 +49,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
             "workflows",
         }
     ),
-    "api": frozenset({"core", "failpoints", "files", "incidents", "numerals", "query", "workflows"}),
+    "api": frozenset({"bounds", "core", "failpoints", "files", "incidents", "numerals", "query", "workflows"}),
     "background": frozenset({"incidents"}),
-    "bound_settings": frozenset({"numerals"}),
+    "bound_settings": frozenset({"bounds", "numerals"}),
+    "bounds": frozenset(),
     "failpoints": frozenset(),
     "files": frozenset(),
     "incidents": frozenset(),
@@ -361,7 +373,7 @@ COVERS = {
     "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
     "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
     "tests/workflows/writer/test_committer.py": "incidents",
-    "tests/test_settings.py": "bound_settings oidc_settings ray_settings url_settings",
+    "tests/test_settings.py": "bound_settings bounds oidc_settings ray_settings url_settings",
     "tests/workflows/test_looks.py": "workflows/writer/threads",
     "tests/laws/test_every_node.py": "query/*_ast query/group_keys query/language query/*_columns",
     "tests/query/test_gradients.py": "query/learning_ast",

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from service.bounds import SPOOL_BYTES_MAX, SPOOL_BYTES_TOTAL_MAX
 from service.workflows.model.errors import DiskFull, TooManyBytesSpooled
 
 log = logging.getLogger("sparing.uploads")
@@ -30,8 +31,8 @@ def refusing_a_full_disk() -> Iterator[None]:
 class SpoolBounds:
     """The most bytes of one principal, and of all."""
 
-    principal_bytes_max: int = 2**31
-    bytes_max: int = 2**33
+    principal_bytes_max: int = SPOOL_BYTES_MAX
+    bytes_max: int = SPOOL_BYTES_TOTAL_MAX
 
 
 class Spools:

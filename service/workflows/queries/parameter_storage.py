@@ -9,17 +9,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 from uuid import UUID
 
+from service.bounds import PARAMETERS_BYTES_MAX
 from service.workflows.model.errors import TooManyParametersKept
 from service.workflows.model.parameters import bytes_kept
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.reads.ledger import snapshot
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.submission import QueryRequest
-
-PARAMETERS_BYTES_MAX: Final = 2**30
 
 
 class ParameterStorage:
