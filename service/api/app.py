@@ -1,5 +1,6 @@
 """The application: all middleware, outermost first; within it guard, route, workflow.
 
+turns                    a request begins when it is its principal's turn
 request context          request id and headers on every response; counts; 503 while draining
 forwarding               requests about one dataset go to the process that owns it, if datasets are shared
 release slots            responses to analysts, individuals and auditors are held until their instant
@@ -18,6 +19,7 @@ from starlette.middleware import Middleware
 
 from service.api.forwarding.middleware import Forwarding
 from service.api.middleware.chaos import ChaosMiddleware
+from service.api.middleware.in_turn import InTurn
 from service.api.middleware.release_clock import ReleaseClock, system_clock
 from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_context import DrainState, RequestContext
@@ -101,6 +103,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
         responses=REFUSED,
         middleware=[
             *([Middleware(ChaosMiddleware)] if armed() else []),
+            Middleware(InTurn),
             Middleware(RequestContext, drain_state=options.drain_state, telemetry=options.telemetry),
             *_forwarded(replica, options),
             *_held(replica, options),

@@ -31,6 +31,7 @@ from service.api.parameters import parameters_of, refuse_other_parameters
 from service.api.places import KINDS, Running, current_places, in_its_place, run_endpoint_by
 from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
+from service.api.turns import STRANGERS
 from service.failpoints import reach
 from service.workflows.model.errors import NotFound, RoleRequired, UnknownDataset
 from service.workflows.model.views import Principal, Role
@@ -263,6 +264,8 @@ async def authenticated(request: Request, replica: Replica) -> Principal | None:
         principal = None if credential is None else credential.recogniser.remembered(credential.text)
         if principal is None and credential is not None:
             principal = await lookups_of(request).of(credential)
+            if principal is None:  # many were looked up together, and go on a few at a time
+                await current_places(request).turns.wait(lambda: STRANGERS)
         state[RECOGNISED] = principal
     known: Principal | None = state[RECOGNISED]
     return known

@@ -6,7 +6,7 @@ through it each kind of work would wait for every other.
 place         who waits there                                                       threads
 lookups       credentials that are looked up, all that wait in one batch            1
 probes        /readyz                                                               1
-pages         the pages and the guide                                               2
+pages         files of the guide, and the pages until they are made                  2
 rates         the counting of requests by a rate limit                              4
 owners        forwarding: the look-up of a dataset and of its owner                 4
 sign_ins      sign-ins by a key, and sign-outs                                      4
@@ -40,6 +40,7 @@ from fastapi import Request
 
 from service.api.lookups import Lookups
 from service.api.place import Place, PlacesByName
+from service.api.turns import Turns
 from service.bounds import QUERIES_WAITING_MAX, STRANGERS_MAX, STREAMS_MAX, WAITING_MAX
 
 PROVIDER_THREADS: Final = 16
@@ -115,6 +116,7 @@ class Places:
 
     def __init__(self, bounds: PlaceBounds) -> None:
         waiting_max = bounds.waiting_max
+        self.turns = Turns()
         self.lookups = Lookups(Place("the look-up of a key", threads=1), strangers_max=bounds.strangers_max)
         self.probes = Place("a probe", threads=1)
         self.pages = Place("a page", threads=2)

@@ -6,16 +6,19 @@ Its theme brings a few scripts within its pages. A page's policy names each by i
 import base64
 import hashlib
 import re
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse
 
-from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, PageRoute, sent
+from service.api.places import current_places, in_its_place, run_endpoint_by
+from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, sent
 from service.files import folder_of
 from service.workflows.model.errors import NotFound
 
@@ -40,7 +43,25 @@ _NOT_BUILT: Final = """\
 </html>
 """
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+class GuideRoute(APIRoute):
+    """A route whose endpoint reads a file of the guide, in the place of pages."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:  # noqa: ANN401 - FastAPI's
+        super().__init__(path, in_its_place(endpoint), **more)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler."""
+        handle = super().get_route_handler()
+
+        async def placed(request: Request) -> Response:
+            run_endpoint_by(partial(current_places(request).pages.run, None))
+            return await handle(request)
+
+        return placed
+
+
+router = APIRouter(route_class=GuideRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,22 +6,23 @@ and no history mixes them.
 
 import gzip
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import orjson
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse
 
 from service.api.auth import CurrentReplica, authenticated
-from service.api.places import current_places, in_its_place, run_endpoint_by
+from service.api.places import current_places
 from service.api.problems import Refusal
 from service.files import folder_of
 from service.workflows.model.errors import NotFound, WorkflowError
+
+Made = TypeVar("Made")
 
 PAGE_TYPES: Final = {
     ".json": "application/json",
@@ -51,24 +52,7 @@ REFERENCE: Final = "openapi.json"
 """The document that the reference at /docs is drawn from: the one of /openapi.json."""
 
 
-class PageRoute(APIRoute):
-    """A route for everybody, whose endpoint runs in the place of pages."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:  # noqa: ANN401 - FastAPI's
-        super().__init__(path, in_its_place(endpoint), **more)
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler."""
-        handle = super().get_route_handler()
-
-        async def placed(request: Request) -> Response:
-            run_endpoint_by(partial(current_places(request).pages.run, None))
-            return await handle(request)
-
-        return placed
-
-
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,31 +95,49 @@ async def start(request: Request, replica: CurrentReplica) -> Response:
 @router.get("/auditor")
 @router.get("/auditor/{place:path}")
 @router.get("/docs")
-def page(request: Request) -> Response:
+async def page(request: Request) -> Response:
     """The page of an audience; its script shows the place that the rest of the address names."""
     name = request.url.path.split("/")[1]
-    return _sent(request, f"{name}.html")
+    return await _sent(request, f"{name}.html")
 
 
 @router.api_route("/openapi.json", methods=["GET", "HEAD"])
-def description(request: Request) -> Response:
-    """The document of the interface, made and packed once."""
-    return _sent(request, REFERENCE)
+async def description(request: Request) -> Response:
+    """The document of the interface."""
+    return await _sent(request, REFERENCE)
 
 
 @router.get("/assets/{name}")
-def asset(request: Request, name: str) -> Response:
+async def asset(request: Request, name: str) -> Response:
     """A script, a style sheet, an image, or the document of the interface."""
     if name.endswith(".html"):
         raise NotFound
-    return _sent(request, name)
+    return await _sent(request, name)
 
 
-def _sent(request: Request, name: str) -> Response:
-    file = _reference(request.app) if name == REFERENCE else page_files().get(name)
+async def _sent(request: Request, name: str) -> Response:
+    file: PageFile | None
+    if name == REFERENCE:
+        file = await _kept(request, "reference", partial(_reference, request.app))
+    else:
+        file = (await _kept(request, "page_files", page_files)).get(name)
     if file is None:
         raise NotFound
     return sent(request, file, CONTENT_SECURITY_POLICY)
+
+
+async def _kept(request: Request, name: str, make: Callable[[], Made]) -> Made:
+    """An object of the application that is made once, in a thread, for the first request that needs it."""
+    state = request.app.state
+    if not hasattr(state, name):
+        setattr(state, name, await current_places(request).pages.run(None, make))
+    made: Made = getattr(state, name)
+    return made
+
+
+def _reference(app: FastAPI) -> PageFile:
+    """The interface's document; it changes with the version alone."""
+    return PageFile.made(REFERENCE, orjson.dumps(app.openapi()))
 
 
 def sent(request: Request, file: PageFile, policy: str) -> Response:
@@ -151,14 +153,6 @@ def sent(request: Request, file: PageFile, policy: str) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(file.packed, media_type=file.media_type, headers=headers | {"Content-Encoding": "gzip"})
     return Response(file.body, media_type=file.media_type, headers=headers)
-
-
-def _reference(app: FastAPI) -> PageFile:
-    """The interface's document; it changes with the version alone, and is made once."""
-    found: PageFile | None = getattr(app.state, "reference", None)
-    if found is None:
-        found = app.state.reference = PageFile.made(REFERENCE, orjson.dumps(app.openapi()))
-    return found
 
 
 @cache

@@ -1,6 +1,8 @@
 """The files of the pages: public, cached by their content, and unable to load anything else."""
 
+import asyncio
 import gzip
+import threading
 
 import pytest
 
@@ -58,3 +60,24 @@ async def test_the_policy_allows_this_origin_alone(world: World) -> None:
 async def test_nothing_but_the_files_is_served(world: World, path: str) -> None:
     """No path leads out of the folder: files are known by name."""
     assert (await world.client.get(path)).status_code == 404
+
+
+async def test_a_page_waits_for_no_thread_once_it_is_made(world: World) -> None:
+    """Twenty strangers that asked for the description kept another's sign-in page waiting."""
+    paths = ["/sign-in", "/openapi.json", "/assets/style.css"]
+    for path in paths:
+        assert (await world.client.get(path)).status_code == 200
+    ends, begun = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        ends.wait(30)  # in a failed test too
+
+    held = asyncio.create_task(world.app.state.places.here().pages.run(None, hold))
+    await asyncio.to_thread(begun.wait)
+    try:
+        assert [(await world.client.get(path)).status_code for path in paths] == [200] * 3
+        assert not held.done()
+    finally:
+        ends.set()
+        await held
