@@ -132,14 +132,19 @@ async def _receive(request: Request, caller: Principal, target: BinaryIO, spool:
         size += len(chunk)
         taken += len(chunk)
         if size >= FLUSH_BYTES:
-            with refusing_a_full_disk():
-                await _in_a_thread(request, caller, partial(target.writelines, waiting))
+            await _in_a_thread(request, caller, partial(_write, target, waiting, spool))
             waiting, size = [], 0
     with refusing_a_full_disk():
         target.writelines(waiting)
         target.seek(0)
     if "content-length" in request.headers and declared_length(request.scope["headers"]) != taken:
         raise InvalidRequest.of("body", "is not as long as the request says")
+
+
+def _write(target: BinaryIO, pieces: list[bytes], spool: Spool) -> None:
+    with refusing_a_full_disk():
+        target.writelines(pieces)
+    spool.settle(target)
 
 
 async def _in_a_thread(request: Request, caller: Principal, work: Callable[[], None]) -> None:
@@ -176,6 +181,7 @@ def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) 
                 spool.take(len(piece))
                 with refusing_a_full_disk():
                     target.write(piece)
+                spool.settle(target)
     except (BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidRequest.of("body", "is not whole gzip, as its Content-Encoding says") from error
     with refusing_a_full_disk():

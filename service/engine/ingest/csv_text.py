@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.upload_size import PIECE_ROWS
 
-ROW_BYTES_MAX = 2**23  # the parser needs a whole row in one block
+ROW_BYTES_MAX = 2**20  # the parser needs a whole row in one block, and takes some forty times the block
 DELIMITERS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 """The marks that may stand between fields, as messages show them."""
 _QUOTE = b'"'

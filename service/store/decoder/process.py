@@ -49,6 +49,7 @@ VARIABLES: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # the other pools reserve addresses by the gigabyte, which the limit counts
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a thread from the import on, and a fork must have but one
     "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",  # one that grows leaves gaps between blocks, as many bytes as the upload has
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }

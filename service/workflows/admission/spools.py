@@ -5,14 +5,19 @@ unpacked to eight gigabytes. A gzip counts with what it unpacks to, since both a
 """
 
 import logging
+import os
 import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO, Final
 
 from service.bounds import SPOOL_BYTES_MAX, SPOOL_BYTES_TOTAL_MAX
 from service.workflows.model.errors import DiskFull, TooManyBytesSpooled
+
+UNSETTLED_BYTES_MAX: Final = 2**23
+"""The bytes that an upload may have written while the disk has none of them."""
 
 log = logging.getLogger("sparing.uploads")
 
@@ -75,9 +80,20 @@ class Spool:
     """The bytes of one upload. Belongs to one thread at a time."""
 
     def __init__(self, spools: Spools, principal: Hashable) -> None:
-        self._spools, self._principal, self.bytes_taken = spools, principal, 0
+        self._spools, self._principal, self.bytes_taken, self._bytes_on_disk = spools, principal, 0, 0
 
     def take(self, size: int) -> None:
         """Count so many bytes more, before they are written. Raises as `Spools.take`."""
         self._spools.take(self._principal, size)
         self.bytes_taken += size
+
+    def settle(self, file: BinaryIO) -> None:
+        """Have what was written to a file of this upload go to the disk, once it is so much. Raises DiskFull.
+
+        A commit of a database on the same disk waits for all that was written before it, by whomever.
+        """
+        if self.bytes_taken - self._bytes_on_disk >= UNSETTLED_BYTES_MAX:
+            with refusing_a_full_disk():
+                file.flush()
+                os.fsync(file.fileno())
+            self._bytes_on_disk = self.bytes_taken

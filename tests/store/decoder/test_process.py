@@ -124,6 +124,13 @@ def test_a_body_that_stands_for_gigabytes_is_refused_in_bounded_memory(decoder: 
     check_reads(decoder)
 
 
+def test_blank_lines_take_no_more_memory_the_more_they_are(decoder: DecoderProcess) -> None:
+    """A gigabyte of them is a megabyte of gzip; each block of text that is read left a gap in the memory."""
+    body = b"id,item\n" + b"\n" * 2**27
+    assert len(decoder.read(io.BytesIO(body), request_for(CSV, VISITS, memory_bytes=96 * 2**20)).keys) == 0
+    check_reads(decoder)
+
+
 def test_as_many_rows_as_are_admitted_are_read_in_their_memory(decoder: DecoderProcess) -> None:
     """Events twice each, which takes the most work for a row."""
     memory_bytes, rows = 176 * 2**20, 1_000_000

@@ -1,8 +1,11 @@
 """Bytes of uploads on disk: counted by principal and in all, and given back."""
 
+import os
+import tempfile
+
 import pytest
 
-from service.workflows.admission.spools import SpoolBounds, Spools
+from service.workflows.admission.spools import UNSETTLED_BYTES_MAX, SpoolBounds, Spools
 from service.workflows.model.errors import DiskFull, TooManyBytesSpooled
 
 
@@ -21,3 +24,16 @@ def test_a_principal_has_its_own_bound_and_all_have_one() -> None:
     assert spools.bytes_held == 0
     with spools.spool("one") as again:
         again.take(10)
+
+
+def test_a_disk_has_all_but_the_last_of_an_upload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit of the database on the same disk would wait for all of it."""
+    on_disk: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: on_disk.append(os.fstat(descriptor).st_size))
+    piece = b"x" * (UNSETTLED_BYTES_MAX // 4)
+    with Spools().spool("one") as spool, tempfile.TemporaryFile() as file:
+        for _ in range(10):
+            spool.take(len(piece))
+            file.write(piece)
+            spool.settle(file)
+    assert on_disk == [UNSETTLED_BYTES_MAX, 2 * UNSETTLED_BYTES_MAX]
