@@ -14,6 +14,7 @@ status is 1 then. On a machine that others use, waits may be twice the quiet one
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -35,6 +36,8 @@ from loadtests.service_memory import Taken, disk_bytes
 
 WAIT_S_MAX: Final = 0.25
 GROWTH_BYTES_MAX: Final = 100 * 10**6
+STARTED_S: Final = 10.0
+"""For so long after its start a service prepares tables, in threads of low priority."""
 QUIET_S: Final = 3.0
 ROW_S: Final = 5.0
 """A row is repeated for so long, so that the 99th percentile is one of hundreds of waits."""
@@ -83,6 +86,7 @@ class Outcome:
 async def measured(ground: Ground, row: Row, home: Path) -> Outcome:
     """The quiet waits, then those during the attack."""
     await asyncio.to_thread(row.prepare, ground)
+    await asyncio.to_thread(os.sync)  # what rows before this one have written is none of its own work
     pid, spool = ground.rig.process.pid, home / "spool"
     before, taken = Taken(), Taken()
     with asked(Others(address=ground.address, requests=requests_of_others(ground))) as quiet:
@@ -131,6 +135,7 @@ def complaints(quiet: dict[str, Waits], waits: dict[str, Waits], grown_bytes: in
 
 async def _all(ground: Ground, names: list[str], home: Path) -> dict[str, Outcome]:
     outcomes = {}
+    await asyncio.sleep(STARTED_S)
     for name in names:
         outcomes[name] = await measured(ground, ROWS[name], home)
         _print(name, outcomes[name])

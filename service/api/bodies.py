@@ -24,7 +24,7 @@ from service.workflows.replica import Replica
 
 T = TypeVar("T")
 
-BODY_COPIES: Final = 8
+BODY_COPIES: Final = 16
 """While a body is read, so many times its bytes are held: the body, its text, its document and what is made of it."""
 VALUES_MAX: Final = 2**18
 """The number of values that a body may have: each takes time while the interpreter does nothing else."""
