@@ -15,7 +15,7 @@ def keep_record(name: str, figures: Mapping[str, object], *, checkout: Path | No
     record = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _git(tree, "rev-parse", "HEAD"),
-        "is_clean": not _git(tree, "status", "--porcelain", "--untracked-files=no"),
+        "is_clean": not _git(tree, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/tests/records"),
         **figures,
     }
     RECORDS.mkdir(exist_ok=True)
