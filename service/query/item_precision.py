@@ -84,7 +84,7 @@ ItemPrecision = ItemSigmas | ItemHalfWidths | ItemWorstCases
 def by_item(query: Query) -> Query:
     """A request's query as it is meant: a share is divided among several items, and a list of one is its number.
 
-    Raises QueryProblem for one clip for several items.
+    Raises QueryProblem for one clip for several items, and for several numbers for one item.
     """
     count, noise, per_individual = len(query.select), query.noise, query.per_individual
     clip = clip_of(per_individual)
@@ -150,18 +150,22 @@ def one_for_each(numbers: float | tuple[float, ...], count: int, field: str) -> 
 
 
 def _of_one(noise: Noise, per_individual: PerIndividual | None) -> dict[str, object]:
-    """The changes that make numbers of the lists of a query of one item."""
+    """The changes that make numbers of the lists of a query of one item. Raises QueryProblem for a list of several."""
     changes: dict[str, object] = {}
     match noise:
-        case Sigma(sigma=(number,)):
+        case Sigma(sigma=tuple(numbers)):
+            (number,) = one_for_each(numbers, 1, "noise.sigma")
             changes["noise"] = noise.model_copy(update={"sigma": number})
-        case HalfWidth(half_width=(number,)):
+        case HalfWidth(half_width=tuple(numbers)):
+            (number,) = one_for_each(numbers, 1, "noise.half_width")
             changes["noise"] = noise.model_copy(update={"half_width": number})
-        case Rho(weights=(_,)) | Share(weights=(_,)):
+        case Rho(weights=tuple(weights)) | Share(weights=tuple(weights)):
+            one_for_each(weights, 1, "noise.weights")
             changes["noise"] = noise.model_copy(update={"weights": None})
     clip = clip_of(per_individual)
-    if per_individual is not None and isinstance(clip, tuple) and len(clip) == 1:
-        changes["per_individual"] = per_individual.model_copy(update={"l2_clip": clip[0]})
+    if per_individual is not None and isinstance(clip, tuple):
+        (number,) = one_for_each(clip, 1, "per_individual.l2_clip")
+        changes["per_individual"] = per_individual.model_copy(update={"l2_clip": number})
     return changes
 
 

@@ -205,3 +205,25 @@ def test_any_precision_is_a_plan_that_the_engine_takes_or_a_problem(document: di
         return
     assert terms_of(plan, {name: column.coding for name, column in plan.columns.items()}, rows_max=1)
     assert plan.worst_case_units > 0
+
+
+MOMENTS: dict[str, Any] = {"moments": {"features": [{"of": {"col": "balance"}}]}}
+
+
+@pytest.mark.parametrize("item", [COUNT, MOMENTS], ids=["count", "moments"])
+@pytest.mark.parametrize(
+    ("noise", "clip", "field"),
+    [
+        ({"sigma": [5, 6]}, 2.5, "noise.sigma"),
+        ({"half_width": [5, 6], "confidence": 0.9}, 2.5, "noise.half_width"),
+        ({"rho": 0.5, "weights": [1, 2]}, 2.5, "noise.weights"),
+        ({"share": 0.5, "weights": [1, 2]}, 2.5, "noise.weights"),
+        ({"sigma": 5}, [2.5, 3], "per_individual.l2_clip"),
+    ],
+    ids=["sigma", "half width", "rho", "share", "clip"],
+)
+def test_several_numbers_for_one_item_are_refused(item: dict[str, Any], noise: Any, clip: Any, field: str) -> None:
+    """Moments and gradients took no notice of the list of clips, and ended in an error for one of sigmas."""
+    with pytest.raises(QueryProblem, match="must have 1 numbers, one for each select item, not 2") as found:
+        by_item(query(noise, [item], per_individual={"l2_clip": clip}))
+    assert [error.field for error in found.value.errors] == [field]
