@@ -176,7 +176,7 @@ async def test_a_wrong_method_is_told_all_the_right_ones(world: World) -> None:
 async def test_an_incident_has_it_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of what happened."""
 
-    def explode() -> list[str]:
+    def explode(*_: object, **__: object) -> list[str]:
         raise RuntimeError("Kari, 42")
 
     monkeypatch.setattr(world.replica.curators, "datasets", explode)

@@ -61,8 +61,8 @@ MUTANTS = [
         incident="As many writers as there are connections wait for one another, and nobody is answered.",
         file="service/store/postgres/store.py",
         find="        with self._pool.one(for_writing=lock) as session:\n            yield",
-        put="        with self._pool.one(for_writing=lock) as session:\n"
-        "            self.head(dataset_id)\n            yield",
+        put="        with self._pool.one(for_writing=lock) as session, self._pool.one(for_writing=lock):\n"
+        "            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
     ),
     Mutant(

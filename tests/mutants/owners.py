@@ -108,7 +108,7 @@ MUTANTS = [
         file="service/api/forwarding/connection.py",
         find="        self._is_broken |= self.is_whole\n        try:",
         put="        try:",
-        killed_by="tests/api/forwarding/test_connection.py::test_what_comes_after_the_response_breaks_the_connection",
+        killed_by="tests/api/forwarding/test_connection.py::test_a_line_end_that_nobody_awaits_breaks_the_connection",
     ),
     Mutant(
         name="the wait of the next is ended with the caller's",

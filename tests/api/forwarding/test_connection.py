@@ -91,6 +91,15 @@ async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
             await wire.head()
 
 
+async def test_a_line_end_that_nobody_awaits_breaks_the_connection() -> None:
+    """A parser passes over it as over blank lines before a response."""
+    async with wired() as (wire, _, writer):
+        writer.write(RESPONSE)
+        assert await response_of(wire) == b"0123456789"
+        writer.write(b"\r\n")
+        await until(lambda: wire.is_lost)
+
+
 @pytest.mark.parametrize("is_together", [True, False])
 @pytest.mark.parametrize("surplus", [RESPONSE, b"H", b"x", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\n"])
 async def test_what_comes_after_the_response_breaks_the_connection(surplus: bytes, *, is_together: bool) -> None:

@@ -12,7 +12,7 @@ import pytest
 from service.query.schema import Schema
 from service.store.postgres.data_tables import records_tables
 from service.store.postgres.rows import SEAL_BYTES
-from service.store.postgres.sessions import LONG_MAX, Connection, SessionPool
+from service.store.postgres.sessions import CHANGES_MAX, LONG_MAX, Connection, SessionPool
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
@@ -315,8 +315,10 @@ def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> No
     busy = [store.add_dataset(dataset(f"busy-{number}")) for number in range(LONG_MAX)]
     other = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
     with ExitStack() as stack:
-        for each in busy:  # they hold all connections but one
+        for each in busy:  # with the changes, they hold all connections but one
             stack.enter_context(other.long_act(each.id))
+        for _ in range(CHANGES_MAX):
+            stack.enter_context(other._pool.changing())
         assert stack.enter_context(other.transaction(kept.id, lock=True)).head.seq == 0
     other.close()
     another = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
