@@ -19,7 +19,7 @@ PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) 
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run figures docs test unit mutants check format bench bench-peers attack attack-http attack-load soak lock clean
+.PHONY: help demo run figures docs test unit mutants golden check format bench bench-peers attack attack-http attack-load soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
 	@.venv/bin/python -m tests.mutants $(ARGS)
+
+golden: .venv/.dev-ok ## Compare plans, ledger entries and responses with the recorded ones; ARGS=renew records them anew
+	@.venv/bin/python -m tests.golden $(or $(ARGS),compare)
 
 check: .venv/.dev-ok ## Lint, formatting and types, and a report of the longest modules and functions
 	@.venv/bin/ruff check .

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from service.api.app import HttpOptions, create_app
+from service.core.noise import Entropy
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.workflows.admission.admission import Admission
@@ -99,6 +100,7 @@ def build_world(
     ownership: Ownership | None = None,
     app: FastAPI | None = None,
     clock: Callable[[], datetime] = wall_clock,
+    entropy: Entropy = system_entropy,
     **settings: int,
 ) -> World:
     """A replica with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
@@ -112,7 +114,7 @@ def build_world(
         store=store,
         witness=witness or MemoryWitness(),
         pepper=PEPPER,
-        entropy=system_entropy,
+        entropy=entropy,
         clock=clock,
         admission=admission,
     )
