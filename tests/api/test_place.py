@@ -119,7 +119,10 @@ async def test_a_full_place_of_one_name_is_not_felt_in_another() -> None:
     places, work = PlacesByName("a test", waiting_max=100), Work()
     crowd = [asyncio.create_task(places.run("long", str(each), work.of("long"))) for each in range(45)]
     await settled()
-    assert await places.run("other", "crowd", lambda: "done") == "done"
-    work.gate.set()
-    await asyncio.gather(*crowd)
+    try:
+        async with asyncio.timeout(30):
+            assert await places.run("other", "crowd", lambda: "done") == "done"
+    finally:
+        work.gate.set()
+        await asyncio.gather(*crowd)
     assert places._places == {}  # nothing is kept of names without requests

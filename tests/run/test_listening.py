@@ -177,7 +177,7 @@ def drop(error: BaseException) -> None:
 
 def test_a_crowd_of_connections_is_accepted_many_in_a_round() -> None:
     """Those that come after it would wait for a round of the event loop for each."""
-    assert max(uvloop.run(_accepted_by_round(connections=3 * ACCEPTED_MAX))) == ACCEPTED_MAX
+    assert max(uvloop.run(_accepted_by_round(connections=3 * ACCEPTED_MAX))) == ACCEPTED_MAX > 1
 
 
 async def _accepted_by_round(*, connections: int) -> list[int]:
