@@ -240,6 +240,8 @@ JOURNAL: Final = Table(
     _required("at", DateTime(timezone=True)),
     _required("previous_hash", LargeBinary()),
     _required("hash", LargeBinary()),
+    Index("journal_acts", "dataset_id", "act", "number"),
+    Index("journal_slots", "dataset_id", text("(detail ->> 'slot')"), "number"),
 )
 
 PRINCIPALS: Final = Table(

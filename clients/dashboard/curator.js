@@ -107,7 +107,7 @@ async function showDataset(/** @type {string} */ name, /** @type {string} */ sec
   await draw(main, async () => {
     const [dataset, requests] = await Promise.all([
       get(path("datasets", name)),
-      get(path("datasets", name, "erasure-requests")),
+      all(path("datasets", name, "erasure-requests")),
     ]);
     asking = requests;
     changed();

@@ -29,8 +29,8 @@ from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.principals import Principals
 from service.workflows.reads import accounts
 from service.workflows.reads.account_files import PAGE_ROWS, AccountFile, AccountFiles, FileForm
-from service.workflows.reads.act_log import acts, asking_to_be_erased
-from service.workflows.reads.ledger import receipts, slot_of, snapshot
+from service.workflows.reads.act_log import acts
+from service.workflows.reads.ledger import number_of, receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.uploads import first_rows, store_upload
@@ -161,10 +161,16 @@ class Curators:
         askers = self._principals.askers
         return receipts(record, self._registry.guard(record), key, askers, cursor=cursor, limit=limit)
 
-    def erasure_requests(self, dataset: str) -> list[str]:
-        """The keys of the individuals that ask to be erased, those who asked first first. Raises NotFound."""
+    def erasure_requests(self, dataset: str, *, cursor: str | None, limit: int) -> Page[str]:
+        """The keys of the individuals that ask to be erased, those who asked first first. Raises NotFound.
+
+        A page looks at `limit` requests: where all of these are done, it is empty and has a next one.
+        """
         with snapshot(self._registry.guard(self._registry.record(dataset))) as transaction:
-            return [key for slot in asking_to_be_erased(transaction) for key in _key_in(transaction, slot)]
+            asked = transaction.erasures_asked(after=number_of(cursor, default=0), limit=limit)
+            open_slots = [each.slot for each in asked if not each.is_done]
+            keys = tuple(key for slot in open_slots for key in _key_in(transaction, slot))
+        return Page(items=keys, next=str(asked[-1].number) if len(asked) == limit else None)
 
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""

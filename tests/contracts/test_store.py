@@ -22,6 +22,7 @@ from service.workflows.model.rows import (
     ERASED_NAME,
     AnswerRecord,
     Asked,
+    AskedErasure,
     DatasetRecord,
     OwnAnswer,
     PrincipalFilter,
@@ -353,6 +354,26 @@ def test_the_acts_on_one_slot_are_found(store: Store, record: DatasetRecord) -> 
         assert transaction.acts_on(1, "limit") == [acts[1], acts[5]]
         assert transaction.acts_on(11, "limit", "erase") == [acts[2]]
         assert transaction.acts_on(2, "limit", "erase") == []
+
+
+def test_requests_for_erasure_are_found_page_by_page(store: Store, record: DatasetRecord) -> None:
+    """Each with whether its individual was erased after it: one that returns may ask again."""
+    made = [("erasure_request", 1), ("limit", 1), ("erasure_request", 11), ("erase", 1), ("erasure_request", 1)]
+    with store.transaction(record.id, lock=True) as transaction:
+        for act, slot in made:
+            transaction.journal(act, {"slot": slot})
+        transaction.journal("rows", {"rows": 3})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        asked = [
+            AskedErasure(number=1, slot=1, is_done=True),
+            AskedErasure(number=3, slot=11, is_done=False),
+            AskedErasure(number=5, slot=1, is_done=False),
+        ]
+        assert transaction.erasures_asked(after=0, limit=10) == asked
+        assert transaction.erasures_asked(after=0, limit=2) == asked[:2]
+        assert transaction.erasures_asked(after=3, limit=2) == asked[2:]
+        assert transaction.erasures_asked(after=5, limit=2) == []
 
 
 def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, record: DatasetRecord) -> None:

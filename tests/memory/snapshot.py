@@ -21,6 +21,7 @@ from service.workflows.model.rows import (
     Address,
     AnswerRecord,
     Asked,
+    AskedErasure,
     Codes,
     DatasetRecord,
     EarlierRegistration,
@@ -147,6 +148,17 @@ class MemorySnapshot:
 
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         return [each for each in self._draft.journal if each.act in kinds and each.detail["slot"] == slot]
+
+    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+        asked = [each for each in self._draft.journal if each.act == "erasure_request" and each.number > after]
+        return [
+            AskedErasure(number=each.number, slot=each.detail["slot"], is_done=self._is_erased_after(each))
+            for each in asked[:limit]
+        ]
+
+    def _is_erased_after(self, act: JournalAct) -> bool:
+        later = self._draft.journal[act.number :]
+        return any(each.act == "erase" and each.detail["slot"] == act.detail["slot"] for each in later)
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         earlier = [act for act in self._draft.act_records() if act.number < before][:limit]

@@ -229,9 +229,14 @@ def list_receipts(
     summary="List the requests for erasure",
     response_description="The keys of the individuals.",
 )
-def list_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
-    """The keys of the individuals that ask to be erased, those who asked first first."""
-    return replica.curators.erasure_requests(dataset)
+def list_erasure_requests(
+    replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[str]:
+    """The keys of the individuals that ask to be erased, those who asked first first.
+
+    A page looks at so many requests: it may be empty and have a next one, where all of these are done.
+    """
+    return opaque(replica.curators.erasure_requests(dataset, cursor=cursor, limit=limit))
 
 
 @router.get("/datasets/{dataset}/acts", summary="List the acts")

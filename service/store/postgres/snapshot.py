@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from service.engine.pages import PAGE_SLOTS
 from service.query.stated_noise import PREPAID, tick_of
@@ -71,6 +70,7 @@ from service.workflows.model.rows import (
     ActRecord,
     Address,
     AnswerRecord,
+    AskedErasure,
     Codes,
     DatasetRecord,
     EarlierRegistration,
@@ -113,6 +113,12 @@ TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
 LAST_TICK: Final = f"SELECT mechanism {_TICKS} DESC LIMIT 1"
 HAS_LAPLACE: Final = "SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism LIKE 'laplace %%')"
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
+ERASURES_ASKED: Final = (
+    "SELECT number, (detail ->> 'slot')::bigint, EXISTS (SELECT FROM journal later"
+    " WHERE later.dataset_id = asked.dataset_id AND later.detail ->> 'slot' = asked.detail ->> 'slot'"
+    " AND later.number > asked.number AND later.act = 'erase')"
+    " FROM journal asked WHERE dataset_id = %s AND act = 'erasure_request' AND number > %s ORDER BY number LIMIT %s"
+)
 _ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
 
 
@@ -246,7 +252,11 @@ class PostgresSnapshot:
         return self._acts("act = ANY(%s)", list(kinds))
 
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
-        return self._acts("act = ANY(%s) AND detail @> %s", list(kinds), Jsonb({"slot": slot}))
+        return self._acts("act = ANY(%s) AND detail ->> 'slot' = %s", list(kinds), str(slot))
+
+    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+        rows = self._rows(ERASURES_ASKED, [self._dataset_id, after, limit])
+        return [AskedErasure(number=number, slot=slot, is_done=is_done) for number, slot, is_done in rows]
 
     def _acts(self, condition: LiteralString, *values: object) -> list[JournalAct]:
         rows = self._rows(

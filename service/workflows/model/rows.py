@@ -318,6 +318,15 @@ def _as_of(now: DatasetRecord, earlier: EarlierRegistration) -> DatasetRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskedErasure:
+    """An act by which the individual in a slot asks to be erased; `is_done`: it was erased after that."""
+
+    number: int
+    slot: int
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActRecord:
     """An act of the journal as curators list it. `detail` has no bitmaps of slots.
 

@@ -17,6 +17,7 @@ from service.workflows.model.rows import (
     ActRecord,
     Address,
     AnswerRecord,
+    AskedErasure,
     Codes,
     DatasetRecord,
     EarlierRegistration,
@@ -118,6 +119,9 @@ class Transaction(Protocol):
 
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         """The acts of these kinds that name one slot, in order."""
+
+    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+        """The acts with number > `after` by which individuals ask to be erased, in order, `limit` at most."""
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         """The acts with number < `before`, newest first.
