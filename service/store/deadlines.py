@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import Any
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def connected(host: str, port: int, *, deadline_s: float) -> Iterator[socket.soc
 def _opened(host: str, port: int, until_s: float) -> socket.socket:
     """The first address of the host that takes a connection before the deadline."""
     refused: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    for family, kind, protocol, _, address in _addresses(host, port, until_s):
         left_s = until_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError from refused
@@ -50,6 +52,23 @@ def _opened(host: str, port: int, until_s: float) -> socket.socket:
         else:
             return trying
     raise refused or OSError("the name has no address")
+
+
+def _addresses(host: str, port: int, until_s: float) -> list[Any]:
+    """The addresses of a name, as the system's library looks it up: that has no bound, and is left behind at the end.
+
+    Raises TimeoutError, and OSError for a name that is not found.
+    """
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.set_exception(error if isinstance(error, OSError) else OSError("the name is none of a host"))
+
+    threading.Thread(target=look_up, name="names", daemon=True).start()
+    return found.result(max(until_s - time.monotonic(), 0))
 
 
 def _cut(connection: socket.socket, is_over: threading.Event) -> None:

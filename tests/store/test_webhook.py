@@ -191,3 +191,30 @@ def test_a_receiver_that_drips_is_given_up_at_the_deadline(scheme: str) -> None:
             webhook(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", timeout_s=0.2).deliver(NOTICE)
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_a_name_that_is_looked_up_for_ever_is_given_up_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's library waits for its servers as long as it is told elsewhere."""
+    answers = threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[Any]:
+        answers.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    try:
+        with pytest.raises(NotDelivered, match="the receiver did not answer in time"):
+            webhook("http://slow.example", timeout_s=0.05).deliver(NOTICE)
+    finally:
+        answers.set()
+
+
+def test_a_name_that_is_not_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the look-up comes to the caller."""
+
+    def look_up(*_: object, **__: object) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(NotDelivered, match="the receiver's name was not found"):
+        webhook("http://nobody.example").deliver(NOTICE)
