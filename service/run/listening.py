@@ -19,11 +19,9 @@ ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 UNSENT_BYTES_MAX: Final = 2**17
 """How much of a response the kernel keeps for a client that takes nothing; by default up to 4 MB. Connections that are
 accepted have the option from their listening socket."""
-ACCEPTED_MAX: Final = 32
-"""The number of connections that are accepted in one round of the event loop."""
 _LOOK_S: Final = 1.0
 _LOGGERS_CUT: Final = ("psycopg", "psycopg.pool")
-_LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection")
+_LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection", "error ignored in rollback")
 """Of connections that a signal has cut; they end with the process."""
 
 
@@ -146,15 +144,6 @@ def bound_socket(host: str, port: int, *, name: str = "--host and --port") -> It
         with address_named(f"{name} ({host or 'any address'}, port {port})"):
             listener.bind((host, port))
         yield listener
-
-
-def accepting(listener: socket.socket) -> list[socket.socket]:
-    """The same listening address in as many sockets as connections are accepted in one round of the event loop.
-
-    libuv accepts one of each socket in a round. With one socket, a crowd of connections takes as many rounds, and a
-    connection that comes after it waits for all of them.
-    """
-    return [listener, *(listener.dup() for _ in range(ACCEPTED_MAX - 1))]
 
 
 def host_and_port(url: str) -> tuple[str, int]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from service.logs import configure_logs
 from service.run.composition import open_service
 from service.run.listening import (
-    accepting,
     address_named,
     bound_socket,
     end_if_asked,
@@ -99,7 +98,7 @@ def serve_on(
         server = _server(opened.replica, settings, tell, telemetry)
         server.listen_to_signals()
         end_if_asked()  # not before: a signal between the look and the new handlers would be lost
-        server.run(sockets=[part for each in (listener, *forwarded) for part in accepting(each)])
+        server.run(sockets=[listener, *forwarded])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 

@@ -12,7 +12,7 @@ from tests.dashboard.browser import TABLES, Site, Visit
 from tests.hostile_keys import HOSTILE, address_of
 
 pytestmark = [pytest.mark.slow]
-DATASET = "hostile"
+DATASET = "hostile-keys"
 FETCHED = """async ([dataset, keys]) => {
   const { get, patch, erase, path, withQuery } = await import("/assets/api.js");
   const told = [];

@@ -79,14 +79,6 @@ MUTANTS = [
         killed_by="tests/api/middleware/test_in_turn.py::test_all_others_share_turns_by_kind[a probe]",
     ),
     Mutant(
-        name="one connection accepted in a round",
-        incident="A connection waits for a round of the event loop for each that came before it.",
-        file="service/run/listening.py",
-        find="ACCEPTED_MAX: Final = 32",
-        put="ACCEPTED_MAX: Final = 1",
-        killed_by="tests/run/test_listening.py::test_a_crowd_of_connections_is_accepted_many_in_a_round",
-    ),
-    Mutant(
         name="several numbers for one item are passed over",
         incident="A list of clips for moments is taken for no clip.",
         file="service/query/item_precision.py",

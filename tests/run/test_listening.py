@@ -1,22 +1,17 @@
 """The doors of a process: the addresses at which it listens, their names, and the signals that end its start."""
 
-import asyncio
 import logging
 import signal
 import socket
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
-import uvloop
 
 from service.run.listening import (
-    ACCEPTED_MAX,
     ENDING,
     _Start,
-    accepting,
     end_if_asked,
     end_on_signals,
     host_and_port,
@@ -173,28 +168,3 @@ def drop(error: BaseException) -> None:
     callback = weakref.ref(short, fail)
     del short
     assert callback() is None
-
-
-def test_a_crowd_of_connections_is_accepted_many_in_a_round() -> None:
-    """Those that come after it would wait for a round of the event loop for each."""
-    assert max(uvloop.run(_accepted_by_round(connections=3 * ACCEPTED_MAX))) == ACCEPTED_MAX > 1
-
-
-async def _accepted_by_round(*, connections: int) -> list[int]:
-    loop, rounds = asyncio.get_running_loop(), [0]
-
-    class Counted(asyncio.Protocol):
-        def connection_made(self, _transport: asyncio.BaseTransport) -> None:
-            rounds[-1] += 1
-
-    with ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=connections))
-        for _ in range(connections):
-            stack.enter_context(socket.create_connection(listener.getsockname()))
-        servers = [await loop.create_server(Counted, sock=part, backlog=connections) for part in accepting(listener)]
-        while sum(rounds) < connections:
-            rounds.append(0)
-            await asyncio.sleep(0)
-        for server in servers:
-            server.close()
-    return rounds
