@@ -33,6 +33,7 @@ from loadtests.others import Others, Waits, asked
 from loadtests.records import keep_record
 from loadtests.rig import serving, throw_away_home
 from loadtests.service_memory import Taken, disk_bytes
+from service.bounds import SPOOL_BYTES_MAX
 
 WAIT_S_MAX: Final = 0.25
 GROWTH_BYTES_MAX: Final = 100 * 10**6
@@ -44,7 +45,6 @@ ROW_S: Final = 5.0
 REPETITIONS_MAX: Final = 50
 ROW_S_MAX: Final = 180.0
 QUICK_SIZE: Final = 0.25
-SPOOL_BYTES_MAX: Final = 2**31
 PARAMETERS_BYTES_MAX: Final = 2**25
 """Less than the default, so that seconds suffice to come to it."""
 

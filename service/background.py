@@ -18,7 +18,7 @@ from typing import Final, Generic, TypeVar
 from service.incidents import report_incident
 
 NICENESS: Final = 10
-"""As of `nice`: such a thread gets a tenth of a core that others want."""
+"""The niceness of such a thread, which gets a tenth of a core that others want."""
 SWITCH_INTERVAL_S: Final = 0.0005
 ENDING_S: Final = 2.0
 """How long closing waits for a loop. The threads are daemons, and end with the process at the latest."""

@@ -20,7 +20,7 @@ from service.incidents import REQUEST_ID, kind_of, places_of, report_incident
 Style = Literal["json", "console"]
 FOLDED_S: Final = 60.0
 FOLDS_MAX: Final = 1024
-"""So many different lines are remembered at most; beyond that the oldest is forgotten."""
+"""The number of different lines that are remembered at most; beyond that the oldest is forgotten."""
 FIELDS: Final = ("time", "level", "logger", "event", "request_id", "dataset", "error", "at", "count")
 """Every field of a line, in this order; those that have no value are left out."""
 _OURS: Final = "sparing"

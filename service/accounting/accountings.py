@@ -79,11 +79,11 @@ class Accounting(ABC):
         """The word by which an entry names it: what decides a price, so without the conversion."""
 
     has_gaussian: ClassVar[bool] = True
-    """Tell whether a Gaussian has a finite charge."""
+    """A Gaussian has a finite charge."""
     has_delta: ClassVar[bool] = True
-    """Tell whether its statements are of an epsilon at a delta; otherwise the delta may be None and is not read."""
+    """Its statements are of an epsilon at a delta; otherwise the delta may be None and is not read."""
     has_advisory: ClassVar[bool] = False
-    """Tell whether a limit has a smaller epsilon while every answer has Gaussian noise."""
+    """A limit has a smaller epsilon while every answer has Gaussian noise."""
 
     @property
     def mechanisms(self) -> frozenset[str]:
@@ -154,7 +154,7 @@ class GaussianAccounting(Accounting):
 
     @property
     def unit(self) -> str:
-        """Of zCDP too: mu^2 is twice of it."""
+        """The unit of zCDP too: mu^2 is twice the amount."""
         return "rho"
 
     @property
@@ -164,7 +164,7 @@ class GaussianAccounting(Accounting):
 
     @property
     def name(self) -> str:
-        """As in mechanisms."""
+        """The name that mechanisms have for it."""
         return "gdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
@@ -208,17 +208,17 @@ class ConcentratedAccounting(Accounting):
 
     @property
     def unit(self) -> str:
-        """Of zCDP."""
+        """The unit of zCDP."""
         return "rho"
 
     @property
     def document(self) -> str | dict[str, str | float]:
-        """As it is stated."""
+        """The document that a registration states."""
         return {"kind": "zcdp", "conversion": self.conversion}
 
     @property
     def name(self) -> str:
-        """As in mechanisms."""
+        """The name that mechanisms have for it."""
         return "zcdp"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
@@ -264,12 +264,12 @@ class RenyiAccounting(Accounting):
 
     @property
     def document(self) -> str | dict[str, str | float]:
-        """As it is stated."""
+        """The document that a registration states."""
         return {"kind": "rdp", "order": self.order, "conversion": self.conversion}
 
     @property
     def name(self) -> str:
-        """As in mechanisms."""
+        """The name that mechanisms have for it."""
         return f"rdp {self.order!r}"
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal) -> bool:
@@ -286,7 +286,7 @@ class RenyiAccounting(Accounting):
         return units_of(amount)
 
     def units_replace_one(self, units: int) -> None:
-        """None: no statement of one order follows for replacing a record."""
+        """Give None: no statement of one order follows for replacing a record."""
 
     def epsilon_replace_one(self, units: int, delta: Decimal) -> float | None:
         """By group privacy: 2 e, for the least e at which (1 + e^e) d(e) is at most delta; None where none is.
@@ -327,12 +327,12 @@ class PureAccounting(Accounting):
 
     @property
     def document(self) -> str | dict[str, str | float]:
-        """As it is stated."""
+        """The document that a registration states."""
         return {"kind": "pure"}
 
     @property
     def name(self) -> str:
-        """As in mechanisms."""
+        """The name that mechanisms have for it."""
         return "pure"
 
     has_gaussian: ClassVar[bool] = False
@@ -361,7 +361,7 @@ class PureAccounting(Accounting):
         return nearest if nearest * UNITS_PER_RHO >= units else math.nextafter(nearest, math.inf)
 
     def epsilon_replace_one(self, units: int, delta: Decimal | None) -> float:
-        """Of twice the total."""
+        """The statement for twice the total."""
         return self.epsilon_of_units(2 * units, delta)
 
     def epsilon_time_uniform(self, spent_units: int, *, budget_units: int, delta: Decimal | None) -> float:

@@ -31,7 +31,7 @@ from service.accounting.privacy_loss import STEPS_MAX, Steps, epsilon_of_steps
 from service.accounting.subsampled_rdp import subsampled_divergences
 
 ORDERS: Final = (*(1 + tenth / 10 for tenth in range(1, 100)), *range(11, 257))
-"""Of the subsampled rows: 1.1, 1.2, ... 10.9, and whole orders from 11 to 256."""
+"""The orders of the subsampled rows: 1.1, 1.2, ... 10.9, and whole orders from 11 to 256."""
 
 
 class AdmittedSteps(NamedTuple):

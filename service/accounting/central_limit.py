@@ -33,7 +33,7 @@ def central_limit_mu_approximation(steps: Sequence[Steps]) -> float:
 
 
 def central_limit_mus_approximation(own: OwnSteps, *, rate: float) -> NDArray[np.float64]:
-    """The same (n,) for each individual's own steps, each sampled at this rate; a function of its own counts."""
+    """The mus (n,) for each individual's own steps, each sampled at this rate; a function of its own counts."""
     refuse_rate(rate)
     squares = np.zeros(len(own.counts))
     for cell, mu in enumerate(own.grid.charged.tolist()):

@@ -40,7 +40,7 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 _REALS: Final = mpmath.MPContext()  # of our own, as that of conversions
 _REALS.dps = 100
 _FEWER: Final = mpmath.MPContext()
-"""Of Gaussian DP: ln(2 Phi(-s)) cancels four digits of 50 at most, so that 15 are left below the margin."""
+"""The arithmetic of Gaussian DP: ln(2 Phi(-s)) cancels four digits of 50 at most, which leaves 15 below the margin."""
 _FEWER.dps = 50
 _ROOT_2, _ROOT_2_PI, _LN_2 = _FEWER.sqrt(2), _FEWER.sqrt(2 * _FEWER.pi), _FEWER.log(2)
 _NEAR: Final = 1e-11
@@ -131,19 +131,19 @@ def _shift(price: int) -> int:
 
 @cache
 def gaussian_prices() -> ChordPrices:
-    """Of Gaussian DP, up to t = 2^12: beyond it the slope of 2 is off by a ten-thousandth."""
+    """The prices in Gaussian DP, up to t = 2^12: beyond it the slope of 2 is off by a ten-thousandth."""
     return _table(_gaussian_price, _FIRST_POWER, 12, quadratic=Fraction(355, 452), slope=Fraction(2))
 
 
 @cache
 def concentrated_prices() -> ChordPrices:
-    """Of zero-concentrated DP, up to t = 2^4."""
+    """The prices in zero-concentrated DP, up to t = 2^4."""
     return _table(lambda t: t + _REALS.expm1(-t), _FIRST_POWER, 4, quadratic=Fraction(1, 2), slope=Fraction(1))
 
 
 @lru_cache(maxsize=16)
 def renyi_prices(order: float) -> ChordPrices:
-    """Of Rényi DP of an order above 1: D / a is t^2 / 2 where a t is small, and straight where it is large."""
+    """The prices in Rényi DP of an order above 1: D / a is t^2 / 2 where a t is small, straight where it is large."""
     power = floor(log2(order))
     first = min(_FIRST_POWER, -8 - power)
     slope = 1 / Fraction(order)
@@ -162,7 +162,7 @@ class LinearPrices:
 
 @cache
 def pure_prices() -> LinearPrices:
-    """Of pure DP."""
+    """The prices in pure DP."""
     return LinearPrices()
 
 

@@ -66,7 +66,7 @@ class Monitor:
 
     @property
     def document(self) -> dict[str, str | int | float]:
-        """As its registration states it."""
+        """The document that a registration states."""
         return {"rho": self.rho, "ticks": self.ticks, "share": self.share}
 
 

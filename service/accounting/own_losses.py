@@ -77,7 +77,7 @@ class _OwnAccountant:
         return np.log(np.where(np.abs(transform) < _LEAST, _LEAST, transform))
 
     def epsilon(self, counts: NDArray[np.int32]) -> float:
-        """Of so many steps (cells,) in each cell, by the sum of logarithms."""
+        """The epsilon of these numbers of steps (cells,) in each cell, by the sum of logarithms."""
         taken = np.flatnonzero(counts).tolist()
         exponents = np.zeros(self.window.points // 2 + 1, dtype=np.complex128)
         moments = np.zeros(len(self.moments[0]))

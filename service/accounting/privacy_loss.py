@@ -34,7 +34,7 @@ from service.accounting.loss_steps import LOSS_ERROR, MASS_ERROR, GridLosses, lo
 from service.accounting.subsampled_rdp import MU_MAX, refuse_rate
 
 DELTA_MIN: Final = 1e-20
-"""Of smaller ones the mass of infinite losses is no small part."""
+"""The least delta: of smaller ones the mass of infinite losses is no small part."""
 STEPS_MAX: Final = 10_000_000
 
 _SHARE: Final = math.log(1e6)  # of delta what lies beyond the window is e^-_SHARE
@@ -50,7 +50,7 @@ Reals = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """So many steps of one individual with the same mu, norm / sigma, each sampled at the same rate."""
+    """A number of steps of one individual with the same mu, norm / sigma, each sampled at the same rate."""
 
     mu: float
     rate: float
@@ -96,7 +96,7 @@ class ComposedLosses:
         return min(1.0, self._relatively(mass - math.exp(asked) * inverse) + self.added(epsilon))
 
     def delta_by_plancherel(self, epsilon: float) -> float:
-        """The same by the inner product of transforms (Lemma D.1)."""
+        """The delta by the inner product of transforms (Lemma D.1)."""
         asked, start = self._asked(epsilon)
         losses = self._losses(start)
         weights = np.maximum(-np.expm1(asked - losses), 0.0) * self._scale(losses)

@@ -52,7 +52,7 @@ OWN_ROLES: Final = ("individual", "auditor")
 _SAFE: Final = {"GET", "HEAD"}
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 OWN_SITE: Final = {"same-origin", "none"}
-"""Of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
+"""Values of `Sec-Fetch-Site`: a page of this origin, and an address that was typed or bookmarked."""
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 

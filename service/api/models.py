@@ -13,7 +13,7 @@ from service.query.schema import doc
 from service.workflows.model.views import AuditedRow, LedgerRow
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
-"""Of an idempotency key: printable ASCII characters, and not spaces alone."""
+"""The form of an idempotency key: printable ASCII characters, and not spaces alone."""
 Rho = Annotated[Decimal, DECIMAL, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
 
 
@@ -43,7 +43,7 @@ def _absent(text: str) -> Any:  # noqa: ANN401 - as Field itself
 
 
 Bound = int | str
-"""Of a number, or of a date or a time as text."""
+"""A number, or a date or a time as text."""
 
 
 class CoordinateLabel(BaseModel):

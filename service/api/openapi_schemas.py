@@ -123,7 +123,7 @@ def _of_union(name: str) -> Schema:
 
 
 def _folded(part: Any, *, but: str = "") -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """The same with a reference for each union that is written out, but for the one that is defined here."""
+    """The schema with a reference for each union that is written out, but for the one that is defined here."""
     if isinstance(part, list):
         return [_folded(each) for each in part]
     if not isinstance(part, dict):

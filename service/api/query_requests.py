@@ -38,7 +38,7 @@ from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
 
 NPZ_COPIES: Final = 4
-"""Of an npz, as many bytes are held as its own: the body, a member of it, its numbers, and these in steps."""
+"""The number of copies of an npz that are held: the body, a member of it, its numbers, and these in steps."""
 UNWATCHED_S: Final = 0.05
 """Without slots, a request waits so long before it is watched for a client that goes."""
 

@@ -82,7 +82,7 @@ async def spooled(request: Request, caller: Caller) -> AsyncIterator[Upload]:
 
 
 async def spooled_columns(request: Request, caller: Caller) -> AsyncIterator[Upload]:
-    """As `spooled`, of a Parquet file or an Arrow stream alone."""
+    """Spool the body of a Parquet file or an Arrow stream alone, and otherwise do as `spooled`."""
     async with _spooled(request, caller, _IN_COLUMNS) as upload:
         yield upload
 

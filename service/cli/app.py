@@ -208,7 +208,7 @@ def main() -> None:
 
 
 def _in_one_line(error: Exception) -> str:
-    """Of the operating system's errors the words and the file, without the number that stands for the words."""
+    """The words of an error; of the operating system's the words and the file, without the number of the words."""
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
     return str(error)

@@ -117,7 +117,7 @@ def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tupl
 
 
 def fresh_words(count: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """So many words of the source, (count,). Raises EntropyFailure for anything else."""
+    """Words of the source, (count,). Raises EntropyFailure for anything else."""
     words = entropy(count)
     if words.dtype != np.uint64 or words.shape != (count,):
         raise EntropyFailure("the entropy source did not return the words it was asked for")

@@ -16,7 +16,7 @@ START_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Servers:
-    """Where the database and the cache are; a context manager that stops what was started for it."""
+    """The addresses of the database and the cache; a context manager that stops what was started for it."""
 
     database_url: str = field(repr=False)  # for libpq; may hold a password
     redis_url: str = field(repr=False)  # for redis-py; may hold a password

@@ -29,7 +29,7 @@ class Groups:
     strides: tuple[tuple[str, int], ...]  # column, coordinates from one of its codes to the next
 
     def bases(self, columns: Mapping[str, Codes], count: int) -> Integers:
-        """Where the groups of so many chosen rows begin, (count,); their `columns` (count,)."""
+        """The places at which the groups of chosen rows begin, (count,); their `columns` (count,)."""
         if not self.strides:
             return uniform(0, count)
         bases = np.zeros(count, dtype=np.int64)
@@ -67,11 +67,11 @@ class Value:
     quotient: Quotient | None = None  # instead of `shift`, where the item has steps of its own
 
     def coordinates(self, _columns: Mapping[str, Codes], bases: Integers) -> Integers:
-        """As in Unit."""
+        """The coordinates, as Unit has them."""
         return _moved(bases, self.offset)
 
     def values(self, columns: Mapping[str, Codes], _count: int) -> Integers:
-        """As in Unit, of their own."""
+        """The values of the column, as Unit has them."""
         steps = columns[self.column].astype(np.int64)
         steps += self.coding_offset
         if self.quotient is not None:
@@ -140,14 +140,14 @@ class Stack:
         return np.less_equal(codes, self.spans)
 
     def coordinates(self, codes: Integers, bases: Integers) -> Integers:
-        """As each term gives them, (j, k), of `codes` (j, k); groups begin at `bases` (k,)."""
+        """The coordinates that each term gives, (j, k), of `codes` (j, k); groups begin at `bases` (k,)."""
         coordinates = bases + self.offsets
         if self.leads is not None:
             coordinates += codes * self.leads
         return coordinates
 
     def values(self, codes: Integers) -> Integers:
-        """As each term gives them, (j, k), of `codes` (j, k)."""
+        """The values that each term gives, (j, k), of `codes` (j, k)."""
         steps = codes + self.added if self.leads is None else codes * (1 - self.leads) + self.added
         if self.lefts is not None:
             np.left_shift(steps, self.lefts, out=steps)

@@ -39,7 +39,7 @@ class TickCounts:
         self._first = np.concatenate([self._first, np.zeros(size - self._first.size, dtype=np.uint16)])
 
     def reset(self) -> None:
-        """Nobody is counted yet."""
+        """Begin with nobody counted."""
         self._first[:] = 0
 
     def set(self, slots: slice, first: FirstTicks) -> None:

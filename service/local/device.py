@@ -174,5 +174,5 @@ class LocalFilter:
 
 
 def system_entropy(count: int) -> NDArray[np.uint64]:
-    """So many words of the operating system."""
+    """Words of the operating system's generator."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

@@ -29,7 +29,7 @@ class MonitorScale(Protocol):
 
 
 Ticking = MonitorScale | None
-"""Of a dataset that has a monitor, or none."""
+"""The monitor of a dataset that has one, or None."""
 
 
 def exhausted_of(query: Query, table: DataTable, monitor: Ticking) -> Exhausted:

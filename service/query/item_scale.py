@@ -26,7 +26,7 @@ from service.query.scale import NORM_SQUARED_MAX, STEPS_MIN, TOTAL_MAX, Extent, 
 STEPS_LOG2_MAX: Final = 32
 ITEM_STEPS_MIN: Final = 2**18
 SIGMA_MIN: Final = 2.0**-900
-"""Of a smaller sigma a step would lose digits; no column has numbers so small."""
+"""The least sigma: of a smaller one a step would lose digits; no column has numbers so small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from service.arrays import Integers
 
 STEPS_LOG2: Final = 28
-"""As a rule, the noise of an item is 2^28 of its steps: up to there the sampler rarely needs its slow path."""
+"""The power of two of an item's noise in its steps, as a rule: up to there the sampler rarely needs its slow path."""
 STEPS_MAX: Final = 2**58
-"""Of a quotient. An estimate in doubles is then off by less than 2^7, and its residue fits 64 bits."""
+"""The most steps of a quotient. An estimate in doubles is then off by less than 2^7, and its residue fits 64 bits."""
 _MANTISSA_BITS: Final = 53
 _WORD: Final = 2**64
 

@@ -28,7 +28,7 @@ Weight = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
 Clip = Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)]
 ByItem = (Strict(strict=False), Field(fail_fast=True, max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
-"""Of a list with one number for each select item."""
+"""The form of a list with one number for each select item."""
 
 
 def _number_kind(numbers: object) -> str:

@@ -21,7 +21,7 @@ _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
 _STEPS_MAX: Final = 2**31 - 1
 _NEAR: Final = 2.0**-20
 _PARTS: Final = np.arange(1, 2**11 + 1)
-"""So many numbers of steps are priced at a time: three times eleven bits are enough for each."""
+"""The numbers of steps that are priced at a time: three times eleven bits are enough for each."""
 
 
 class NamedPrices(NamedTuple):

@@ -71,7 +71,7 @@ class Sum:
 
     @property
     def title(self) -> str:
-        """As labels write it."""
+        """The name in labels."""
         return f"sum({label_of(self.column)})" if self.name is None else self.name
 
 
@@ -90,7 +90,7 @@ class Histogram:
 
     @property
     def title(self) -> str:
-        """As labels write it."""
+        """The name in labels."""
         return f"histogram({self.label})"
 
 
@@ -105,7 +105,7 @@ class Functionals:
 
     @property
     def title(self) -> str:
-        """As axes write it; labels add the number of the functional."""
+        """The name in axes; labels add the number of the functional."""
         return self.name
 
 
@@ -119,7 +119,7 @@ class Active:
 
     @property
     def title(self) -> str:
-        """As labels write it."""
+        """The name in labels."""
         return f"active({self.share:.12g})"
 
 

@@ -15,10 +15,10 @@ from service.query.schema import REAL_MAX
 
 UNKNOWN_HASH: Final = "are not known by this hash; send the numbers"
 ARGUMENT_MAX: Final = 2**52
-"""Of a prediction's argument in steps: a double holds every sum exactly, in any order."""
+"""The most steps of a prediction's argument: a double holds every sum exactly, in any order."""
 
 Given = Sequence[float] | Sequence[Sequence[float]] | HashedParameters
-"""As a query has them."""
+"""The parameters in the forms that a query has."""
 
 
 def parameter_rows(given: Given, classes: int | None, size: int, *, field: str, of: str) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from service.query.schema import EventsTable, Schema
 from service.query.suggestions import did_you_mean
 
 TOTAL_MAX: Final = 2**59
-"""Of an individual's events in steps; a clip is calculated with it in 60 bits."""
+"""The largest total of an individual's events in steps; a clip is calculated with it in 60 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

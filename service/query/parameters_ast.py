@@ -97,7 +97,7 @@ class HashedParameters(Closed):
         return isinstance(other, HashedParameters) and (self.sha256, self.shape) == (other.sha256, other.shape)
 
     def __hash__(self) -> int:
-        """As `__eq__` compares."""
+        """A hash that agrees with `__eq__`."""
         return hash((self.sha256, self.shape))
 
 

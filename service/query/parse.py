@@ -38,7 +38,7 @@ _MESSAGES = {
 
 
 def kept_query(body: bytes, asker: Hashable) -> Query:
-    """As `parse_query`; the same text of the same asker is read once, and gives the same object, while it is kept.
+    """Parse as `parse_query`; the same text of one asker is read once, and gives the same object, while it is kept.
 
     Nobody can tell by the time that a query takes what another has asked.
     """

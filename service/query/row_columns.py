@@ -178,7 +178,7 @@ class RowColumns(ABC):
 
 
 def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:
-    """Where a literal lies on the scale of codes; outside the domain it may be negative or above `span`.
+    """The place of a literal on the scale of codes; outside the domain it may be negative or above `span`.
 
     Exact on a column of whole numbers, where 39.5 lies between two codes, and on a calculated one, whose `slack` says
     how near is equal. On a real column of the schema a literal is rounded to the column's step as the data were, so

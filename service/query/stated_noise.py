@@ -61,7 +61,7 @@ class StatedNoise:
         return self.of_steps(of(self.sigma_steps, 0.95))
 
     def of_steps(self, steps: float) -> Numbers:
-        """So many steps, in query units."""
+        """A number of steps, in query units."""
         return tuple(steps * grid for grid in self.grid) if isinstance(self.grid, tuple) else steps * self.grid
 
     def of_item(self, place: int) -> dict[str, float]:

@@ -196,7 +196,7 @@ def _admit_by_provider(replica: Replica, settings: Settings) -> None:
 
 @contextmanager
 def _alarms(settings: Settings) -> Iterator[Callable[[AlarmNotice], None]]:
-    """Where alarms go besides the log: to the operator's webhook, if there is one."""
+    """The receiver of alarms besides the log: the operator's webhook, if there is one."""
     if settings.alarm_url is None or settings.alarm_secret is None:
         yield lambda _: None
         return
@@ -244,7 +244,7 @@ def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
 
 
 def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
-    """None when there is no limit: then no request asks the cache."""
+    """The limiter; None where there is no limit: then no request asks the cache."""
     if settings.rate_limit == 0:
         return None
     return Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)

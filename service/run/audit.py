@@ -15,7 +15,7 @@ from typing import Final
 
 INSTALLING = "run it from a clone of the repository after `make`, or install clients/python"
 NAMES_BITS: Final = 32
-"""Of the random part of the names of the audit's datasets: an archived dataset keeps its name."""
+"""The bits of the random part of the names of the audit's datasets: an archived dataset keeps its name."""
 _ELSEWHERE: Final = ("DATABASE_URL", "REDIS_URL", "SPARING_")
 _COMMAND: Final = (sys.executable, "-m", "service")
 _END_S: Final = 60
@@ -27,7 +27,7 @@ class AuditUndone(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Tell whether the service passed, and the report as text and as JSON."""
+    """The outcome for the service, and the report as text and as JSON."""
 
     passed: bool
     text: str

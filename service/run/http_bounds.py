@@ -30,7 +30,7 @@ REPORT_S: Final = 60.0
 _RANKED_PART: Final = 16
 
 Rank = tuple[bool, bool, float]
-"""Tell whether a known principal uses the connection, whether a request is under way, and since when (s)."""
+"""The order in which connections are closed: is it a known principal's, is a request under way, and since when (s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ accepted have the option from their listening socket."""
 _LOOK_S: Final = 1.0
 _LOGGERS_CUT: Final = ("psycopg", "psycopg.pool")
 _LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection", "error ignored in rollback")
-"""Of connections that a signal has cut; they end with the process."""
+"""The lines of connections that a signal has cut; they end with the process."""
 
 
 class ServerLost(Exception):
@@ -173,6 +173,6 @@ def _address_of(host: str) -> str:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where it listens."""
+    """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

@@ -72,7 +72,7 @@ def serve(
 def serve_on(
     listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
 ) -> None:
-    """The same behind a socket that is bound already; the caller has said `end_on_signals`."""
+    """Serve behind a socket that is bound already; the caller has said `end_on_signals`."""
     configure_logs(settings.log)
     keep_freed_memory()
     if settings.release_slot_ms > 0:
@@ -168,7 +168,7 @@ def _server(
 
 @contextmanager
 def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | None]]:
-    """Where other processes' requests come in, and its URL; nothing and None when nothing is held, and so forwarded."""
+    """The listener of other processes' requests, and its URL; nothing and None when nothing is held or forwarded."""
     if settings.release_slot_ms == 0:
         yield [], None
         return
@@ -178,7 +178,7 @@ def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | 
 
 @contextmanager
 def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watch]]:
-    """Where the counts go, the URL at which they are served, if they are, and how a replica is watched besides."""
+    """The telemetry, the URL at which its counts are served, if they are, and how a replica is watched besides."""
     if settings.metrics_port is None:
         yield NULL_TELEMETRY, None, lambda _: None
         return

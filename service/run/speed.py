@@ -78,7 +78,7 @@ def calibrate(settings: Settings, store: CommitProbe) -> Speed:
 
 
 def among_shards(speed: Speed) -> Speed:
-    """The same, with this machine's cores and how much all of them at work slow each other."""
+    """The speed with this machine's cores and how much all of them at work slow each other."""
     return replace(speed, cores=_cores(), shard_slowdown=_measured_slowdown())
 
 

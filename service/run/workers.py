@@ -240,7 +240,7 @@ def _metrics_port(settings: Settings, number: int, report: str | None) -> int | 
 
 
 def _forward_url(url: str, number: int) -> str:
-    """Where the other processes reach the worker of a place; without a port each worker picks one."""
+    """The URL at which the other processes reach the worker of a place; without a port each worker picks one."""
     _, port = host_and_port(url)
     return f"{url.removesuffix(f':{port}')}:{port + number}" if port else url
 

@@ -69,7 +69,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """Tell whether the database holds all that the witness outside of it has seen. A backup put back lacks some."""
+    """The comparison of the database with the witness outside of it. A backup that was put back lacks some answers."""
 
     state: Annotated[
         Literal["whole", "ledger-rollback", "witness-lost", "ledger-damaged"],

@@ -49,7 +49,7 @@ class Principals:
         self._store, self._pepper, self._clock = store, pepper, clock
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
         self.has_provider = False
-        """Tell whether principals without a key are known, which an identity provider vouches for."""
+        """Principals without a key are known, for whom an identity provider vouches."""
 
     def remembered(self, api_key: str) -> Principal | None:
         """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.

@@ -34,7 +34,7 @@ from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.principals import NAME_MAX, Principals, allowance_units, individual_record
 
 CALLBACK: Final = "/sign-in/callback"
-"""Where the provider sends browsers back."""
+"""The path to which the provider sends browsers back."""
 ATTEMPT_FOR: Final = timedelta(minutes=10)
 """How long a person may take at the provider."""
 ATTEMPT_LENGTH_MAX: Final = 128

@@ -84,7 +84,7 @@ def store_upload(
 
 
 def _once(address: Address, digest: bytes, place: Preparation[UploadReport]) -> Preparation[UploadOutcome]:
-    """The same act with the record of its key; settled where the key has one by now."""
+    """The act with the record of its key; settled where the key has one by now."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadOutcome] | Settled[UploadOutcome]:
         stored = _stored(transaction, address, digest)

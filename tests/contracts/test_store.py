@@ -370,7 +370,7 @@ def test_requests_for_erasure_are_found_page_by_page(store: Store, record: Datas
             AskedErasure(number=3, slot=11, is_done=False),
             AskedErasure(number=5, slot=1, is_done=False),
         ]
-        assert transaction.erasures_asked(after=0, limit=10) == asked
+        assert transaction.erasures_asked() == transaction.erasures_asked(after=0, limit=10) == asked
         assert transaction.erasures_asked(after=0, limit=2) == asked[:2]
         assert transaction.erasures_asked(after=3, limit=2) == asked[2:]
         assert transaction.erasures_asked(after=5, limit=2) == []

@@ -149,7 +149,7 @@ class MemorySnapshot:
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         return [each for each in self._draft.journal if each.act in kinds and each.detail["slot"] == slot]
 
-    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+    def erasures_asked(self, *, after: int = 0, limit: int | None = None) -> list[AskedErasure]:
         asked = [each for each in self._draft.journal if each.act == "erasure_request" and each.number > after]
         return [
             AskedErasure(number=each.number, slot=each.detail["slot"], is_done=self._is_erased_after(each))

@@ -48,7 +48,7 @@ log = logging.getLogger("sparing.slots")
 
 WINDOW_NS: Final = 60_000_000_000
 WINDOW_LATE_MAX: Final = 100
-"""So many late responses within a window are worth a line in the log, once."""
+"""The number of late responses within a window that is worth a line in the log, once."""
 
 
 def declare_public_work(scope: Scope, *tickets: Ticket) -> None:
@@ -71,7 +71,7 @@ HELD_NS: Final = 10_000_000
 """How long a response is held for which no slots were reserved: an analyst's, a stranger's, a probe's."""
 
 OWN_HELD_NS: Final = 50_000_000
-"""The same for a read or an act of an individual or an auditor, which is in no analyst's schedule."""
+"""The hold of a read or an act of an individual or an auditor, which is in no analyst's schedule."""
 
 
 PROBES: Final = frozenset({"/livez", "/readyz"})

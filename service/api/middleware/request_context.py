@@ -38,7 +38,7 @@ FORWARDED: Final = "forwarded"
 GREETING: Final = "greeting"
 UNSEALED: Final = "unsealed"
 COUNTED_AS: Final = "counted_as"
-"""Where a layer says under which name a request counts that no route answers."""
+"""The place in a request's state of the name under which it counts where no route answers it."""
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -57,7 +57,7 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 class DrainState:
-    """Tell whether new requests are taken. Set from a signal handler, read by every request."""
+    """Says that new requests are no longer taken. Set from a signal handler, read by every request."""
 
     def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
         """`leaving` is called when the drain begins, from a signal handler."""

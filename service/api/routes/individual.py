@@ -21,7 +21,7 @@ router = guarded_router("individual")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureRequest:
-    """Tell whether the curator is asked to erase the individual."""
+    """The answer to the question whether the curator is asked to erase the individual."""
 
     requested: Annotated[bool, doc("Whether the curator is asked to erase the individual.")]
 

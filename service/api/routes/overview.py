@@ -70,7 +70,7 @@ class AlarmView:
 
     @classmethod
     def of(cls, alarm: BudgetAlarm | None) -> "AlarmView":
-        """As it is sent."""
+        """The alarm in the form in which it is sent."""
         return cls(
             share=None if alarm is None else alarm.share, rang_at_sequence=None if alarm is None else alarm.rang_seq
         )

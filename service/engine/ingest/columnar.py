@@ -46,10 +46,10 @@ class Counter(Protocol):
     """Counts what is about to be decoded, and may refuse it by a RowsProblem."""
 
     def announce(self, rows: int, decoded_bytes: int = 0) -> None:
-        """So many rows come next, of so many bytes where that is known."""
+        """Note that these many rows come next, of these many bytes where that is known."""
 
     def decode(self, decoded_bytes: int) -> None:
-        """So many bytes are about to be expanded."""
+        """Note that these many bytes are about to be expanded."""
 
 
 Choose = Callable[[pa.Schema], list[str]]
@@ -103,7 +103,7 @@ def parquet_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator
 
 
 def arrow_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[pa.RecordBatch]:
-    """As `parquet_batches`, from an Arrow IPC stream."""
+    """Batches as `parquet_batches` gives them, from an Arrow IPC stream."""
     try:
         reader = pa.ipc.open_stream(source)
         found = choose(reader.schema)

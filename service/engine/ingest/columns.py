@@ -268,7 +268,7 @@ def _int64_of(digits: str) -> int | None:
 
 
 def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.float64], Mask]:
-    """As `_integers`, for numbers; a value that is not finite is wrong."""
+    """Numbers, read as `_integers` reads integers; a value that is not finite is wrong."""
     nulls = nulls_of(array)
     if is_text:
         array = _matching(array, _NUMBER, "not a number", report)

@@ -45,7 +45,7 @@ from service.workflows.ports.row_reader import ReaderHere, ReadRequest
 SECONDS_MAX: Final = 900
 """The longest that one upload may be decoded; then the kernel ends the process."""
 DESCRIPTORS: Final = 3
-"""Of each upload: its bytes; a file with the request, which the rows replace; and a socket for the messages."""
+"""The files of each upload: its bytes; one with the request, which the rows replace; and a socket for the messages."""
 _NICENESS: Final = 10
 _FRAMES_MAX: Final = 8
 _KIB: Final = 1024

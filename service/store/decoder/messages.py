@@ -60,7 +60,7 @@ class Failed:
     error: str
     place: str
     is_passing: bool
-    """Tell whether another try may succeed: a process that could not be started."""
+    """Another try may succeed: a process could not be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ Request = ReadRequest | FirstRowsRequest
 REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])
 FIRST_ROWS: Final = TypeAdapter(FirstRows)
 FIRST_ROWS_BYTES_MAX: Final = 2**25
-"""Of first rows as JSON, which may write a byte of CSV as six."""
+"""The most bytes of first rows as JSON, which may write a byte of CSV as six."""
 MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
 
 

@@ -38,7 +38,7 @@ Takes what `AccountRows.ranges` gives.
 """
 
 SLOTS: Final = "SELECT slot FROM individuals WHERE dataset_id = %s"
-"""Of every account."""
+"""A selection of every account."""
 
 SOME: Final = """
 SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),

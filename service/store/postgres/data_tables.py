@@ -25,13 +25,13 @@ COPY_TRAILER: Final = b"\xff\xff"
 COPIED_AT_ONCE: Final = 2**13
 """So that putting their bytes together never keeps the GIL for long."""
 COPIED_BYTES: Final = 2**23
-"""The same of rows with vectors, by the bytes of these."""
+"""The bytes of rows with vectors that are put together at once."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 _SLOT = "_slot"  # declared names begin with a letter
 BLOCKS_AT_ONCE: Final = 2**14
-"""Of 8 KiB: what one statement packs is far below the gibibyte that a value may have."""
+"""The blocks of 8 KiB that one statement reads: what it packs is far below the gibibyte that a value may have."""
 VECTOR_BYTES_AT_ONCE: Final = 2**25
-"""Of vectors, which mostly lie outside the blocks of their rows."""
+"""The bytes of vectors that one statement reads; they mostly lie outside the blocks of their rows."""
 BLOCK_ROWS_MAX: Final = 226
 """The most rows of a block of 8 KiB: each takes 36 bytes or more, of which 28 are Postgres' own."""
 ROWS_AT_ONCE: Final = 2**24
@@ -63,7 +63,7 @@ class RecordsTable:
         )
 
     def rename(self, name: str) -> sql.Composed:
-        """The same table under another name."""
+        """The statement that gives the table another name."""
         return sql.SQL("ALTER TABLE {} RENAME TO {}").format(self._identifier, sql.Identifier(name))
 
     def drop(self) -> sql.Composed:
@@ -96,7 +96,7 @@ class RecordsTable:
 
     @property
     def slots_at_once(self) -> int:
-        """Of how many slots one statement `selects_some` may read the rows."""
+        """The number of slots of which one statement `selects_some` may read the rows."""
         by_bytes = VECTOR_BYTES_AT_ONCE // max(self.vector_bytes, 1)
         return max(min(ROWS_AT_ONCE // self.rows_per_slot, by_bytes, SLOTS_AT_ONCE), 1)
 

@@ -25,7 +25,7 @@ SPILL: Final = "SELECT count(*) FROM generate_series(1, 60000)"
 
 
 class RefusedWrites:
-    """Tell whether the database refuses to write, as transactions and probes have found. Thread-safe."""
+    """The refusal of the database to write, as transactions and probes have found it. Thread-safe."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""

@@ -95,11 +95,11 @@ def _columns(fields: Iterable[EntryField]) -> str:
 
 _FIRST_FIELDS, _LAST_FIELD = ENTRY_FIELDS[:-1], ENTRY_FIELDS[-1]
 ENTRY_COLUMNS: Final = f"{_columns(_FIRST_FIELDS)}, piece, first_digest, {_LAST_FIELD.name}"
-"""As a row has them: the last field came to the table after the sealed piece of an entry that has one over all slots,
+"""Columns of a row: the last field came to the table after the sealed piece of an entry that has one over all slots,
 and the digest that this was written with.
 """
 ENTRY_TYPES: Final = " ".join([*(each.type for each in _FIRST_FIELDS), "bytea", "bytea", _LAST_FIELD.type])
-"""As `append.columns` takes them."""
+"""Columns in the order in which `append.columns` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)

@@ -254,7 +254,7 @@ class PostgresSnapshot:
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         return self._acts("act = ANY(%s) AND detail ->> 'slot' = %s", list(kinds), str(slot))
 
-    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+    def erasures_asked(self, *, after: int = 0, limit: int | None = None) -> list[AskedErasure]:
         rows = self._rows(ERASURES_ASKED, [self._dataset_id, after, limit])
         return [AskedErasure(number=number, slot=slot, is_done=is_done) for number, slot, is_done in rows]
 

@@ -15,7 +15,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedSummary
 
 STAMP_BYTES: Final = 32
-"""Of the random bytes with which a sealed value begins: no two values ever begin with the same."""
+"""The length of the random bytes with which a sealed value begins: no two values ever begin with the same."""
 _TAG_BYTES: Final = 16
 _NONCE: Final = bytes(12)  # one key, one value
 _LENGTH_BYTES: Final = 4
@@ -76,11 +76,11 @@ Value = TypeVar("Value")
 Item = tuple[str, bytes]
 """A name, and what is to lie under it."""
 Swap = tuple[str, bytes, bytes]
-"""The same, and how what lies there now begins; empty for nothing."""
+"""A name, what is to lie under it, and how what lies there now begins; empty for nothing."""
 
 
 class KeyValueStore(Protocol):
-    """Where sealed bytes lie. No method raises; whatever comes back may be anything."""
+    """The place of sealed bytes. No method raises; whatever comes back may be anything."""
 
     def get(self, names: Sequence[str]) -> list[object]:
         """The value under each name, None where there is none; empty when the key-value store is out of reach."""

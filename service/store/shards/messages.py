@@ -71,7 +71,7 @@ class MessageLane:
         return b"".join((_head(objects, lengths, is_shared=False), objects, whole))
 
     def _received_parts(self) -> tuple[memoryview, list[int], memoryview]:
-        """Of the next message its objects, the lengths of its buffers, and the buffers, one after the other."""
+        """The objects of the next message, the lengths of its buffers, and the buffers, one after the other."""
         objects_bytes, count, is_shared = _HEADER.unpack(_received(self.connection, _HEADER.size))
         rest = _received(self.connection, _LENGTH.size * count + objects_bytes)
         lengths = _lengths(rest, count)
@@ -199,7 +199,7 @@ def _send_all(connection: socket.socket, views: list[memoryview]) -> None:
 
 
 def _received(connection: socket.socket, size: int) -> memoryview:
-    """So many bytes, in memory that may be written."""
+    """Bytes, in memory that may be written."""
     view = np.empty(size, dtype=np.uint8).data  # not set to zero before it is filled
     filled = 0
     while filled < size:

@@ -154,7 +154,7 @@ class ProcessShards:
     backend: Final = "processes"
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:
-        """So many shards, which start at the same time."""
+        """Shards, which start at the same time."""
         return [ProcessShard(record, ShardPlace(number, count)) for number in range(count)]
 
 

@@ -53,7 +53,7 @@ class RayShard(ProcessShard):
         self._address = address
 
     def _start(self) -> None:
-        """As of any process, if the cluster answers at once: Ray would try for a minute, and queries would wait."""
+        """Start if the cluster answers at once: Ray would try for a minute, and queries would wait."""
         _connect(self._address)
         super()._start()
 

@@ -38,7 +38,7 @@ class ShardActor:
         return packed(self._worker.done(*unpacked(call)))
 
     def do_slowly(self, call: bytes) -> bytes:
-        """As `do`, at a lower priority than the queries."""
+        """Do a call at a lower priority than the queries."""
         lower_priority()
         return self.do(call)
 

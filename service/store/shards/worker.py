@@ -19,7 +19,7 @@ from service.workflows.ports.shards import LANES, Lane
 from service.workflows.shards.shard import Shard
 
 NICENESS: Final = 5
-"""As of `nice`: timers and connections of the coordinator come before the work of its shards."""
+"""The niceness of a shard: timers and connections of the coordinator come before the work of its shards."""
 
 
 def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
@@ -57,7 +57,7 @@ class ShardWorker:
         self._shard = shard
 
     def serve_slowly(self, lane: MessageLane) -> NoReturn:
-        """As `serve`, at a lower priority than the queries."""
+        """Serve a lane at a lower priority than the queries."""
         lower_priority()
         self.serve(lane)
 

@@ -28,7 +28,7 @@ _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """Where the next record goes, as of the last look; `last` is what stood right before, to know the file by."""
+    """The place of the next record at the last look; `last` is what stood right before, to know the file by."""
 
     slot: int
     last: bytes

@@ -23,7 +23,7 @@ _ROUNDING_S: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """So many requests a second for each principal, and so many at once."""
+    """A number of requests a second for each principal, and a number at once."""
 
     per_s: int
     burst: int

@@ -253,7 +253,7 @@ class Scheduler(Dispatcher):
         self._thread.start()
 
     def close(self) -> None:
-        """The same, and stop the thread."""
+        """Close, and stop the thread."""
         super().close()
         self._thread.join()
 

@@ -13,9 +13,9 @@ from service.workflows.admission.admission import MemoryBound
 from service.workflows.admission.spools import SpoolBounds, Spools
 
 RECEIVING_BYTES: Final = 2**20
-"""Of an upload whose body is under way."""
+"""The memory of an upload whose body is under way."""
 EXPORT_BYTES: Final = 2**26
-"""Of an export, until its response has left."""
+"""The memory of an export, until its response has left."""
 _TEXT_BYTES: Final = 2**27
 _BYTES_OF_TEXT_BYTE: Final = 40
 """A row of two bytes of CSV takes eighty of memory."""

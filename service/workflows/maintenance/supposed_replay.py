@@ -281,7 +281,7 @@ class _Unrecorded:
 
     @classmethod
     def of(cls, acts: Sequence[JournalAct], slots: int) -> "_Unrecorded | None":
-        """None where nobody was erased, and entries hold everything."""
+        """The unrecorded; None where nobody was erased, and entries hold everything."""
         erased = [int(act.detail["slot"]) for act in acts if act.act == "erase"]
         if not erased:
             return None

@@ -43,7 +43,7 @@ class Pepper:
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
     def tombstones(self, dataset_id: int, keys: Iterable[str]) -> list[bytes]:
-        """The same of many, in half the time for each."""
+        """The tombstones of many keys, in half the time for each."""
         begun, found = hmac.new(self.secret, b"tombstone\0" + dataset_id.to_bytes(8, "big"), "sha256"), []
         for key in keys:
             mac = begun.copy()

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 
 FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
-"""Of Postgres; `numeric` holds whole numbers beyond 64 bits."""
+"""A type of Postgres; `numeric` holds whole numbers beyond 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)

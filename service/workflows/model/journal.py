@@ -23,11 +23,11 @@ from service.workflows.model.rows import Address
 from service.workflows.model.views import UploadReport
 
 TOUCHED_BYTES_MAX: Final = 2**16
-"""Of a compressed bitmap; the detail of an act is read by every replica."""
+"""The most bytes of a compressed bitmap; the detail of an act is read by every replica."""
 TOUCHED: Final = ("joined", "slots")
 """Under these names the detail of an upload tells of slots; a listing of acts leaves them out."""
 SPAN_MAX: Final = 2**27
-"""So many slots between the first and the last at most, for a bitmap of 16 MiB before it is compressed."""
+"""The most slots between the first and the last, for a bitmap of 16 MiB before it is compressed."""
 _TAG: Final = b"sparing journal 1\0"
 _ZLIB_LEVEL: Final = 6
 

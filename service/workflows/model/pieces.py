@@ -65,7 +65,7 @@ _PIECES_TAG: Final = b"sparing pieces 2\0"
 CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STRETCH_SLOTS
 """The longest content of a piece: every slot of its stretch is touched."""
 TWO_NORMS_BYTES_MAX: Final = CONTENT_BYTES_MAX + _WIDEST * STRETCH_SLOTS
-"""The same under the clip rule."""
+"""The longest content under the clip rule."""
 
 Outcome = Literal["charged", "shortened", "left_out", "untouched"]
 """The outcome of an entry for one slot; `shortened` is charged too, for less than its whole vector."""
@@ -107,7 +107,7 @@ class Quantities:
     asked: Integers | None = None
 
     def blocks(self) -> tuple[Participants, ...]:
-        """The same as `pieces_of` takes them."""
+        """The outcomes in blocks, as `pieces_of` takes them."""
         block = Participants(
             touched=Touched(self.touched),
             active=self.active,
@@ -202,7 +202,7 @@ class Piece:
         return Quantities(measure=measure, touched=touched, active=active, amounts=amounts, asked=asked)
 
     def block(self) -> tuple[Measure, Participants]:
-        """The same in the form in which it is written. Raises ValueError for content that is no piece's."""
+        """The content in the form in which it is written. Raises ValueError for content that is no piece's."""
         try:
             return _decoded(self.content, first_slot=max(self.number, 0) * STRETCH_SLOTS)
         except (error, IndexError, TypeError) as fault:
@@ -329,7 +329,7 @@ def pieces_digest(pieces: Iterable[Piece]) -> bytes:
 
 
 def _size(count: int, slots: int, measure: Measure, width: int) -> int:
-    """Of a piece over so many slots that touches `count` of them, before it is padded."""
+    """The bytes of a piece over these slots that touches `count` of them, before it is padded."""
     amounts = _WIDEST if measure is Measure.ONE_NORM else width * count * _numbers(measure)
     return _HEADER.size + min(SLOT_BYTES * count + -(-count // 8), 2 * -(-slots // 8)) + amounts
 

@@ -280,7 +280,7 @@ class ShareBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypicalQuery:
-    """Of the last hundred queries the one with the middle worst case; those that no limit could ever pay count for
+    """The query with the middle worst case of the last hundred; those that no limit could ever pay count for
     nothing. How many cannot afford another bounds from above how many it would leave out: many are charged less, or
     nothing.
     """  # noqa: D205 - one paragraph in the OpenAPI document

@@ -117,7 +117,7 @@ class Cache(Protocol):
 
 
 class NoCache:
-    """Where nothing is shared."""
+    """A cache in which nothing is shared."""
 
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Do nothing: no other replica is there."""

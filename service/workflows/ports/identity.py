@@ -20,7 +20,7 @@ class IdentityProvider(Protocol):
         """The provider's name for itself, by which its subjects are told from another's."""
 
     def authorization_url(self, *, state: str, nonce: str, verifier: str) -> str:
-        """Where a browser is sent to sign in; `verifier` leaves as its hash alone. Raises ProviderUnavailable."""
+        """The address of the sign-in; `verifier` leaves as its hash alone. Raises ProviderUnavailable."""
 
     def claims(self, code: str, *, nonce: str, verifier: str) -> Mapping[str, object]:
         """The verified claims of the person for whom the provider has issued a code; it has `sub`, a text.

@@ -52,7 +52,7 @@ class NoShards:
     backend: Final = "none"
 
     def open(self, record: DatasetRecord, count: int) -> list[ShardChannel]:  # noqa: ARG002 - the port's
-        """None."""
+        """Open no shard."""
         return []
 
 

@@ -13,7 +13,7 @@ Commit = Literal["questions", "act", "checkpoint"]
 
 
 class Telemetry(Protocol):
-    """Where the counts go. Methods are called from any thread, and must neither block nor raise."""
+    """Receives the counts. Methods are called from any thread, and must neither block nor raise."""
 
     def request_began(self) -> None:
         """A request has begun."""

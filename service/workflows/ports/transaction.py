@@ -73,7 +73,7 @@ class Transaction(Protocol):
         """
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
-        """The same entries as they concern one slot; nothing of any other slot leaves the store."""
+        """The entries as they concern one slot; nothing of any other slot leaves the store."""
 
     def account_of(self, slot: int) -> OwnAccount:
         """One slot's account; what is spent as the page and the entries since give it."""
@@ -120,7 +120,7 @@ class Transaction(Protocol):
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         """The acts of these kinds that name one slot, in order."""
 
-    def erasures_asked(self, *, after: int, limit: int) -> list[AskedErasure]:
+    def erasures_asked(self, *, after: int = 0, limit: int | None = None) -> list[AskedErasure]:
         """The acts with number > `after` by which individuals ask to be erased, in order, `limit` at most."""
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
@@ -276,7 +276,7 @@ class ConditionalAppend(Protocol):
         worst_cases: Mapping[UUID, int],
         parameters: Sequence[KeptParameters] = (),
     ) -> None:
-        """As a transaction's; at least one entry."""
+        """Append as `Transaction.append` does; at least one entry."""
 
     def commit(self) -> None:
         """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came.

@@ -30,7 +30,7 @@ from service.workflows.writer.submission import PendingAnswer, QueryRequest, Sub
 REFUSED: Final = (InvalidRequest, DatasetArchived, TooManyParametersKept)
 """The refusals of one query, whose key is looked up before it is refused."""
 UNIT_PARAMETERS_MAX: Final = 4 * PARAMETERS_MAX
-"""Of all queries of a unit together, read before the unit has a cost."""
+"""The most parameters of all queries of a unit together, read before the unit has a cost."""
 _PREDICT: Final = b'"predict":'
 UNCLIPPED_ROWS_MAX: Final = 64
 """Up to so many rows an individual, the natural bound is the default clip."""

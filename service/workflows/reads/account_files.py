@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FileForm = Literal["csv", "parquet"]
 PAGE_ROWS: Final = 1024
-"""So many accounts are read and encoded at a time: some milliseconds of work."""
+"""The number of accounts that are read and encoded at a time: some milliseconds of work."""
 GROUP_ROWS_MAX: Final = 65_536
 """The rows of a row group of Parquet: fewer only in the last one, and where keys are long."""
 GROUP_BYTES_MAX: Final = 2**24

@@ -10,7 +10,6 @@ from typing import Any, Final
 from service.core.charge import rho_of_units
 from service.workflows.model.rows import ActRecord
 from service.workflows.model.views import ActRow, Page
-from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import NEWEST, PAGE_BYTES_MAX, is_full, number_of, snapshot
 from service.workflows.rollback.guard import RollbackGuard
 
@@ -38,17 +37,6 @@ def acts(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[ActRow
         found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
     has_next = is_full([len((record.key or "").encode()) for record in found], limit=limit)
     return Page(items=tuple(map(_act_row, found)), next=str(found[-1].number) if has_next else None)
-
-
-def asking_to_be_erased(transaction: Transaction) -> list[int]:
-    """The slots of the individuals that ask to be erased and are not yet, those who asked first first."""
-    asking: dict[int, None] = {}
-    for act in transaction.acts_of("erasure_request", "erase"):
-        slot = int(act.detail["slot"])
-        asking.pop(slot, None)
-        if act.act == "erasure_request":
-            asking[slot] = None
-    return list(asking)
 
 
 def _act_row(record: ActRecord) -> ActRow:

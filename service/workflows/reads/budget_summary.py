@@ -20,7 +20,6 @@ from service.workflows.model.ledger_entry import EntryRecord
 from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.model.views import BudgetSummary, ShareBin, TypicalQuery
 from service.workflows.ports.transaction import Transaction
-from service.workflows.reads.act_log import asking_to_be_erased
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, delta_of, is_all_gaussian, snapshot
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
@@ -136,7 +135,7 @@ def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -
     entries = transaction.entry_records(before=seq + 1, limit=RECENT, bytes_max=PAGE_BYTES_MAX)
     return LedgerFacts(
         recent=[entry for entry in entries if entry.kind == "query"],
-        erasures_asked=len(asking_to_be_erased(transaction)),
+        erasures_asked=sum(not each.is_done for each in transaction.erasures_asked()),
         worst_case_ended_after=_ended_after(record, transaction, seq),
         promise_epsilon_advisory=_advisory(record, transaction),
     )

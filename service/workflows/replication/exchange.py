@@ -91,7 +91,7 @@ class Follower(Protocol):
 
     @property
     def tail(self) -> Tail:
-        """Where entries ahead of its memory are kept."""
+        """The place in which entries ahead of its memory are kept."""
 
     @property
     def position(self) -> Position | None:

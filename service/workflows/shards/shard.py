@@ -442,7 +442,7 @@ def _by_page(block: Participants) -> Iterator[tuple[int, Participants]]:
 
 
 def _moved(block: Participants, by: int) -> Participants:
-    """The same individuals in slots with other numbers."""
+    """Individuals in slots with other numbers."""
     index = block.touched.index
     moved: Any = slice(index.start + by, index.stop + by) if isinstance(index, slice) else index + by
     return replace(block, touched=Touched(moved, block.touched.marks))

@@ -283,7 +283,7 @@ class Batch:
             )
 
     def _reused(self, plan: Plan) -> Turn | PublicEntry | None:
-        """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
+        """A release of the same canonical query and noise in this public epoch: replaying it is post-processing.
 
         An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
         """
