@@ -56,6 +56,7 @@ RETIRED_NAMES = {
 OURS = ("service", "clients", "loadtests", "tests")
 PRONOUNS = re.compile(r"\b(?:who|whoever|nobody|somebody)\b", re.IGNORECASE)
 FREE_RELATIVE = re.compile(r"\s*(?:What|Who|Whoever|Whatever)\b")
+FRAGMENT = re.compile(r"(?:Of|As|Whether|Where|The same|So many|Nobody|None)\b")
 PRONOUNS_PER_THOUSAND_MAX = 1.0
 
 
@@ -100,6 +101,16 @@ def free_relatives(found: Module) -> list[str]:
     return [f"{found.path}:{line} {text[:40]}" for line, text in docstrings(found) if FREE_RELATIVE.match(text)]
 
 
+def fragments(found: Module) -> list[str]:
+    """Docstrings that begin with a word that begins no sentence and no noun phrase of their own."""
+    return [f"{found.path}:{line} {text[:40]}" for line, text in docstrings(found) if FRAGMENT.match(text)]
+
+
+def test_docstrings_of_the_service_begin_with_a_verb_or_a_noun() -> None:
+    """A fragment leaves out what it is about."""
+    assert [complaint for found in modules("service") for complaint in fragments(found)] == []
+
+
 @pytest.mark.parametrize("rule", [retired_names, retired_words, free_relatives])
 @pytest.mark.parametrize("root", OURS)
 def test_the_words_are_those_of_the_field(rule: Rule, root: str) -> None:
@@ -124,6 +135,7 @@ def test_docstrings_name_their_subjects(root: str) -> None:
         (retired_names, "self._door = 1"),
         (retired_words, '"""Two journeys."""'),
         (free_relatives, '"""What is sent."""'),
+        (fragments, '"""As it is sent."""'),
     ],
 )
 def test_each_rule_bites(rule: Rule, text: str) -> None:
