@@ -25,10 +25,9 @@ from service.workflows.queries.submit import compiled
 from tests.contracts.stores import dataset
 from tests.golden.drawing import MONITORED, PURE, Json, drawn
 from tests.golden.net import Net
-from tests.laws.node_world import SCHEMA
+from tests.laws.node_world import BUDGET_UNITS, SCHEMA
 
 COUNT: Final = 3_000
-BUDGET_UNITS: Final = 2**40
 CAPACITY: Final = 100_000
 MONITOR: Final = {"rho": "0.001", "ticks": 1024, "share": 0.1}
 ACCOUNTINGS: Final[dict[str, Any]] = {

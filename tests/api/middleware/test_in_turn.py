@@ -56,7 +56,7 @@ async def test_a_stranger_has_a_second_turn_once_its_key_was_looked_up(world: Wo
     """Hundreds are looked up together, and all of them would go on in one round of the event loop."""
     turns = CountedTurns()
     world.app.state.places.here().turns = turns
-    for key, owners in {world.keys["analyst"]: 1, "sp_unknown": 2}.items():
+    for key, waits in {world.keys["analyst"]: 1, "sp_unknown": 2}.items():
         turns.waits = 0
         await world.client.get("/v1/session", headers={"Authorization": f"Bearer {key}"})
-        assert turns.waits == owners
+        assert turns.waits == waits

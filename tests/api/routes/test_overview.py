@@ -176,9 +176,8 @@ async def test_the_summary_counts_those_who_ask_to_be_erased(world: World) -> No
 
     async def asked() -> tuple[int, list[str]]:
         summary = (await world.call("curator", "GET", f"{path}/budgets/summary")).json()
-        return summary["erasures_asked"], (await world.call("curator", "GET", f"{path}/erasure-requests")).json()[
-            "items"
-        ]
+        listed = (await world.call("curator", "GET", f"{path}/erasure-requests")).json()
+        return summary["erasures_asked"], listed["items"]
 
     assert await asked() == (0, [])
     assert (await world.call("individual", "POST", "/v1/me/erasure/care")).status_code == 202

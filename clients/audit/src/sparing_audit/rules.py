@@ -13,7 +13,7 @@ from sparing_audit.mechanisms import Mechanism, renyi_charge
 __all__ = ["Rule", "composed_within", "order_within", "sum_within"]
 
 Rule = Callable[[Sequence[Mechanism]], bool]
-"""Tell whether mechanisms may be charged together; their order makes no difference."""
+"""A predicate of mechanisms that may be charged together; their order makes no difference."""
 
 SLACK = 1e-12
 """A sum of charges may exceed its budget by this part of it, so that sums in another order are no other sums."""
