@@ -212,10 +212,8 @@ class Walk:
             self._add(Credential(made["api_key"], Holder("", "individual", step.dataset, made["individual"])))
 
     def _learn_key(self, step: Step, response: Response) -> None:
-        of_principal = [each for each in self.credentials if each.holder.id == step.names["principal"]]
-        for each in of_principal:
-            each.has_ended = True
-        self._add(Credential(response.document()["key"], of_principal[0].holder))
+        self._end(principal=step.names["principal"])
+        self._learn_principal(step, response)
 
     def _learn_answer(self, step: Step, response: Response) -> None:
         if step.credential is not None:
