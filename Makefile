@@ -11,6 +11,8 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
+# A module stays in one worker, where its servers are made once.
+ON_ALL_CORES := -n auto --dist loadfile --no-loadscope-reorder
 PAGES := clients/dashboard
 GUIDE := clients/guide
 PAGES_TOOLS := $(PAGES)/node_modules/.ok
@@ -40,11 +42,11 @@ docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link
 
 # Coverage slows every function of a process by half, so that it is measured where the gate is.
 test: .venv/.dev-ok ## The tests of core and accounting, which must reach each of their branches, then all others
-	@$(PYTEST) -n auto --dist worksteal --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/accounting tests/test_arrays.py
-	@$(PYTEST) -n auto --dist worksteal --ignore=tests/core --ignore=tests/accounting --ignore=tests/test_arrays.py $(ARGS)
+	@$(PYTEST) $(ON_ALL_CORES) --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/accounting tests/test_arrays.py
+	@$(PYTEST) $(ON_ALL_CORES) --ignore=tests/core --ignore=tests/accounting --ignore=tests/test_arrays.py $(ARGS)
 
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
-	@$(PYTEST) -n auto --dist worksteal -m "not slow and not browser" $(ARGS)
+	@$(PYTEST) $(ON_ALL_CORES) -m "not slow and not browser" $(ARGS)
 
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
 	@.venv/bin/python -m tests.mutants $(ARGS)
@@ -55,7 +57,7 @@ golden: .venv/.dev-ok ## Compare plans, ledger entries and responses with the re
 check: .venv/.dev-ok ## Lint, formatting and types, and a report of the longest modules and functions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py) conftest.py
 	@$(call PAGES_RUN,check)
 	@.venv/bin/python .ci/report_sizes.py
 
@@ -82,7 +84,7 @@ bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL 
 
 soak: .venv/.dev-ok ## All tests with all repetitions, a suite of others, attacks on clip by time, then faults for an hour, or ARGS="--minutes N"; see tests/records
 	@turn=$$(( $$(date +%s) % 1000000 )); \
-	  SPARING_TEST_TURN=$$turn SPARING_TEST_WHOLE=1 $(PYTEST) -n auto --dist worksteal -m "not browser" --hypothesis-seed=$$turn
+	  SPARING_TEST_TURN=$$turn SPARING_TEST_WHOLE=1 $(PYTEST) $(ON_ALL_CORES) -m "not browser" --hypothesis-seed=$$turn
 	@.venv/bin/python -m loadtests.compliance
 	@.venv/bin/python -m loadtests.sql_magic
 	@.venv/bin/python -m loadtests.attack_timing --people 300000 --probes clips

@@ -12,29 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
-
-from tests import profiles, surroundings
-from tests.rotation import IS_WHOLE, REPEATED_BY, TURN
 
 if TYPE_CHECKING:
     from tests.e2e.homes import Homes
 
-surroundings.settle()
-settings.load_profile(profiles.SOAK if IS_WHOLE else profiles.GATE)
-
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
 TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}
 TEMPLATE = "sparing_template"
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how each failure of a soak is repeated with the same seeds, kills, cuts and races."""
-    failed = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
-    if IS_WHOLE and failed:
-        command = f"{REPEATED_BY} .venv/bin/python -m pytest --hypothesis-seed={TURN}"
-        for report in failed:
-            terminalreporter.write_line(f"{command} '{report.nodeid}'")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ from tests.mutants.mutant import ROOT, Mutant
 from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
 
 SOURCES = ("", "clients/python/src", "clients/demo/src", "clients/audit/src", "clients/papers/src")
-COPIED = ("service", "migrations", "clients", "tests", "pyproject.toml", "README.md")
+COPIED = ("service", "migrations", "clients", "tests", "conftest.py", "pyproject.toml", "README.md")
 SECONDS_MAX = 300
 UNMUTATED_SECONDS_MAX = 3600
 SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
