@@ -21,7 +21,7 @@ PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) 
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run figures docs test unit mutants golden check format bench bench-peers attack attack-http attack-load soak lock clean
+.PHONY: help demo run figures docs test unit mutants golden check format bench bench-peers attack attack-http attack-load soak surroundings lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ soak: .venv/.dev-ok ## All tests with all repetitions, a suite of others, attack
 	@.venv/bin/python -m loadtests.sql_magic
 	@.venv/bin/python -m loadtests.attack_timing --people 300000 --probes clips
 	@.venv/bin/python -m loadtests.soak $(ARGS)
+
+surroundings: .venv/.dev-ok ## The gate in the background, beside busy loops, in random order, as another account, next year, in Turkish, offline, twice at once
+	@.venv/bin/python -m loadtests.surroundings $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in
 	@$(LOCK) --output-file requirements-uv.lock requirements-uv.in

@@ -21,8 +21,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(durations.Recorder())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the modules that take longest, so that no worker ends long after the others."""
+    if config.pluginmanager.hasplugin("randomly"):
+        return
     seconds = durations.recorded()
     items.sort(key=lambda item: -seconds.get(durations.module_of(item.nodeid), 0))
 

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 RECORDS = Path(__file__).parents[1] / "tests" / "records"
 
@@ -21,6 +22,12 @@ def keep_record(name: str, figures: Mapping[str, object], *, checkout: Path | No
     RECORDS.mkdir(exist_ok=True)
     with (RECORDS / f"{name}.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")
+
+
+def kept_records(name: str) -> list[dict[str, Any]]:
+    """The lines of tests/records/NAME.jsonl; none without the file."""
+    file = RECORDS / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def _git(tree: Path, *arguments: str) -> str:

@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.surroundings import LOCALE, ZONE
+
 if TYPE_CHECKING:
     from tests.e2e.homes import Homes
 
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
-TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}
+TEST_SETTINGS = {
+    "max_connections": "60",
+    "shared_buffers": "64MB",
+    "timezone": ZONE,
+    "log_timezone": ZONE,
+    "lc_time": LOCALE,
+    "lc_numeric": LOCALE,
+    "lc_monetary": LOCALE,
+}
 TEMPLATE = "sparing_template"
 
 
@@ -81,7 +91,9 @@ def migrated_template(postgres_server: PostgresServer) -> str:
     """The name of a database with every migration applied, to copy."""
     from service.store.postgres.registrations import migrate  # noqa: PLC0415 -- see above
 
-    _execute(postgres_server.dsn, f"CREATE DATABASE {TEMPLATE}")
+    _execute(
+        postgres_server.dsn, f"CREATE DATABASE {TEMPLATE} TEMPLATE template0 LOCALE_PROVIDER libc LOCALE '{LOCALE}'"
+    )
     migrate(postgres_server.url_of(TEMPLATE))
     return TEMPLATE
 

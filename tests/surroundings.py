@@ -1,11 +1,18 @@
-"""The surroundings of every test: what a process inherits from the one that has started it is set once, to the same."""
+"""The surroundings of every test: what a process inherits from the one that has started it is set once, to the same.
+
+`make surroundings` chooses another locale and another time zone by two variables of their own.
+"""
 
 import os
 import signal
 import time
 from typing import Final
 
-VARIABLES: Final = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+LOCALE_VARIABLE: Final = "SPARING_TEST_LOCALE"
+ZONE_VARIABLE: Final = "SPARING_TEST_ZONE"
+LOCALE: Final = os.environ.get(LOCALE_VARIABLE) or "C.UTF-8"
+ZONE: Final = os.environ.get(ZONE_VARIABLE) or "UTC"
+VARIABLES: Final = {"LC_ALL": LOCALE, "TZ": ZONE, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 UMASK: Final = 0o022
 SIGNALS: Final = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD)

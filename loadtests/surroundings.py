@@ -1,0 +1,248 @@
+"""The gate in other surroundings than those of its authors: `make surroundings`, before a release.
+
+Each surrounding has a clone of its own, and a line in tests/records/surroundings.jsonl with the tests that passed,
+failed and were skipped. A commit's surroundings that have passed are not tried again, so that an interrupted run goes
+on. Another account, a cut network and packages of the system need root on Debian.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.records import RECORDS, keep_record, kept_records
+from tests.surroundings import LOCALE_VARIABLE, ZONE_VARIABLE
+
+ROOT = RECORDS.parents[1]
+RECORD = "surroundings"
+ACCOUNT = "sparing-tests"
+TURKISH, CHATHAM = "tr_TR.UTF-8", "Pacific/Chatham"
+IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+WHOLE = ("make", "check", "docs", "test")
+COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
+CLOSING_LINE = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|errors?).*) in [\d.]+s", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What a run of the gate said: its exit status, its counts, and the reason of each skipped test."""
+
+    status: int
+    counts: Mapping[str, int]
+    skipped: Sequence[str]
+
+    @classmethod
+    def of(cls, status: int, output: str) -> "Outcome":
+        """The outcome that pytest's closing lines tell."""
+        counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 0}
+        for line in CLOSING_LINE.findall(output):
+            for count, word in COUNTS.findall(line):
+                counts[word.removesuffix("s") if word.startswith("error") else word] += int(count)
+        skipped = sorted(line for line in output.splitlines() if line.startswith("SKIPPED "))
+        return cls(status=status, counts=counts, skipped=skipped)
+
+    @property
+    def is_green(self) -> bool:
+        """True if the gate passed and any test ran."""
+        return self.status == 0 and self.counts["passed"] > 0 == self.counts["failed"] + self.counts["error"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clone:
+    """A clean clone with everything installed, in which commands of a surrounding run."""
+
+    folder: Path
+    log: Path
+
+    def run(
+        self,
+        *command: str,
+        within: Sequence[str] = (),
+        before: Callable[[], None] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        """Run a command by another program, after a step in the child; its output goes to the clone's log."""
+        with self.log.open("w") as log:
+            status = subprocess.run(
+                [*within, *command],
+                cwd=self.folder,
+                env=os.environ | dict(variables or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=before,
+                check=False,
+            ).returncode
+        return Outcome.of(status, self.log.read_text(errors="replace"))
+
+
+def in_the_background(clone: Clone) -> list[Outcome]:
+    """Started by `nohup ... &`: a session of its own, with signals ignored."""
+
+    def ignore() -> None:
+        os.setsid()
+        for number in IGNORED_IN_THE_BACKGROUND:
+            signal.signal(number, signal.SIG_IGN)
+
+    return [clone.run(".ci/run", before=ignore)]
+
+
+def beside_busy_loops(clone: Clone) -> list[Outcome]:
+    """Two loops of the same priority take half of two cores."""
+    with ExitStack() as stack:
+        for _ in range(2):
+            loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(loop.kill)
+        return [clone.run(*WHOLE)]
+
+
+def in_random_order(clone: Clone) -> list[Outcome]:
+    """Modules, and tests within each, in an order that pytest-randomly draws and prints."""
+    return [clone.run("make", "test", "ARGS=-p randomly")]
+
+
+def by_another_account(clone: Clone) -> list[Outcome]:
+    """An account without rights beyond its own files, which makes its environment with the system's Python."""
+    _install("python3-venv")
+    shutil.rmtree(clone.folder / ".venv")
+    if subprocess.run(["id", ACCOUNT], capture_output=True, check=False).returncode:  # noqa: S607
+        _run("useradd", "--create-home", ACCOUNT)
+    _run("chown", "--recursive", f"{ACCOUNT}:", str(clone.folder.parent))
+    variables = {"HOME": f"/home/{ACCOUNT}", "USER": ACCOUNT, "LOGNAME": ACCOUNT}
+    command = [*WHOLE, "PY=/usr/bin/python3"]
+    return [clone.run(*command, within=["runuser", "-u", ACCOUNT, "--"], variables=variables)]
+
+
+def a_year_ahead(clone: Clone) -> list[Outcome]:
+    """The clock of the calendar shows next year, those of durations are left alone; a browser would not start."""
+    _install("faketime")
+    command = ["make", "test", "ARGS=-m 'not browser'"]
+    return [clone.run(*command, within=["faketime", "-f", "+1y"], variables={"FAKETIME_DONT_FAKE_MONOTONIC": "1"})]
+
+
+def in_chatham_and_turkish(clone: Clone) -> list[Outcome]:
+    """A zone of quarters of an hour and a locale with two kinds of i; tests/test_surroundings.py sees them in force."""
+    _install("locales")
+    _run("localedef", "-i", "tr_TR", "-f", "UTF-8", TURKISH)
+    inherited = {"TZ": CHATHAM, "LC_ALL": TURKISH, "LANG": TURKISH}
+    return [clone.run(*WHOLE, variables=inherited | {LOCALE_VARIABLE: TURKISH, ZONE_VARIABLE: CHATHAM})]
+
+
+def without_a_network(clone: Clone) -> list[Outcome]:
+    """Loopback alone, after everything is installed."""
+    script = 'ip link set lo up && exec "$@"'
+    return [clone.run(*WHOLE, within=["unshare", "--net", "sh", "-c", script, "sh"])]
+
+
+def twice_at_once(clone: Clone) -> list[Outcome]:
+    """Two runs at the same time in two clones of one machine."""
+    with installed_clone("beside") as beside:
+        command = [sys.executable, "-m", "loadtests.surroundings", "--only", "plain", "--in", str(beside.folder)]
+        with subprocess.Popen(command, cwd=ROOT) as other:
+            outcome = clone.run(*WHOLE)
+            status = other.wait()
+        return [outcome, Outcome.of(status, (beside.folder.parent / "log").read_text(errors="replace"))]
+
+
+def plain(clone: Clone) -> list[Outcome]:
+    """Nothing is changed."""
+    return [clone.run(*WHOLE)]
+
+
+SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
+    "background": in_the_background,
+    "busy": beside_busy_loops,
+    "random-order": in_random_order,
+    "account": by_another_account,
+    "next-year": a_year_ahead,
+    "locale": in_chatham_and_turkish,
+    "loopback": without_a_network,
+    "twice": twice_at_once,
+}
+
+
+@contextmanager
+def installed_clone(name: str) -> Iterator[Clone]:
+    """A clone of the last commit with its environment, the pages' tools and a browser; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=f"sparing-{name}-") as directory:
+        Path(directory).chmod(0o755)
+        folder = Path(directory) / "clone"
+        _run("git", "clone", "--quiet", str(ROOT), str(folder))
+        _run(".ci/install_browser", cwd=folder)
+        _run("make", "--silent", ".venv/.dev-ok", cwd=folder)
+        if shutil.which("npm"):
+            _run("make", "--silent", "clients/dashboard/node_modules/.ok", cwd=folder)
+        yield Clone(folder=folder, log=Path(directory) / "log")
+
+
+def main() -> int:
+    """Try each surrounding that has not passed at this commit. 1 unless all have."""
+    parser = argparse.ArgumentParser(prog="python -m loadtests.surroundings", description=__doc__)
+    parser.add_argument("--only", choices=[*SURROUNDINGS, "plain"])
+    parser.add_argument("--again", action="store_true", help="also those that have passed at this commit")
+    parser.add_argument("--in", dest="folder", type=Path, help="a clone with everything installed, for `--only plain`")
+    options = parser.parse_args()
+    if options.folder is not None:
+        outcomes = plain(Clone(folder=options.folder, log=options.folder.parent / "log"))
+        return outcomes[0].status
+    names = [options.only] if options.only else list(SURROUNDINGS)
+    passed = set() if options.again else _passed_at_this_commit()
+    return max(0 if name in passed else _try(name) for name in names)
+
+
+def _try(name: str) -> int:
+    """Try one surrounding, print and record it. 1 unless all of its runs are green."""
+    started_s = time.monotonic()
+    with installed_clone(name) as clone:
+        outcomes = (SURROUNDINGS | {"plain": plain})[name](clone)
+        kept = shutil.copy(clone.log, Path(tempfile.gettempdir()) / f"sparing-surroundings-{name}.txt")
+    is_green = all(outcome.is_green for outcome in outcomes)
+    figures: dict[str, Any] = {
+        "surrounding": name,
+        "is_green": is_green,
+        "minutes": round((time.monotonic() - started_s) / 60, 1),
+        "runs": [dict(outcome.counts) for outcome in outcomes],
+        "skipped": sorted({line for outcome in outcomes for line in outcome.skipped}),
+    }
+    here_alone = set(figures["skipped"]) - _skipped_in("background")
+    keep_record(RECORD, figures)
+    sys.stdout.write(f"{'passed' if is_green else 'FAILED'} {name}: {figures['runs']}; its output is in {kept}\n")
+    sys.stdout.write("".join(f"  not skipped in the background: {line}\n" for line in sorted(here_alone)))
+    sys.stdout.flush()
+    return 0 if is_green else 1
+
+
+def _passed_at_this_commit() -> set[str]:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    here = [line for line in kept_records(RECORD) if line["commit"] == commit.stdout.strip()]
+    return {str(line["surrounding"]) for line in here if line["is_green"]}
+
+
+def _skipped_in(name: str) -> set[str]:
+    """The tests that the last run in a surrounding left out."""
+    lines = [line["skipped"] for line in kept_records(RECORD) if line["surrounding"] == name]
+    return set(lines[-1]) if lines else set()
+
+
+def _install(package: str) -> None:
+    """Install a package of the system. Raises CalledProcessError."""
+    _run("apt-get", "install", "--yes", "--no-install-recommends", package)
+
+
+def _run(*command: str, cwd: Path = ROOT) -> None:
+    """Run a command of the preparation. Raises CalledProcessError with its output."""
+    subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
