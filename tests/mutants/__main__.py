@@ -1,125 +1,91 @@
-"""Put every seeded bug in a copy of the tree, one at a time, and see its test fail: `make mutants`."""
+"""Seeded bugs, each put alone in a copy of the tree, where a test of it must fail: `make mutants`.
+
+`settle` writes functions that have moved into the tables.
+"""
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from tests import profiles
-from tests.mutants.catalogue import MUTANTS
+from tests.mutants import tables
 from tests.mutants.mutant import ROOT, Mutant
-from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
+from tests.mutants.trials import Journal, digest_of, digest_of_tree, trial
 
-SOURCES = ("", "clients/python/src", "clients/demo/src", "clients/audit/src", "clients/papers/src")
-COPIED = ("service", "migrations", "clients", "tests", "conftest.py", "pyproject.toml", "README.md")
-SECONDS_MAX = 300
+VERDICTS = ROOT / "build" / "mutants.jsonl"
 UNMUTATED_SECONDS_MAX = 3600
-SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The fate of one mutant; `said` tells why it was not killed."""
-
-    mutant: Mutant
-    is_killed: bool
-    seconds: float
-    said: str
 
 
 def main() -> int:
-    """Run the unmutated tests, then every mutant; print the table. 1 unless all were killed."""
+    """Judge, search or settle. 1 unless all mutants were killed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=["run", "settle"], default="run")
     parser.add_argument("--only", default="", help="names that contain this text")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="forget the results of earlier runs of this tree")
     options = parser.parse_args()
-    mutants = [mutant for mutant in MUTANTS if options.only in mutant.name]
+    mutants = [mutant for mutant in tables.read() if options.only in mutant.name]
     if not mutants:
         parser.error(f"no mutant has {options.only!r} in its name")
-    passed, failed, output = _tests(None, sorted({mutant.killed_by for mutant in mutants}))
-    if failed or not passed:
-        _say(f"the tests do not pass without any mutant:\n{output}")
+    if options.command == "settle":
+        return settle(tables.read())
+    journal = Journal(VERDICTS, digest_of_tree(), is_new=options.again)
+    return judge(mutants, journal, options.jobs)
+
+
+def judge(mutants: list[Mutant], journal: Journal, jobs: int) -> int:
+    """Run the unmutated tests, then every mutant; print the table. 1 unless all were killed."""
+    killed = {line["digest"] for line in journal.lines if line.get("killed_by")}
+    left = [mutant for mutant in mutants if digest_of(mutant) not in killed]  # a survivor is tried again
+    if len(left) < len(mutants):
+        _say(f"{len(mutants) - len(left)} of {len(mutants)} were killed in this tree before; --again begins anew")
+    if not _is_sound({node for mutant in left for node in mutant.killed_by}, journal, jobs):
         return 1
-    _say("| mutant | file | killed by | seconds |\n|---|---|---|---|")
-    with ThreadPoolExecutor(options.jobs) as pool:
-        verdicts = [_shown(verdict) for verdict in pool.map(_judge, mutants)]
-    _say(f"\n{sum(verdict.is_killed for verdict in verdicts)}/{len(verdicts)} mutants killed")
-    for verdict in verdicts:
-        if not verdict.is_killed:
-            _say(f"\n{verdict.mutant.name} SURVIVED\n{verdict.said}")
-    return 0 if all(verdict.is_killed for verdict in verdicts) else 1
+    _say("| mutant | where | killed by | seconds |\n|---|---|---|---|")
+    with ThreadPoolExecutor(jobs) as pool:
+        survivors = [line for line in pool.map(lambda mutant: _judge(mutant, journal), left) if not line["killed_by"]]
+    _say(f"\n{len(mutants) - len(survivors)}/{len(mutants)} mutants killed")
+    for line in survivors:
+        _say(f"\n{line['mutant']} SURVIVED\n{line['said']}")
+    return 1 if survivors else 0
 
 
-def _shown(verdict: Verdict) -> Verdict:
-    """The table grows as the verdicts come."""
-    mutant = verdict.mutant
-    killer = mutant.killed_by.removeprefix("tests/") if verdict.is_killed else "**nothing**"
-    _say(f"| {mutant.name} | {mutant.file} | {killer} | {verdict.seconds:.1f} |")
-    return verdict
+def settle(mutants: list[Mutant]) -> int:
+    """Write the tables anew: sorted, with functions where they are now, and with the killers that were found."""
+    settled = [mutant.followed(ROOT) for mutant in mutants]
+    tables.write(settled)
+    changed = sum(before != after for before, after in zip(mutants, settled, strict=True))
+    _say(f"{changed} of {len(mutants)} mutants changed")
+    return 0
 
 
-def _judge(mutant: Mutant) -> Verdict:
-    started = time.monotonic()
-    passed, failed, output = _tests(mutant, [mutant.killed_by])
-    return Verdict(
-        mutant=mutant, is_killed=failed > 0, seconds=time.monotonic() - started, said=f"{passed} passed\n{output}"
-    )
-
-
-def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
-    """(passed, failed, output) of these tests in a copy of the tree. Errors outside of a test's body are no failure."""
-    seconds_max = UNMUTATED_SECONDS_MAX if mutant is None else SECONDS_MAX
-    with tempfile.TemporaryDirectory(prefix="sparing-mutant-") as directory:
-        copy = Path(directory)
-        for name in COPIED:
-            _copy(ROOT / name, copy / name)
-        if mutant is not None:
-            (copy / mutant.file).write_text(mutant.applied(copy))
-        report = copy / "report.xml"
-        options = [
-            "-q",
-            "-x",
-            "--assert=plain",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            profiles.__name__,
-            f"--hypothesis-profile={profiles.SEEDED}",
-            f"--junitxml={report}",
-        ]
-        command = [sys.executable, "-m", "pytest", *options, *nodes]
-        # Before the editable installs, whose packages have no bug in them.
-        path = os.pathsep.join(str(copy / source) for source in SOURCES)
-        environment = os.environ | SAME_EVERY_TIME | {"PYTHONPATH": path}
-        try:
-            run = subprocess.run(
-                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return 0, 0, f"no end after {seconds_max} s"
-        return _counts(report, run.stdout[-4000:] + run.stderr[-2000:])
-
-
-def _counts(report: Path, output: str) -> tuple[int, int, str]:
-    if not report.exists():
-        return 0, 0, output
-    suite = next(ET.parse(report).iter("testsuite"))  # noqa: S314 - pytest has just written it
-    tests, failures, errors, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped"))
-    return tests - failures - errors - skipped, 0 if errors else failures, output
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules", ".*"))
+def _is_sound(nodes: set[str], journal: Journal, jobs: int) -> bool:
+    """Whether all these tests pass without any mutant."""
+    left = sorted(nodes.difference(*(line["sound"] for line in journal.lines if "sound" in line)))
+    files = {node for node in left if "::" not in node}
+    left = [node for node in left if node in files or node.partition("::")[0] not in files]
+    if not left:
+        return True
+    unmutated = trial(None, left, seconds_max=UNMUTATED_SECONDS_MAX, workers=min(jobs, len(left)))
+    if unmutated.is_green:
+        journal.add(sound=sorted(nodes))
     else:
-        shutil.copy(source, target)
+        _say(f"the tests do not pass without any mutant:\n{unmutated.said}")
+    return unmutated.is_green
+
+
+def _judge(mutant: Mutant, journal: Journal) -> dict[str, Any]:
+    """The first test that fails kills the mutant; the table grows as the verdicts come."""
+    seconds, said, killer = 0.0, "", None
+    for node in mutant.killed_by:
+        tried = trial(mutant, [node])
+        seconds, said = seconds + tried.seconds, said + tried.said
+        if tried.failed:
+            killer, said = node, ""
+            break
+    shown = killer.removeprefix("tests/") if killer else "**nothing**"
+    _say(f"| {mutant.name} | {mutant.where} | {shown} | {seconds:.1f} |")
+    return journal.add(mutant=mutant.name, digest=digest_of(mutant), killed_by=killer, seconds=seconds, said=said)
 
 
 def _say(text: str) -> None:

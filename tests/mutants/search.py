@@ -1,0 +1,161 @@
+"""The search for the quickest tests that see a seeded bug, among those that reach its lines in a recorded run."""
+
+import ast
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from coverage import CoverageData
+
+from tests.mutants.mutant import Mutant, Place
+from tests.mutants.source import definitions
+from tests.mutants.trials import SECONDS_MAX, Journal, digest_of, trial
+
+KILLERS_MAX = 3
+SEARCH_SECONDS_MAX = 300
+ANCHOR = "/service/__init__.py"
+IN_A_TEST = "|run"
+
+
+class Recording:
+    """The tests that reach each line of the code, and the seconds of each function of tests."""
+
+    def __init__(self, data: Path, report: Path) -> None:
+        self._data = CoverageData(basename=str(data))
+        self._data.read()
+        self._contexts = lru_cache(maxsize=8)(self._data.contexts_by_lineno)
+        self._files = self._data.measured_files()
+        self.root = Path(next(file for file in self._files if file.endswith(ANCHOR)).removesuffix(ANCHOR))
+        self._seconds: Counter[tuple[str, str]] = Counter()
+        for case in ET.parse(report).iter("testcase"):  # noqa: S314 - of our own run
+            self._seconds[case.get("classname", ""), _function(case.get("name", ""))] += float(case.get("time", 0))
+        self._cases = Counter(map(_function, _tests(self._data.measured_contexts())))
+
+    def reaching(self, mutant: Mutant) -> dict[str, list[str]]:
+        """The test files that may see the mutant, quickest first, each with its tests that reach the changed lines.
+
+        What is run at the import of its module has no tests of its own: those that reach its users stand for them.
+        """
+        place = mutant.place(self.root)
+        nodes = self._at(place.file, _statement_lines(place))
+        if not nodes or not _is_in_function(place):
+            nodes |= {node for file, lines in self._users(mutant, place) for node in self._at(file, lines)}
+        grouped: dict[str, set[str]] = defaultdict(set)
+        for node in [*self._whole(nodes), *mutant.killed_by]:
+            grouped[node.partition("::")[0]].add(node)
+        ordered = sorted(grouped.items(), key=lambda item: (sum(map(self.seconds, item[1])), item[0]))
+        return {file: sorted(found - {file}) or [file] for file, found in ordered}
+
+    def seconds(self, node: str) -> float:
+        """How long a function of tests took, all its cases together."""
+        file, *names = _function(node).split("::")
+        return self._seconds[".".join([file.removesuffix(".py").replace("/", "."), *names[:-1]]), (names or [""])[-1]]
+
+    def _at(self, file: str, lines: set[int]) -> set[str]:
+        contexts = self._contexts(str(self.root / file))
+        return {node for line in lines for node in _tests(contexts.get(line, []))}
+
+    def _whole(self, nodes: set[str]) -> Iterator[str]:
+        """A function of tests in place of its cases where all of them are among the nodes."""
+        for function, count in Counter(map(_function, nodes)).items():
+            is_whole = count == self._cases[function]
+            yield from [function] if is_whole else (node for node in nodes if _function(node) == function)
+
+    def _users(self, mutant: Mutant, place: Place) -> Iterator[tuple[str, set[int]]]:
+        """The lines of the definition itself, and all lines that name it."""
+        spans = definitions(place.text).get(mutant.definition, ())
+        yield place.file, {line for span in spans for line in _lines(place.text, span.start, span.end)}
+        name = re.compile(rf"\b{re.escape(mutant.definition.rpartition('.')[2])}\b") if mutant.definition else None
+        for path in sorted(self._files) if name else ():
+            text = Path(path).read_text()
+            if name.search(text):
+                found = {text.count("\n", 0, match.start()) + 1 for match in name.finditer(text)}
+                yield Path(path).relative_to(self.root).as_posix(), found
+
+
+class Search:
+    """Runs of the candidates of each mutant, quickest first, until three files of tests have killed it."""
+
+    def __init__(self, recording: Recording, journal: Journal) -> None:
+        self._recording = recording
+        self._journal = journal
+        self._known = {(line["digest"], line["tests"]): line for line in journal.lines}
+
+    def killers_of(self, mutant: Mutant) -> str:
+        """Try the candidates, and say how it ended."""
+        killers, spent_s = 0, 0.0
+        candidates = self._recording.reaching(mutant)
+        present = {node.partition("::")[0] for node in mutant.killed_by}
+        for file, nodes in candidates.items():
+            is_late = spent_s >= SEARCH_SECONDS_MAX and (killers or file not in present)
+            if killers < KILLERS_MAX and not is_late:
+                line = self._known.get((_key(mutant), file)) or self._tried(mutant, file, nodes)
+                killers, spent_s = killers + bool(line["killer"]), spent_s + line["seconds"]
+        return f"{mutant.name}: {killers} killers among {len(candidates)} files, {spent_s:.0f} s"
+
+    def _tried(self, mutant: Mutant, file: str, nodes: list[str]) -> dict[str, Any]:
+        tried = trial(mutant, nodes, seconds_max=SECONDS_MAX)
+        killer = None
+        if tried.failed:
+            classname, name = tried.failed[0]
+            classes = classname.removeprefix(file.removesuffix(".py").replace("/", ".")).split(".")[1:]
+            killer = "::".join([file, *classes, _function(name)])
+        return self._journal.add(
+            mutant=mutant.name,
+            digest=_key(mutant),
+            tests=file,
+            killer=killer,
+            killer_s=self._recording.seconds(killer) if killer else 0.0,
+            seconds=tried.seconds,
+        )
+
+
+def best_killers(mutant: Mutant, lines: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """The quickest killers of a mutant among the results of a search, then those that it has and were not refuted."""
+    tried = [line for line in lines if line["digest"] == _key(mutant)]
+    found = {line["killer"]: line for line in sorted(tried, key=lambda line: line["killer_s"]) if line["killer"]}
+    refuted = {line["tests"] for line in tried}
+    present = [node for node in mutant.killed_by if node.partition("::")[0] not in refuted]
+    return tuple([*found, *present][:KILLERS_MAX]) or mutant.killed_by
+
+
+def _key(mutant: Mutant) -> str:
+    """The mutant alone, wherever its function is and whatever kills it."""
+    return digest_of(mutant.name, mutant.find, mutant.put)
+
+
+def _tests(contexts: Iterable[str]) -> Iterator[str]:
+    return (context.removesuffix(IN_A_TEST) for context in contexts if context.endswith(IN_A_TEST))
+
+
+def _function(node: str) -> str:
+    return node.partition("[")[0]
+
+
+def _lines(text: str, start: int, end: int) -> range:
+    return range(text.count("\n", 0, start) + 1, text.count("\n", 0, max(start, end - 1)) + 2)
+
+
+def _statement_lines(place: Place) -> set[int]:
+    """All lines of the statements that the change touches; of one with a body, those of its head."""
+    changed = set(_lines(place.text, *place.span))
+    for node in ast.walk(ast.parse(place.text)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if body else node.end_lineno
+            lines = set(range(node.lineno, max(node.lineno, last or 0) + 1))
+            changed |= lines if lines & changed else set()
+    return changed
+
+
+def _is_in_function(place: Place) -> bool:
+    """Whether the change is within the body of a function."""
+    first = _lines(place.text, *place.span)[0]
+    functions = [
+        node for node in ast.walk(ast.parse(place.text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return any(node.body[0].lineno <= first <= (node.end_lineno or 0) for node in functions)
