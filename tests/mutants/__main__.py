@@ -1,25 +1,30 @@
 """Seeded bugs, each put alone in a copy of the tree, where a test of it must fail: `make mutants`.
 
-`settle` writes functions that have moved into the tables.
+`search` finds the quickest tests that see each bug, `settle` writes them and moved functions into the tables.
 """
 
 import argparse
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tests.mutants import tables
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.search import Recording, Search, best_killers
 from tests.mutants.trials import Journal, digest_of, digest_of_tree, trial
 
 VERDICTS = ROOT / "build" / "mutants.jsonl"
+KILLERS = ROOT / "build" / "killers.jsonl"
 UNMUTATED_SECONDS_MAX = 3600
 
 
 def main() -> int:
     """Judge, search or settle. 1 unless all mutants were killed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=["run", "settle"], default="run")
+    parser.add_argument("command", nargs="?", choices=["run", "search", "settle"], default="run")
+    parser.add_argument("recorded", nargs="*", type=Path, help="search: coverage data with contexts, and a junit.xml")
     parser.add_argument("--only", default="", help="names that contain this text")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="forget the results of earlier runs of this tree")
@@ -29,7 +34,13 @@ def main() -> int:
         parser.error(f"no mutant has {options.only!r} in its name")
     if options.command == "settle":
         return settle(tables.read())
-    journal = Journal(VERDICTS, digest_of_tree(), is_new=options.again)
+    journal = Journal(KILLERS if options.command == "search" else VERDICTS, digest_of_tree(), is_new=options.again)
+    if options.command == "search":
+        search = Search(Recording(*options.recorded), journal)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for line in pool.map(search.killers_of, mutants):
+                _say(line)
+        return 0
     return judge(mutants, journal, options.jobs)
 
 
@@ -52,7 +63,8 @@ def judge(mutants: list[Mutant], journal: Journal, jobs: int) -> int:
 
 def settle(mutants: list[Mutant]) -> int:
     """Write the tables anew: sorted, with functions where they are now, and with the killers that were found."""
-    settled = [mutant.followed(ROOT) for mutant in mutants]
+    results = Journal(KILLERS, tree=None).lines
+    settled = [replace(mutant.followed(ROOT), killed_by=best_killers(mutant, results)) for mutant in mutants]
     tables.write(settled)
     changed = sum(before != after for before, after in zip(mutants, settled, strict=True))
     _say(f"{changed} of {len(mutants)} mutants changed")

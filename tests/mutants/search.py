@@ -30,7 +30,7 @@ class Recording:
         self._contexts = lru_cache(maxsize=8)(self._data.contexts_by_lineno)
         self._files = self._data.measured_files()
         self.root = Path(next(file for file in self._files if file.endswith(ANCHOR)).removesuffix(ANCHOR))
-        self._seconds: Counter[tuple[str, str]] = Counter()
+        self._seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         for case in ET.parse(report).iter("testcase"):  # noqa: S314 - of our own run
             self._seconds[case.get("classname", ""), _function(case.get("name", ""))] += float(case.get("time", 0))
         self._cases = Counter(map(_function, _tests(self._data.measured_contexts())))
@@ -69,12 +69,11 @@ class Recording:
         """The lines of the definition itself, and all lines that name it."""
         spans = definitions(place.text).get(mutant.definition, ())
         yield place.file, {line for span in spans for line in _lines(place.text, span.start, span.end)}
-        name = re.compile(rf"\b{re.escape(mutant.definition.rpartition('.')[2])}\b") if mutant.definition else None
-        for path in sorted(self._files) if name else ():
-            text = Path(path).read_text()
-            if name.search(text):
-                found = {text.count("\n", 0, match.start()) + 1 for match in name.finditer(text)}
-                yield Path(path).relative_to(self.root).as_posix(), found
+        name = re.compile(rf"\b{re.escape(mutant.definition.rpartition('.')[2])}\b")
+        for path in map(Path, sorted(self._files) if mutant.definition else ()):
+            lines = {number for number, line in enumerate(path.read_text().split("\n"), 1) if name.search(line)}
+            if lines:
+                yield path.relative_to(self.root).as_posix(), lines
 
 
 class Search:
