@@ -11,7 +11,7 @@ from typing import Any
 
 from coverage import CoverageData
 
-from tests.mutants.mutant import Mutant, Place
+from tests.mutants.mutant import DoesNotApply, Mutant, Place
 from tests.mutants.source import definitions
 from tests.mutants.trials import SECONDS_MAX, Journal, digest_of, trial
 
@@ -22,7 +22,7 @@ IN_A_TEST = "|run"
 
 
 class Recording:
-    """The tests that reach each line of the code, and the seconds of each function of tests."""
+    """The tests that reach each line of the code, and the seconds of each test."""
 
     def __init__(self, data: Path, report: Path) -> None:
         self._data = CoverageData(basename=str(data))
@@ -32,7 +32,9 @@ class Recording:
         self.root = Path(next(file for file in self._files if file.endswith(ANCHOR)).removesuffix(ANCHOR))
         self._seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         for case in ET.parse(report).iter("testcase"):  # noqa: S314 - of our own run
-            self._seconds[case.get("classname", ""), _function(case.get("name", ""))] += float(case.get("time", 0))
+            name = case.get("name", "")
+            for counted in {name, _function(name)}:
+                self._seconds[case.get("classname", ""), counted] += float(case.get("time", 0))
         self._cases = Counter(map(_function, _tests(self._data.measured_contexts())))
 
     def reaching(self, mutant: Mutant) -> dict[str, list[str]]:
@@ -41,7 +43,7 @@ class Recording:
         What is run at the import of its module has no tests of its own: those that reach its users stand for them.
         """
         place = mutant.place(self.root)
-        nodes = self._at(place.file, _statement_lines(place))
+        nodes = self._at(place.file, _statement_lines(place.text, _lines(place.text, *place.span)))
         if not nodes or not _is_in_function(place):
             nodes |= {node for file, lines in self._users(mutant, place) for node in self._at(file, lines)}
         grouped: dict[str, set[str]] = defaultdict(set)
@@ -51,9 +53,11 @@ class Recording:
         return {file: sorted(found - {file}) or [file] for file, found in ordered}
 
     def seconds(self, node: str) -> float:
-        """How long a function of tests took, all its cases together."""
-        file, *names = _function(node).split("::")
-        return self._seconds[".".join([file.removesuffix(".py").replace("/", "."), *names[:-1]]), (names or [""])[-1]]
+        """How long a test took; all cases of a function together, and 0 for one that was not recorded."""
+        function = _function(node)
+        file, *names = function.split("::")
+        name = names.pop() if names else ""
+        return self._seconds.get((".".join([_module(file), *names]), name + node.removeprefix(function)), 0.0)
 
     def _at(self, file: str, lines: set[int]) -> set[str]:
         contexts = self._contexts(str(self.root / file))
@@ -61,19 +65,22 @@ class Recording:
 
     def _whole(self, nodes: set[str]) -> Iterator[str]:
         """A function of tests in place of its cases where all of them are among the nodes."""
-        for function, count in Counter(map(_function, nodes)).items():
-            is_whole = count == self._cases[function]
-            yield from [function] if is_whole else (node for node in nodes if _function(node) == function)
+        cases = defaultdict(list)
+        for node in nodes:
+            cases[_function(node)].append(node)
+        for function, found in cases.items():
+            yield from [function] if len(found) == self._cases[function] else found
 
     def _users(self, mutant: Mutant, place: Place) -> Iterator[tuple[str, set[int]]]:
-        """The lines of the definition itself, and all lines that name it."""
+        """The lines of the definition itself, and those of all statements that name it."""
         spans = definitions(place.text).get(mutant.definition, ())
         yield place.file, {line for span in spans for line in _lines(place.text, span.start, span.end)}
         name = re.compile(rf"\b{re.escape(mutant.definition.rpartition('.')[2])}\b")
         for path in map(Path, sorted(self._files) if mutant.definition else ()):
-            lines = {number for number, line in enumerate(path.read_text().split("\n"), 1) if name.search(line)}
+            text = path.read_text()
+            lines = [number for number, line in enumerate(text.split("\n"), 1) if name.search(line)]
             if lines:
-                yield path.relative_to(self.root).as_posix(), lines
+                yield path.relative_to(self.root).as_posix(), _statement_lines(text, lines)
 
 
 class Search:
@@ -87,12 +94,15 @@ class Search:
     def killers_of(self, mutant: Mutant) -> str:
         """Try the candidates, and say how it ended."""
         killers, spent_s = 0, 0.0
-        candidates = self._recording.reaching(mutant)
+        try:
+            candidates = self._recording.reaching(mutant)
+        except DoesNotApply as error:
+            return str(error)
         present = {node.partition("::")[0] for node in mutant.killed_by}
         for file, nodes in candidates.items():
             is_late = spent_s >= SEARCH_SECONDS_MAX and (killers or file not in present)
             if killers < KILLERS_MAX and not is_late:
-                line = self._known.get((_key(mutant), file)) or self._tried(mutant, file, nodes)
+                line = self._known.get((key_of(mutant), file)) or self._tried(mutant, file, nodes)
                 killers, spent_s = killers + bool(line["killer"]), spent_s + line["seconds"]
         return f"{mutant.name}: {killers} killers among {len(candidates)} files, {spent_s:.0f} s"
 
@@ -101,28 +111,29 @@ class Search:
         killer = None
         if tried.failed:
             classname, name = tried.failed[0]
-            classes = classname.removeprefix(file.removesuffix(".py").replace("/", ".")).split(".")[1:]
+            classes = classname.removeprefix(_module(file)).split(".")[1:]
             killer = "::".join([file, *classes, _function(name)])
         return self._journal.add(
             mutant=mutant.name,
-            digest=_key(mutant),
+            digest=key_of(mutant),
             tests=file,
             killer=killer,
-            killer_s=self._recording.seconds(killer) if killer else 0.0,
+            killer_s=(self._recording.seconds(killer) or tried.seconds) if killer else 0.0,
+            is_green=tried.is_green,
             seconds=tried.seconds,
         )
 
 
 def best_killers(mutant: Mutant, lines: Iterable[dict[str, Any]]) -> tuple[str, ...]:
     """The quickest killers of a mutant among the results of a search, then those that it has and were not refuted."""
-    tried = [line for line in lines if line["digest"] == _key(mutant)]
+    tried = [line for line in lines if line["digest"] == key_of(mutant)]
     found = {line["killer"]: line for line in sorted(tried, key=lambda line: line["killer_s"]) if line["killer"]}
-    refuted = {line["tests"] for line in tried}
+    refuted = {line["tests"] for line in tried if line["killer"] or line["is_green"]}
     present = [node for node in mutant.killed_by if node.partition("::")[0] not in refuted]
     return tuple([*found, *present][:KILLERS_MAX]) or mutant.killed_by
 
 
-def _key(mutant: Mutant) -> str:
+def key_of(mutant: Mutant) -> str:
     """The mutant alone, wherever its function is and whatever kills it."""
     return digest_of(mutant.name, mutant.find, mutant.put)
 
@@ -135,20 +146,24 @@ def _function(node: str) -> str:
     return node.partition("[")[0]
 
 
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
 def _lines(text: str, start: int, end: int) -> range:
     return range(text.count("\n", 0, start) + 1, text.count("\n", 0, max(start, end - 1)) + 2)
 
 
-def _statement_lines(place: Place) -> set[int]:
-    """All lines of the statements that the change touches; of one with a body, those of its head."""
-    changed = set(_lines(place.text, *place.span))
-    for node in ast.walk(ast.parse(place.text)):
+def _statement_lines(text: str, lines: Iterable[int]) -> set[int]:
+    """All lines of the statements on these lines; of a statement with a body, those of its head."""
+    found = set(lines)
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if body else node.end_lineno
-            lines = set(range(node.lineno, max(node.lineno, last or 0) + 1))
-            changed |= lines if lines & changed else set()
-    return changed
+            statement = set(range(node.lineno, max(node.lineno, last or 0) + 1))
+            found |= statement if statement & found else set()
+    return found
 
 
 def _is_in_function(place: Place) -> bool:

@@ -59,7 +59,7 @@ def _read(path: Path) -> Iterator[Mutant]:
     except tomllib.TOMLDecodeError as error:
         raise Malformed(f"{path.name}: {error}") from error
     entries = table.pop("mutant", None)
-    if table or not isinstance(entries, list):
+    if table or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise Malformed(f"{path.name}: only [[mutant]] may stand in it, not {sorted(table)}")
     for number, entry in enumerate(entries, 1):
         yield _mutant(entry, f"{path.name}: mutant {number} ({entry.get('name', 'without a name')})")

@@ -58,7 +58,7 @@ def trial(mutant: Mutant | None, nodes: Iterable[str], *, seconds_max: float = S
             os.utime(copy / file, (0, 0))  # so that no compiled module passes for it
         parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
         code, said = _pytest(copy, [*parallel, *nodes], seconds_max)
-        failed = _failed(copy / REPORT)
+        failed = failed_cases(copy / REPORT)
     return Trial(is_green=code == 0, failed=failed, seconds=round(time.monotonic() - started, 1), said=said)
 
 
@@ -128,7 +128,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
-def _failed(report: Path) -> list[tuple[str, str]]:
+def failed_cases(report: Path) -> list[tuple[str, str]]:
     """The cases that failed; none where there was an error as well."""
     if not report.exists():
         return []
