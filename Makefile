@@ -48,7 +48,7 @@ test: .venv/.dev-ok ## The tests of core and accounting, which must reach each o
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 	@$(PYTEST) $(ON_ALL_CORES) -m "not slow and not browser" $(ARGS)
 
-mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
+mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see a test of it fail; ARGS=settle, "--only NAME"
 	@.venv/bin/python -m tests.mutants $(ARGS)
 
 golden: .venv/.dev-ok ## Compare plans, ledger entries and responses with the recorded ones; ARGS=renew records them anew
