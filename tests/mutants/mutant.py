@@ -73,9 +73,11 @@ class Mutant:
         """Where `find` stands in this file; None if the file has no such definition."""
         path = root / file
         text = path.read_text() if path.exists() else ""
-        within = [Span(0, len(text))] if text and not self.definition else []
-        if self.definition.rpartition(".")[2] in text and self.definition:
-            within = list(definitions(text).get(self.definition, ()))
+        within: tuple[Span, ...] = ()
+        if not self.definition:
+            within = (Span(0, len(text)),) if text else ()
+        elif self.definition.rpartition(".")[2] in text:  # to parse every module of a tree takes long
+            within = definitions(text).get(self.definition, ())
         if not within:
             return None
         found = [span for part in within for span in statements(text, part, self.find) if path.suffix == ".py"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
 END_OF_STATEMENT = {"", "\n", "\r\n", ":"}
 OPENING, CLOSING = {"(", "[", "{"}, {")", "]", "}"}
-BEFORE_A_WHOLE_EXPRESSION = {"=", "+=", "-=", "*=", "&=", "|=", "return", "in", "if", "elif", "while", "assert"}
+BEFORE_A_WHOLE_EXPRESSION = {"=", "+=", "-=", "*=", "&=", "|=", "return", "in", "if", "elif", "while", "with", "assert"}
 
 
 class Span(NamedTuple):
@@ -93,27 +93,32 @@ def indentation(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" "))]
 
 
-def _end(known: tuple[Token, ...], at: int, wanted: tuple[Token, ...]) -> int | None:
-    """Where these tokens end if they begin at `at`, else None. A parenthesis that was passed over is closed as well."""
-    if not wanted or known[at].text != wanted[0].text:
+def _end(known: tuple[Token, ...], begin: int, wanted: tuple[Token, ...]) -> int | None:
+    """Where these tokens end if they begin here, else None; as many brackets are left open as by the wanted ones."""
+    if not wanted or known[begin].text != wanted[0].text:
         return None
-    depth = 0
-    for token in wanted:
-        while at < len(known) and known[at].text != token.text and known[at].is_optional:
-            depth += _depth(known[at])
-            at += 1
-        if at < len(known) and known[at].text == token.text:
-            at += 1
-        elif not token.is_optional:
-            return None
-    while depth and at < len(known) and known[at].is_optional:
-        depth += _depth(known[at])
-        at += 1
-    return None if depth else known[at - 1].span.end
+    reached = {begin + 1}
+    for token in wanted[1:]:
+        before = _with_optional(known, reached)
+        here = {at for at in before if at < len(known) and known[at].text == token.text}
+        reached = {at + 1 for at in here} | (before if token.is_optional else set())
+    ends = (at for at in sorted(_with_optional(known, reached)) if _depth(known[begin:at]) == _depth(wanted))
+    return next((known[at - 1].span.end for at in ends), None)
 
 
-def _depth(token: Token) -> int:
-    return (token.text in OPENING) - (token.text in CLOSING)
+def _with_optional(known: tuple[Token, ...], reached: set[int]) -> set[int]:
+    """These positions, and those behind the optional tokens that follow them."""
+    found = set(reached)
+    for at in reached:
+        for after in range(at, len(known)):
+            if not known[after].is_optional:
+                break
+            found.add(after + 1)
+    return found
+
+
+def _depth(piece: tuple[Token, ...]) -> int:
+    return sum((token.text in OPENING) - (token.text in CLOSING) for token in piece)
 
 
 def _optional(texts: list[str]) -> Iterator[int]:
@@ -127,7 +132,8 @@ def _optional(texts: list[str]) -> Iterator[int]:
                 yield at - 1
             begin = opened.pop() if opened else 0
             after = texts[at + 1] if at + 1 < len(texts) else ""
-            if begin and texts[begin - 1] in BEFORE_A_WHOLE_EXPRESSION and after in END_OF_STATEMENT:
+            is_empty = at == begin + 1
+            if begin and not is_empty and texts[begin - 1] in BEFORE_A_WHOLE_EXPRESSION and after in END_OF_STATEMENT:
                 yield from (begin, at)
 
 
