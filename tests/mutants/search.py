@@ -40,12 +40,12 @@ class Recording:
     def reaching(self, mutant: Mutant) -> dict[str, list[str]]:
         """The test files that may see the mutant, quickest first, each with its tests that reach the changed lines.
 
-        What is run at the import of its module has no tests of its own: those that reach its users stand for them.
+        What is run at the import of its module has no tests of its own: those that reach its uses stand for them.
         """
         place = mutant.place(self.root)
         nodes = self._at(place.file, _statement_lines(place.text, _lines(place.text, *place.span)))
         if not nodes or not _is_in_function(place):
-            nodes |= {node for file, lines in self._users(mutant, place) for node in self._at(file, lines)}
+            nodes |= {node for file, lines in self._uses(mutant, place) for node in self._at(file, lines)}
         grouped: dict[str, set[str]] = defaultdict(set)
         for node in [*self._whole(nodes), *mutant.killed_by]:
             grouped[node.partition("::")[0]].add(node)
@@ -71,7 +71,7 @@ class Recording:
         for function, found in cases.items():
             yield from [function] if len(found) == self._cases[function] else found
 
-    def _users(self, mutant: Mutant, place: Place) -> Iterator[tuple[str, set[int]]]:
+    def _uses(self, mutant: Mutant, place: Place) -> Iterator[tuple[str, set[int]]]:
         """The lines of the definition itself, and those of all statements that name it."""
         spans = definitions(place.text).get(mutant.definition, ())
         yield place.file, {line for span in spans for line in _lines(place.text, span.start, span.end)}

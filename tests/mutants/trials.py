@@ -29,7 +29,7 @@ SECONDS_MAX = 300
 STOP_SECONDS_MAX = 30
 SAME_EVERY_TIME = {"PYTHONDONTWRITEBYTECODE": "1", TURN_VARIABLE: "0", WHOLE_VARIABLE: "0"}
 OPTIONS = [
-    *("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly"),
+    *("-q", "-x", "--assert=plain", "-p", "no:cacheprovider"),
     *("-p", profiles.__name__, f"--hypothesis-profile={profiles.SEEDED}"),
 ]
 
