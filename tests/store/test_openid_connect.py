@@ -2,10 +2,9 @@
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -247,12 +246,12 @@ def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch, 
 
 def drip(listener: socket.socket, said: bytes) -> None:
     """Answer one connection, with so many bytes at once and then one by one until the other end closes."""
-    connection, _ = listener.accept()
+    (connection, _), between = listener.accept(), threading.Event()
     with connection, suppress(OSError):
         connection.sendall(said)
         while True:
             connection.sendall(b"H" if not said else b" ")
-            time.sleep(0.01)
+            between.wait(0.01)
 
 
 def provider_at(listener: socket.socket) -> OpenIdProvider:
@@ -264,7 +263,7 @@ def provider_at(listener: socket.socket) -> OpenIdProvider:
         redirect_uri="x",
         scope="openid",
     )
-    return OpenIdProvider(registration, clock=lambda: datetime.now(UTC))
+    return OpenIdProvider(registration, clock=lambda: CLOCK)
 
 
 def test_requests_of_one_exchange_share_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

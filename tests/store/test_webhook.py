@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,7 +29,7 @@ from service.workflows.clock import LATEST, PlausibleClock
 from service.workflows.maintenance.alarm_delivery import AlarmDelivery
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 from tests.factories import CLOCK
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 SECRET = "a secret of thirty-two characters"
 NOTICE = AlarmNotice(id=UUID(int=7), dataset="survey", sequence=9, share=0.25, rang_at=CLOCK)
@@ -99,7 +99,7 @@ def test_a_server_that_fails_twice_gets_the_alarm_the_third_time() -> None:
         delivery = AlarmDelivery(webhook(f"{received.url}/alarms?team=1"), first_pause_s=0.01)
         delivery.open()
         delivery.put(NOTICE)
-        eventually(lambda: len(received.requests) == 3)
+        until(lambda: len(received.requests) == 3)
         delivery.close()
     for method, path, headers, body in received.requests:
         assert (method, path, headers["Content-Type"]) == ("POST", "/alarms?team=1", "application/json")
@@ -132,9 +132,9 @@ def test_a_certificate_that_no_authority_has_signed_is_refused(tmp_path: Path) -
         ec.generate_private_key(ec.SECP256R1()),
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]),
     )
-    now = datetime.now(UTC)
+    since, until_then = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
     made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        x509.CertificateBuilder(name, name, key.public_key(), 1, since, until_then)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         .sign(key, hashes.SHA256())
     )

@@ -37,7 +37,7 @@ from tests.engine.ingest.uploads import (
     parquet,
     with_limits,
 )
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +149,7 @@ def test_a_decoder_that_is_killed_is_a_clear_refusal(decoder: DecoderProcess, nu
     """Of the upload where it may be at fault, and else of the moment; the next upload is read."""
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        eventually(lambda: len(children_of(decoder.pid)) == 1)
+        until(lambda: len(children_of(decoder.pid)) == 1)
         os.kill(children_of(decoder.pid)[0], number)
         with pytest.raises(Unavailable if number == signal.SIGKILL else RowsProblem):
             reading.result(timeout=30)
@@ -162,12 +162,12 @@ def test_another_takes_the_place_of_the_process_that_forks(caplog: pytest.LogCap
         decoder.open()
         first = decoder.pid
         reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        eventually(lambda: len(children_of(first)) == 1)
+        until(lambda: len(children_of(first)) == 1)
         (child,) = children_of(first)
         os.kill(first or 0, signal.SIGKILL)
         with pytest.raises(Unavailable):
             reading.result(timeout=30)
-        eventually(lambda: not Path(f"/proc/{child}").exists())
+        until(lambda: not Path(f"/proc/{child}").exists())
         check_reads(decoder)
         assert decoder.pid != first
     assert "is gone" in caplog.text
@@ -187,12 +187,12 @@ def test_everything_ends_with_its_owner() -> None:
     pid = decoder.pid
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        eventually(lambda: len(children_of(pid)) == 1)
+        until(lambda: len(children_of(pid)) == 1)
         (child,) = children_of(pid)
         decoder.close()
         with pytest.raises(Unavailable):
             reading.result(timeout=30)
-    eventually(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{pid}").exists())
+    until(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{pid}").exists())
 
 
 def test_a_stopped_decoder_is_ended_and_no_other(monkeypatch: pytest.MonkeyPatch, decoder: DecoderProcess) -> None:
@@ -201,7 +201,7 @@ def test_a_stopped_decoder_is_ended_and_no_other(monkeypatch: pytest.MonkeyPatch
     forking = decoder.pid
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        eventually(lambda: len(children_of(forking)) == 1)
+        until(lambda: len(children_of(forking)) == 1)
         (child,) = children_of(forking)
         os.kill(child, signal.SIGSTOP)
         with pytest.raises(Unavailable):
@@ -222,7 +222,7 @@ def test_a_stopped_process_that_forks_is_replaced(monkeypatch: pytest.MonkeyPatc
         check_reads(decoder)
         second = decoder.pid or 0
         os.kill(second, signal.SIGSTOP)
-        eventually(lambda: Path(f"/proc/{second}/stat").read_text(encoding="ascii").split()[2] == "T")
+        until(lambda: Path(f"/proc/{second}/stat").read_text(encoding="ascii").split()[2] == "T")
         monkeypatch.setattr("service.store.decoder.process._ENDING_S", 600.0)
     assert decoder.pid is None
 

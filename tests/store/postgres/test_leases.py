@@ -1,6 +1,5 @@
 """Leases of processes that die, and of a database that crashes."""
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from uuid import UUID
@@ -14,12 +13,12 @@ from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from tests.contracts.stores import dataset
 from tests.keys import LEDGER_KEY
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 LEASE_S = 60.0
-PATIENCE_S = 10.0
 
 
 @pytest.fixture
@@ -39,9 +38,7 @@ def test_the_leases_of_a_process_whose_sessions_have_ended_are_free(
     mine.claim(1, ONE, lease_s=LEASE_S)
     assert theirs.claim(1, OTHER, lease_s=LEASE_S).replica == ONE
     mine.close()
-    until = time.monotonic() + PATIENCE_S
-    while theirs.claim(1, OTHER, lease_s=LEASE_S).replica != OTHER:
-        assert time.monotonic() < until
+    until(lambda: theirs.claim(1, OTHER, lease_s=LEASE_S).replica == OTHER)
 
 
 def test_a_session_that_was_cut_comes_back_with_its_lock(
@@ -55,14 +52,16 @@ def test_a_session_that_was_cut_comes_back_with_its_lock(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'"
             " AND pid <> pg_backend_pid()"
         )
-    until = time.monotonic() + PATIENCE_S
-    while True:
+
+    def is_back() -> bool:
         try:
             assert [lease.replica for lease in mine.renew(ONE, lease_s=LEASE_S)] == [ONE]
             assert theirs.claim(1, OTHER, lease_s=LEASE_S).replica == ONE
-            break
         except StoreUnavailable:
-            assert time.monotonic() < until
+            return False
+        return True
+
+    until(is_back)
 
 
 def test_a_renewal_writes_nothing_to_the_log(both: tuple[PostgresLeases, PostgresLeases], database_url: str) -> None:

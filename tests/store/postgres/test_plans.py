@@ -1,6 +1,5 @@
 """A commit reads no more as the ledger grows, whenever Postgres has made the plans that it keeps."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -15,9 +14,14 @@ from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, answer, dataset, entry
 from tests.keys import LEDGER_KEY
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 BATCHES, BATCH, LOOKS = 60, 50, 20
+OTHERS = (
+    "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND backend_type = 'client backend'"
+)
 Begin = Callable[[PostgresStore, DatasetRecord, list[Asked]], AbstractContextManager[ConditionalAppend | Transaction]]
 
 
@@ -206,7 +210,7 @@ def _hash_at(store: PostgresStore, record: DatasetRecord, seq: int) -> bytes:
 def blocks_read(database_url: str) -> dict[str, float]:
     """By index: blocks read of it so far, by sessions that have ended. By table: rows read by going through it."""
     with psycopg.connect(database_url, autocommit=True) as owner:
-        _await_ends(owner)
+        until(lambda: owner.execute(OTHERS).fetchall() == [])  # each counts what it has read just before it leaves
         rows = owner.execute(
             "SELECT indexrelname, idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes"
             " WHERE relname IN ('ledger', 'answers') UNION ALL"
@@ -215,17 +219,3 @@ def blocks_read(database_url: str) -> dict[str, float]:
             " WHERE relname IN ('ledger', 'answers')"
         ).fetchall()
     return {str(name): float(count or 0) for name, count in rows}
-
-
-def _await_ends(owner: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Wait until no other session is left: each counts what it has read just before it leaves this list."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        others = owner.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend'"
-        ).fetchall()
-        if not others:
-            return
-        time.sleep(0.01)
-    raise TimeoutError("a session of the store did not end")

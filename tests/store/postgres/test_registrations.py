@@ -3,11 +3,11 @@
 import re
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -84,18 +84,23 @@ def test_a_database_that_refuses_its_password_is_not_waited_for(database_url: st
 
 
 def test_a_database_that_does_not_answer_yet_is_waited_for(
-    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For as long as is said; that it waits is one line of the log."""
     sockets = conninfo_to_dict(database_url)["host"]
     link = tmp_path / "s"
     later = make_conninfo(database_url, host=str(link))
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 1:
+            link.symlink_to(sockets)
+
+    monkeypatch.setattr(registrations, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     with pytest.raises(DatabaseUnusable, match=AWAY):
         migrate(later, wait_s=0.3)
-    appearing = threading.Timer(0.7, link.symlink_to, [sockets])
-    appearing.start()
     migrate(later, wait_s=60)
-    appearing.join()
     told = [record.getMessage() for record in caplog.records if record.name == "sparing.start"]
     assert [line.partition(":")[0] for line in told] == ["the database of DATABASE_URL cannot be reached"] * 2
     assert told[1].endswith("it is asked again for 60 s")

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.waiting import until
 
 _START = [
     *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port=0", "--num-cpus=8"),
@@ -78,11 +79,14 @@ def listening(pids: list[int]) -> set[str]:
 
 def _address(process: "subprocess.Popen[bytes]", folder: Path) -> str:
     """The address, which a head writes down once it is up."""
-    written, until = folder / "ray_current_cluster", time.monotonic() + 60
-    while not written.exists() or not written.read_text(encoding="ascii"):
-        if process.poll() is not None or time.monotonic() > until:
+    written = folder / "ray_current_cluster"
+
+    def is_up() -> bool:
+        if process.poll() is not None:
             raise RuntimeError("Ray does not start")
-        time.sleep(0.02)
+        return written.exists() and written.read_text(encoding="ascii") != ""
+
+    until(is_up)
     return written.read_text(encoding="ascii")
 
 

@@ -4,9 +4,9 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +20,7 @@ from tests.contracts.stores import dataset
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes
 from tests.memory.shards import MemoryShardChannel
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 
 class TestMemory(ShardChannelContract):
@@ -72,21 +72,23 @@ def test_a_shard_that_does_not_reply_is_killed(shard: ProcessShard, monkeypatch:
     os.kill(pid_of(shard), signal.SIGSTOP)
     with pytest.raises(ShardLost):
         shard.begin("queries", "pages_since", 0)()
-    eventually(lambda: _is_gone(pid_of(shard)))
+    until(lambda: _is_gone(pid_of(shard)))
 
 
 def test_shards_that_hang_are_lost_after_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is waited for after another, and all began at the same time."""
+    """Each is waited for after another, and for as much as is left of the time since all of them began."""
     channels = [ProcessShard(dataset(), ShardPlace(number, 3)) for number in range(3)]
     shards = DividedShards(channels)
     shards.load(dataset(), slots=100, number=1)
-    monkeypatch.setattr(process, "CALL_S", 1.0)
+    monkeypatch.setattr(process, "CALL_S", 0.2)
+    begun, first_is_lost = [0.0, 0.0, 0.0, 0.0], [0.2, 0.2]
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=iter(begun + first_is_lost).__next__))
     for each in channels:
         os.kill(pid_of(each), signal.SIGSTOP)
-    began = time.monotonic()
     with pytest.raises(ShardLost):
         shards.pages_since(0)
-    assert time.monotonic() - began < 2.0
+    waited_s = [each._ends["queries"].connection.gettimeout() for each in channels]
+    assert waited_s == [0.2, process._TIME_MIN_S, process._TIME_MIN_S]
     assert shards.lost == {0, 1, 2}
     shards.close()
 
@@ -117,7 +119,7 @@ def test_a_shard_ends_with_its_coordinator(shard: ProcessShard) -> None:
     """When the sockets are closed."""
     for end in shard._ends.values():
         end.connection.shutdown(socket.SHUT_RDWR)
-    eventually(lambda: _is_gone(pid_of(shard)))
+    until(lambda: _is_gone(pid_of(shard)))
 
 
 def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +142,9 @@ def test_batches_in_processes_are_those_of_one_shard() -> None:
     divided = there.state(plans, opened=shards)
     assert ask(divided, plans, there.head).bytes_of() == found
     assert told(divided) == told(whole)
-    (first, _) = shards._channels.values()
-    os.kill(pid_of(first), signal.SIGKILL)  # type: ignore[arg-type]
-    time.sleep(0.05)
+    first = pid_of(shards._channels[0])  # type: ignore[arg-type]
+    os.kill(first, signal.SIGKILL)
+    until(lambda: _is_gone(first))
     check_loaded_again(divided, shards, there, plans)
 
 
