@@ -4,8 +4,9 @@ import io
 import os
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from service.store.decoder.messages import REQUEST, Failed
 from service.store.decoder.process import DecoderProcess
 from service.workflows.model.errors import Unavailable
 from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
+from tests.e2e.processes import peak_bytes
 from tests.engine.ingest.bombs import BOMBS, Bomb
 from tests.engine.ingest.uploads import (
     ARROW,
@@ -37,7 +39,7 @@ from tests.engine.ingest.uploads import (
     parquet,
     with_limits,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +81,34 @@ def check_reads(decoder: DecoderProcess) -> None:
     assert list(decoder.read(io.BytesIO(SMALL), request_for(CSV, VISITS)).keys) == ["a"]
 
 
+@contextmanager
+def bounded(decoder: DecoderProcess, *, ours_bytes: int) -> Iterator[None]:
+    """The peaks of the resident memory of both processes stay within bounds, and the next upload is read."""
+    decoder.peak_bytes = 0
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak
+    before = peak_bytes(os.getpid())
+    yield
+    assert 0 < decoder.peak_bytes < MEMORY_BYTES + BASE_BYTES
+    assert peak_bytes(os.getpid()) - before < ours_bytes
+    check_reads(decoder)
+
+
+@contextmanager
+def long_read(decoder: DecoderProcess) -> Iterator[tuple[Future[Rows], int]]:
+    """An upload that takes seconds to read, under way, and the process that decodes it."""
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(decoder.read, io.BytesIO(long_body()), request_for(CSV, VISITS, memory_bytes=2**33))
+        until(lambda: len(children_of(decoder.pid)) == 1)
+        (child,) = children_of(decoder.pid)
+        yield reading, child
+
+
+@cache
+def long_body() -> bytes:
+    """Keys that take seconds to read."""
+    return b"id,item\n" + b"".join(b"%d,\n" % number for number in range(3_000_000))
+
+
 @pytest.mark.parametrize(
     ("content_type", "body", "table", "duplicates"),
     [
@@ -112,16 +142,10 @@ def test_a_refusal_has_the_same_errors_and_counts(decoder: DecoderProcess) -> No
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=list(BOMBS))
 def test_a_body_that_stands_for_gigabytes_is_refused_in_bounded_memory(decoder: DecoderProcess, bomb: Bomb) -> None:
-    """By the peak of the resident memory of both processes; the next upload is read."""
-    decoder.peak_bytes = 0
+    """By the peak of both processes; the next upload is read."""
     body = io.BytesIO(bomb.body())
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak
-    before = peak_bytes(os.getpid())
-    with pytest.raises(RowsProblem, match=bomb.speaks_of):
+    with bounded(decoder, ours_bytes=16 * 2**20), pytest.raises(RowsProblem, match=bomb.speaks_of):
         decoder.read(body, request_for(bomb.content_type, VISITS))
-    assert 0 < decoder.peak_bytes < MEMORY_BYTES + BASE_BYTES
-    assert peak_bytes(os.getpid()) - before < 16 * 2**20
-    check_reads(decoder)
 
 
 def test_blank_lines_take_no_more_memory_the_more_they_are(decoder: DecoderProcess) -> None:
@@ -147,26 +171,22 @@ def test_as_many_rows_as_are_admitted_are_read_in_their_memory(decoder: DecoderP
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGALRM])
 def test_a_decoder_that_is_killed_is_a_clear_refusal(decoder: DecoderProcess, number: signal.Signals) -> None:
     """Of the upload where it may be at fault, and else of the moment; the next upload is read."""
-    with ThreadPoolExecutor() as pool:
-        reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        until(lambda: len(children_of(decoder.pid)) == 1)
-        os.kill(children_of(decoder.pid)[0], number)
+    with long_read(decoder) as (reading, child):
+        os.kill(child, number)
         with pytest.raises(Unavailable if number == signal.SIGKILL else RowsProblem):
-            reading.result(timeout=30)
+            reading.result(PATIENCE_S)
     check_reads(decoder)
 
 
 def test_another_takes_the_place_of_the_process_that_forks(caplog: pytest.LogCaptureFixture) -> None:
     """An upload under way is refused for the moment, and its decoder ends too; the next one is read."""
-    with closing(DecoderProcess()) as decoder, ThreadPoolExecutor() as pool:
+    with closing(DecoderProcess()) as decoder:
         decoder.open()
         first = decoder.pid
-        reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        until(lambda: len(children_of(first)) == 1)
-        (child,) = children_of(first)
-        os.kill(first or 0, signal.SIGKILL)
-        with pytest.raises(Unavailable):
-            reading.result(timeout=30)
+        with long_read(decoder) as (reading, child):
+            os.kill(first or 0, signal.SIGKILL)
+            with pytest.raises(Unavailable):
+                reading.result(PATIENCE_S)
         until(lambda: not Path(f"/proc/{child}").exists())
         check_reads(decoder)
         assert decoder.pid != first
@@ -185,13 +205,10 @@ def test_everything_ends_with_its_owner() -> None:
     decoder = DecoderProcess()
     decoder.open()
     pid = decoder.pid
-    with ThreadPoolExecutor() as pool:
-        reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        until(lambda: len(children_of(pid)) == 1)
-        (child,) = children_of(pid)
+    with long_read(decoder) as (reading, child):
         decoder.close()
         with pytest.raises(Unavailable):
-            reading.result(timeout=30)
+            reading.result(PATIENCE_S)
     until(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{pid}").exists())
 
 
@@ -199,13 +216,10 @@ def test_a_stopped_decoder_is_ended_and_no_other(monkeypatch: pytest.MonkeyPatch
     """Its upload can be sent again; it would never notice its limit of time."""
     monkeypatch.setattr("service.store.decoder.process.LOOK_S", 0.05)
     forking = decoder.pid
-    with ThreadPoolExecutor() as pool:
-        reading = pool.submit(decoder.read, io.BytesIO(long_to_read()), request_for(CSV, VISITS, memory_bytes=2**33))
-        until(lambda: len(children_of(forking)) == 1)
-        (child,) = children_of(forking)
+    with long_read(decoder) as (reading, child):
         os.kill(child, signal.SIGSTOP)
         with pytest.raises(Unavailable):
-            reading.result(timeout=60)
+            reading.result(PATIENCE_S)
     check_reads(decoder)
     assert decoder.pid == forking
 
@@ -249,11 +263,6 @@ def test_an_error_of_the_program_is_told_by_kind_and_place(tmp_path: Path) -> No
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def long_to_read() -> bytes:
-    """Keys that take seconds to read."""
-    return b"id,item\n" + b"".join(b"%d,\n" % number for number in range(3_000_000))
-
-
 def arrow_of(columns: dict[str, pa.Array]) -> bytes:
     """A stream of one batch."""
     sink = io.BytesIO()
@@ -261,12 +270,6 @@ def arrow_of(columns: dict[str, pa.Array]) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
-
-
-def peak_bytes(pid: int) -> int:
-    """The largest resident memory of a process so far."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def children_of(pid: int | None) -> list[int]:
@@ -293,20 +296,15 @@ def test_the_first_rows_of_a_body_that_stands_for_gigabytes_take_bounded_memory(
 ) -> None:
     """By the peak of both processes: no more than the beginning is read, and one that takes more is refused."""
     bomb = BOMBS[name]
-    decoder.peak_bytes = 0
     body = io.BytesIO(bomb.body())
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak
-    before = peak_bytes(os.getpid())
-    if name == "shared_prefixes":  # its rows are decoded at once
-        with pytest.raises(RowsProblem, match="bytes of memory"):
-            decoder.read_first(body, first_of(bomb.content_type))
-    else:
-        found = decoder.read_first(body, first_of(bomb.content_type))
-        assert (0 < found.rows <= ROWS_MAX, found.is_whole) == (True, False)
-        assert len(found.csv.encode()) <= CSV_BYTES_MAX
-    assert 0 < decoder.peak_bytes < MEMORY_BYTES + BASE_BYTES
-    assert peak_bytes(os.getpid()) - before < 32 * 2**20
-    check_reads(decoder)
+    with bounded(decoder, ours_bytes=32 * 2**20):
+        if name == "shared_prefixes":  # its rows are decoded at once
+            with pytest.raises(RowsProblem, match="bytes of memory"):
+                decoder.read_first(body, first_of(bomb.content_type))
+        else:
+            found = decoder.read_first(body, first_of(bomb.content_type))
+            assert (0 < found.rows <= ROWS_MAX, found.is_whole) == (True, False)
+            assert len(found.csv.encode()) <= CSV_BYTES_MAX
 
 
 def test_a_file_that_is_none_is_refused_as_an_upload_is(decoder: DecoderProcess) -> None:

@@ -1,7 +1,7 @@
 """A commit reads no more as the ledger grows, whenever Postgres has made the plans that it keeps."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,12 +12,14 @@ import pytest
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
+from tests.conftest import PostgresServer
 from tests.contracts.stores import ANALYST, answer, dataset, entry
 from tests.keys import LEDGER_KEY
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 BATCHES, BATCH, LOOKS = 60, 50, 20
+GROWN = "grown"
 OTHERS = (
     "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     " AND backend_type = 'client backend'"
@@ -32,6 +34,28 @@ def store(database_url: str) -> Iterator[PostgresStore]:
     opened.add_dataset(dataset())
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def grown(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
+    """The name of a database whose ledger has three thousand entries of a query each, to copy."""
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {GROWN} TEMPLATE {migrated_template}".encode())
+        with closing(PostgresStore(postgres_server.url_of(GROWN), LEDGER_KEY)) as opened:
+            record = opened.add_dataset(dataset())
+            for _ in range(BATCHES):
+                append(opened, record, proposed, BATCH)
+        yield GROWN
+        owner.execute(f"DROP DATABASE {GROWN} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def grown_url(postgres_server: PostgresServer, grown: str) -> Iterator[str]:
+    """The URL of a copy of that database."""
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {GROWN}_copy TEMPLATE {grown}".encode())
+        yield postgres_server.url_of(f"{GROWN}_copy")
+        owner.execute(f"DROP DATABASE {GROWN}_copy WITH (FORCE)".encode())
 
 
 def proposed(
@@ -68,6 +92,12 @@ def _after(head: Head, last: bytes) -> Head:
     return replace(head, seq=head.seq + 1, hash=last)
 
 
+def analyse(database_url: str) -> None:
+    """Let Postgres look at the tables as they are."""
+    with psycopg.connect(database_url) as owner:
+        owner.execute("ANALYZE")
+
+
 @pytest.mark.parametrize("begin", [proposed, locked])
 @pytest.mark.parametrize("analysed", ["never", "empty", "short"])
 def test_what_a_commit_reads_does_not_grow_with_the_ledger(
@@ -78,8 +108,7 @@ def test_what_a_commit_reads_does_not_grow_with_the_ledger(
     if analysed == "short":
         append(store, record, begin, 1)
     if analysed != "never":
-        with psycopg.connect(database_url) as owner:
-            owner.execute("ANALYZE")
+        analyse(database_url)
     for _ in range(BATCHES):
         append(store, record, begin, BATCH)
     store.close()  # a session tells what it has read when it ends
@@ -100,8 +129,7 @@ def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
         append(store, record, proposed, BATCH, query_hash="always")
     store.close()
     if analysed:
-        with psycopg.connect(database_url) as owner:
-            owner.execute("ANALYZE")
+        analyse(database_url)
     before = blocks_read(database_url)
 
     again = PostgresStore(database_url, LEDGER_KEY)
@@ -116,41 +144,32 @@ def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
     assert max(read.values()) < 10, read
 
 
-def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: PostgresStore, database_url: str) -> None:
+def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(grown_url: str) -> None:
     """As soon as if there were few."""
-    (record,) = store.datasets()
-    for _ in range(BATCHES):
-        append(store, record, proposed, BATCH)
-    with store.transaction(record.id, lock=False) as transaction:
+    with closing(PostgresStore(grown_url, LEDGER_KEY)) as store, store.transaction(1, lock=False) as transaction:
         ids = [each.query_id for each in transaction.entries(after=0)][:: BATCHES * BATCH // LOOKS]
-    store.close()
-    before = blocks_read(database_url)
+    before = blocks_read(grown_url)
 
-    again = PostgresStore(database_url, LEDGER_KEY)
+    again = PostgresStore(grown_url, LEDGER_KEY)
     for query_id in ids:
         found = again.answer_of(ANALYST, query_id)
         assert found is not None
         assert found.answer.query_id == query_id
     again.close()
 
-    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}
+    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(grown_url).items()}
     assert read["answers_of_principal"] > 1, "nothing was counted"
     assert max(read.values()) < 10, read
 
 
 @pytest.mark.parametrize("analysed", ["never", "long"])
-def test_a_page_of_ones_own_thousands_reads_that_page(store: PostgresStore, database_url: str, analysed: str) -> None:
+def test_a_page_of_ones_own_thousands_reads_that_page(grown_url: str, analysed: str) -> None:
     """Wherever it begins, and whatever Postgres knows of the tables."""
-    (record,) = store.datasets()
-    for _ in range(BATCHES):
-        append(store, record, proposed, BATCH)
-    store.close()
     if analysed == "long":
-        with psycopg.connect(database_url) as owner:
-            owner.execute("ANALYZE")
-    before = blocks_read(database_url)
+        analyse(grown_url)
+    before = blocks_read(grown_url)
 
-    again, place, size = PostgresStore(database_url, LEDGER_KEY), None, 10
+    again, place, size = PostgresStore(grown_url, LEDGER_KEY), None, 10
     for _ in range(LOOKS):
         page = again.releases_of(ANALYST, before=place, limit=size, bytes_max=2**20)
         assert len(page) == size
@@ -158,35 +177,31 @@ def test_a_page_of_ones_own_thousands_reads_that_page(store: PostgresStore, data
     again.close()
     assert page[-1].place.seq == BATCHES * BATCH - LOOKS * size + 1
 
-    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(database_url).items()}
+    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(grown_url).items()}
     assert read["answers_of_principal"] > 0, "nothing was counted"
     assert max(read.values()) < 5, read
 
 
 @pytest.mark.parametrize("analysed", ["never", "long"])
-def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(
-    store: PostgresStore, database_url: str, analysed: str
-) -> None:
+def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(grown_url: str, analysed: str) -> None:
     """Wherever it begins, and whatever Postgres knows of the table; so does the tail of one account."""
-    (record,) = store.datasets()
-    for _ in range(BATCHES):
-        append(store, record, proposed, BATCH)
-    last = store.head(record.id)
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
-        transaction.journal("rows", {}, slots=1)
-        transaction.commit()
-    checkpoint = Checkpoint(since=0, seq=last.seq - 10, hash=_hash_at(store, record, last.seq - 10), pages={})
-    assert store.finish_checkpoint(record.id, checkpoint)
-    store.close()
+    with closing(PostgresStore(grown_url, LEDGER_KEY)) as store:
+        last = store.head(1)
+        with store.transaction(1, lock=True) as transaction:
+            transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+            transaction.journal("rows", {}, slots=1)
+            transaction.commit()
+        with store.transaction(1, lock=False) as transaction:
+            (hash_then,) = transaction.hashes([last.seq - 10]).values()
+        checkpoint = Checkpoint(since=0, seq=last.seq - 10, hash=hash_then, pages={})
+        assert store.finish_checkpoint(1, checkpoint)
     if analysed == "long":
-        with psycopg.connect(database_url) as owner:
-            owner.execute("ANALYZE")
-    before = blocks_read(database_url)
+        analyse(grown_url)
+    before = blocks_read(grown_url)
 
-    again, size = PostgresStore(database_url, LEDGER_KEY), 10
+    again, size = PostgresStore(grown_url, LEDGER_KEY), 10
     for look in range(LOOKS):
-        with again.transaction(record.id, lock=False) as transaction:
+        with again.transaction(1, lock=False) as transaction:
             place = last.seq - 50 * look
             rows = transaction.entry_records(before=place, limit=size, bytes_max=2**20)
             charges = transaction.own_charges(0, before=place, limit=size, bytes_max=2**20)
@@ -197,14 +212,9 @@ def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(
             assert len(list(transaction.entries(after=place - size, limit=size))) == size
     again.close()
 
-    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(database_url).items()}
+    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(grown_url).items()}
     assert read["ledger_pkey"] > 0, "nothing was counted"
     assert max(read.values()) < 10, read
-
-
-def _hash_at(store: PostgresStore, record: DatasetRecord, seq: int) -> bytes:
-    with store.transaction(record.id, lock=False) as transaction:
-        return transaction.hashes([seq])[seq]
 
 
 def blocks_read(database_url: str) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import LiteralString
+from typing import Final, LiteralString
 
 import numpy as np
 import psycopg
@@ -18,6 +18,7 @@ from service.store.postgres.store import PostgresStore, SchemaMismatch
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -180,17 +181,38 @@ def test_the_ledger_has_entries_of_one_format(store: PostgresStore, record: Data
             transaction.commit()
 
 
-@pytest.mark.parametrize("setting", ["synchronous_commit", "fsync", "full_page_writes"])
-def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -> None:
+FORGETFUL: Final = ("synchronous_commit", "fsync", "full_page_writes")
+
+
+@pytest.fixture(scope="module")
+def own_server_url(server_directory: Path) -> Iterator[str]:
+    """The migrated database of a server that may be made forgetful while it runs."""
+    server = EmbeddedPostgres(server_directory / "forgetful", private_root=server_directory / "private")
+    server._settings = {name: value for name, value in server._settings.items() if name not in FORGETFUL}
+    with server:
+        migrate(server.url_of("postgres"))
+        yield server.url_of("postgres")
+
+
+@pytest.mark.parametrize("setting", FORGETFUL)
+def test_a_forgetful_database_is_refused(own_server_url: str, setting: LiteralString) -> None:
     """With one of these off an answered charge can vanish in a power cut; the service does not start on that."""
-    home = server_directory / f"forgetful-{setting}"
-    with EmbeddedPostgres(home, settings={setting: "off"}, private_root=server_directory / "private") as server:
-        url = server.url_of("postgres")
-        migrate(url)
-        with open_store("postgres", url) as opened:
+
+    def check() -> None:
+        with open_store("postgres", own_server_url) as opened:
             assert isinstance(opened, PostgresStore)
-            with pytest.raises(DurabilityTooWeak, match=setting):
-                opened.check_durability()
+            opened.check_durability()
+
+    with psycopg.connect(own_server_url, autocommit=True) as owner:
+        owner.execute(f"ALTER SYSTEM SET {setting} = off")
+        owner.execute("SELECT pg_reload_conf()")
+        until(lambda: owner.execute(f"SHOW {setting}").fetchone() == ("off",))
+        with pytest.raises(DurabilityTooWeak, match=setting):
+            check()
+        owner.execute(f"ALTER SYSTEM RESET {setting}")
+        owner.execute("SELECT pg_reload_conf()")
+        until(lambda: owner.execute(f"SHOW {setting}").fetchone() == ("on",))
+        check()
 
 
 @pytest.mark.parametrize(
