@@ -8,6 +8,7 @@ import pytest
 
 from service import background
 from service.background import Background, handing_over_soon, in_background, lower_priority
+from tests.waiting import until
 
 
 def niceness() -> int:
@@ -92,7 +93,7 @@ def test_closing_ends_the_loops_and_waits_no_longer_than_promised(monkeypatch: p
     loops, heedless = TwoLoops(), threading.Event()
     loops.open(heedless)
     loops.close()
-    assert sorted(loops.ended) == ["first", "second"]
+    until(lambda: sorted(loops.ended) == ["first", "second"])
     (left,) = [thread for thread in threading.enumerate() if thread.name == "heedless"]
     assert left.daemon
     heedless.set()

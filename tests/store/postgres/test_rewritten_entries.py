@@ -5,6 +5,7 @@ from contextlib import closing, suppress
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
 from service.engine.pages import PageTotals
 from service.store.postgres.rows import SEAL_BYTES
@@ -14,8 +15,8 @@ from service.workflows.model.rows import StoredPage
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import LongAct
 from tests.contracts.stores import dataset, priced_entry
-from tests.e2e.workers import await_that
 from tests.keys import LEDGER_KEY
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +46,8 @@ def test_a_process_that_falls_silent_after_writing_loses_its_locks(database_url:
         for write in 5 * (amend, keep_totals):
             with suppress(StoreUnavailable), silent.long_act(1) as transaction:
                 write(transaction)
-                assert looking.execute(IDLE).fetchall() != []
-                await_that(lambda: looking.execute(IDLE).fetchall() == [])
+                assert transaction._connection.info.transaction_status == TransactionStatus.INTRANS
+                until(lambda: looking.execute(IDLE).fetchall() == [])
 
 
 def amend(transaction: LongAct) -> None:

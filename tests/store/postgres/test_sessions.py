@@ -28,4 +28,4 @@ def test_a_statement_that_is_under_way_at_the_end_is_cancelled_without_a_word(
         end_after_sending(pool, statement)
     assert pool.rows("SELECT pg_backend_pid()", []) == before
     pool.close()
-    assert caplog.records == []
+    assert [each for each in caplog.records if each.name.startswith(("psycopg", "sparing"))] == []
