@@ -1,25 +1,42 @@
 """The channel to a shard, which the twin of tests, a process and an actor of Ray keep alike."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from service.core.renyi_filter import FilterViolation
 from service.query.division import ShardPlace
-from service.query.plan import Plan
+from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.shards import ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
-from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import dataset, entry
-from tests.laws.form_world import FIVE_PAGES, World, told, world
+from tests.laws.form_world import FIVE_PAGES, ask, told, world
+from tests.laws.node_examples import outcomes
 
 PLACE = ShardPlace(0, 2)
 
 
-def check_loaded_again(divided: DatasetState, shards: DividedShards, there: World, plans: list[Plan]) -> None:
-    """One of the shards of a state was killed: it is lost, and loaded again to where a new replica would be."""
+def check_batches(
+    open_shards: Callable[[DatasetRecord], Sequence[ShardChannel]],
+    *,
+    count: int,
+    kill: Callable[[Sequence[ShardChannel]], None],
+) -> None:
+    """Batches of so many queries are as those of one shard; after `kill` has ended a shard it is loaded again.
+
+    The same are answers, entries, charges, pages and accounts; a loaded shard is where a new replica would be.
+    """
+    there, plans = world(0.05, FIVE_PAGES), [outcome.plan for outcome in outcomes()[:count]]
+    whole = there.state(plans)
+    found = ask(whole, plans, there.head).bytes_of()
+    channels = open_shards(there.record)
+    shards = DividedShards(channels)
+    divided = there.state(plans, opened=shards)
+    assert ask(divided, plans, there.head).bytes_of() == found
+    assert told(divided) == told(whole)
+    kill(channels)
     with pytest.raises(ShardLost):
         shards.pages_since(0)
     divided.catch_up(there.snapshot)

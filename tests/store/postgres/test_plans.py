@@ -119,72 +119,47 @@ def test_what_a_commit_reads_does_not_grow_with_the_ledger(
     assert max(read.values()) < 10, read
 
 
-@pytest.mark.parametrize("analysed", [False, True])
 def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
-    store: PostgresStore, database_url: str, analysed: bool
+    store: PostgresStore, database_url: str
 ) -> None:
     """An analyst may ask the same again and again for fresh noise, and then whether there is an answer already."""
     (record,) = store.datasets()
     for _ in range(BATCHES):
         append(store, record, proposed, BATCH, query_hash="always")
     store.close()
-    if analysed:
-        analyse(database_url)
-    before = blocks_read(database_url)
-
-    again = PostgresStore(database_url, LEDGER_KEY)
     asked = [Asked(address=(ANALYST, "new"), query_hash=query_hash) for query_hash in ("always", "never")]
-    for _ in range(LOOKS):
-        with again.transaction(record.id, lock=True, asked=asked) as looking:
-            assert {name: found.seq for name, found in looking.known.reusable.items()} == {"always": BATCHES * BATCH}
-    again.close()
-
-    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}
-    assert read["ledger_reuse"] > 1, "nothing was counted"
-    assert max(read.values()) < 10, read
+    for looking in stores_that_read(database_url, index="ledger_reuse", looks=LOOKS, least=1):
+        for _ in range(LOOKS):
+            with looking.transaction(record.id, lock=True, asked=asked) as transaction:
+                found = {name: each.seq for name, each in transaction.known.reusable.items()}
+                assert found == {"always": BATCHES * BATCH}
 
 
 def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(grown_url: str) -> None:
     """As soon as if there were few."""
     with closing(PostgresStore(grown_url, LEDGER_KEY)) as store, store.transaction(1, lock=False) as transaction:
         ids = [each.query_id for each in transaction.entries(after=0)][:: BATCHES * BATCH // LOOKS]
-    before = blocks_read(grown_url)
-
-    again = PostgresStore(grown_url, LEDGER_KEY)
-    for query_id in ids:
-        found = again.answer_of(ANALYST, query_id)
-        assert found is not None
-        assert found.answer.query_id == query_id
-    again.close()
-
-    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(grown_url).items()}
-    assert read["answers_of_principal"] > 1, "nothing was counted"
-    assert max(read.values()) < 10, read
+    for looking in stores_that_read(grown_url, index="answers_of_principal", looks=LOOKS, least=1):
+        for query_id in ids:
+            found = looking.answer_of(ANALYST, query_id)
+            assert found is not None
+            assert found.answer.query_id == query_id
 
 
-@pytest.mark.parametrize("analysed", ["never", "long"])
-def test_a_page_of_ones_own_thousands_reads_that_page(grown_url: str, analysed: str) -> None:
-    """Wherever it begins, and whatever Postgres knows of the tables."""
-    if analysed == "long":
-        analyse(grown_url)
-    before = blocks_read(grown_url)
-
-    again, place, size = PostgresStore(grown_url, LEDGER_KEY), None, 10
-    for _ in range(LOOKS):
-        page = again.releases_of(ANALYST, before=place, limit=size, bytes_max=2**20)
-        assert len(page) == size
-        place = page[-1].place
-    again.close()
-    assert page[-1].place.seq == BATCHES * BATCH - LOOKS * size + 1
-
-    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(grown_url).items()}
-    assert read["answers_of_principal"] > 0, "nothing was counted"
-    assert max(read.values()) < 5, read
+def test_a_page_of_ones_own_thousands_reads_that_page(grown_url: str) -> None:
+    """Wherever it begins."""
+    size = 10
+    for looking in stores_that_read(grown_url, index="answers_of_principal", looks=LOOKS * size, most=5):
+        place = None
+        for _ in range(LOOKS):
+            page = looking.releases_of(ANALYST, before=place, limit=size, bytes_max=2**20)
+            assert len(page) == size
+            place = page[-1].place
+        assert page[-1].place.seq == BATCHES * BATCH - LOOKS * size + 1
 
 
-@pytest.mark.parametrize("analysed", ["never", "long"])
-def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(grown_url: str, analysed: str) -> None:
-    """Wherever it begins, and whatever Postgres knows of the table; so does the tail of one account."""
+def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(grown_url: str) -> None:
+    """Wherever it begins; so does the tail of one account."""
     with closing(PostgresStore(grown_url, LEDGER_KEY)) as store:
         last = store.head(1)
         with store.transaction(1, lock=True) as transaction:
@@ -195,26 +170,35 @@ def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(grown_url: str, ana
             (hash_then,) = transaction.hashes([last.seq - 10]).values()
         checkpoint = Checkpoint(since=0, seq=last.seq - 10, hash=hash_then, pages={})
         assert store.finish_checkpoint(1, checkpoint)
-    if analysed == "long":
-        analyse(grown_url)
-    before = blocks_read(grown_url)
+    size = 10
+    for looking in stores_that_read(grown_url, index="ledger_pkey", looks=LOOKS * size):
+        for look in range(LOOKS):
+            with looking.transaction(1, lock=False) as transaction:
+                place = last.seq - 50 * look
+                rows = transaction.entry_records(before=place, limit=size, bytes_max=2**20)
+                charges = transaction.own_charges(0, before=place, limit=size, bytes_max=2**20)
+                expected = list(range(place - 1, place - 11, -1))
+                assert [each.seq for each in rows] == [each.seq for each in charges] == expected
+                assert transaction.account_of(0) == (9, size, False, size, 0)
+                assert len(list(transaction.entries(after=place - size, limit=size))) == size
 
-    again, size = PostgresStore(grown_url, LEDGER_KEY), 10
-    for look in range(LOOKS):
-        with again.transaction(1, lock=False) as transaction:
-            place = last.seq - 50 * look
-            rows = transaction.entry_records(before=place, limit=size, bytes_max=2**20)
-            charges = transaction.own_charges(0, before=place, limit=size, bytes_max=2**20)
-            assert (
-                [each.seq for each in rows] == [each.seq for each in charges] == list(range(place - 1, place - 11, -1))
-            )
-            assert transaction.account_of(0) == (9, size, False, size, 0)
-            assert len(list(transaction.entries(after=place - size, limit=size))) == size
-    again.close()
 
-    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(grown_url).items()}
-    assert read["ledger_pkey"] > 0, "nothing was counted"
-    assert max(read.values()) < 10, read
+def stores_that_read(
+    database_url: str, *, index: str, looks: int, least: int = 0, most: int = 10
+) -> Iterator[PostgresStore]:
+    """A store before Postgres knows of the tables, and one after; for each look it reads fewer than `most` blocks.
+
+    Of the index each reads more than `least`: otherwise nothing was counted.
+    """
+    for is_analysed in (False, True):
+        if is_analysed:
+            analyse(database_url)
+        before = blocks_read(database_url)
+        with closing(PostgresStore(database_url, LEDGER_KEY)) as store:
+            yield store
+        read = {name: (blocks - before[name]) / looks for name, blocks in blocks_read(database_url).items()}
+        assert read[index] > least
+        assert max(read.values()) < most, (is_analysed, read)
 
 
 def blocks_read(database_url: str) -> dict[str, float]:

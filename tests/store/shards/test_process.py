@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +15,10 @@ from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
 from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.workflows.shards.divided import DividedShards
-from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_loaded_again
+from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_batches
 from tests.contracts.stores import dataset
-from tests.laws.form_world import FIVE_PAGES, ask, told, world
-from tests.laws.node_examples import outcomes
 from tests.memory.shards import MemoryShardChannel
+from tests.rotation import times
 from tests.waiting import until
 
 
@@ -134,18 +133,14 @@ def test_a_shard_has_no_secret_and_no_file(shard: ProcessShard, monkeypatch: pyt
 
 
 def test_batches_in_processes_are_those_of_one_shard() -> None:
-    """Answers, entries, charges, pages and accounts, and a batch after one of them was killed and loaded again."""
-    there, plans = world(0.05, FIVE_PAGES), [outcome.plan for outcome in outcomes()[:24]]
-    whole = there.state(plans)
-    found = ask(whole, plans, there.head).bytes_of()
-    shards = DividedShards(ProcessShards().open(there.record, 2))
-    divided = there.state(plans, opened=shards)
-    assert ask(divided, plans, there.head).bytes_of() == found
-    assert told(divided) == told(whole)
-    first = pid_of(shards._channels[0])  # type: ignore[arg-type]
-    os.kill(first, signal.SIGKILL)
-    until(lambda: _is_gone(first))
-    check_loaded_again(divided, shards, there, plans)
+    """Also after one of them was killed and loaded again."""
+
+    def kill(channels: Sequence[ShardChannel]) -> None:
+        first = pid_of(channels[0])  # type: ignore[arg-type]
+        os.kill(first, signal.SIGKILL)
+        until(lambda: _is_gone(first))
+
+    check_batches(lambda record: ProcessShards().open(record, 2), count=times(8, 24), kill=kill)
 
 
 def _is_gone(pid: int) -> bool:

@@ -12,11 +12,8 @@ import pytest
 from service.store.shards import process
 from service.store.shards.ray import RayShard, RayShards, RayUnusable, check_secrecy, ray_environment
 from service.workflows.ports.shards import ShardChannel, ShardLost
-from service.workflows.shards.divided import DividedShards
-from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_loaded_again
+from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_batches
 from tests.contracts.stores import dataset
-from tests.laws.form_world import FIVE_PAGES, ask, told, world
-from tests.laws.node_examples import outcomes
 from tests.store.shards.ray_head import RayHead, listening, ray_head
 from tests.waiting import until
 
@@ -118,16 +115,12 @@ def test_nothing_listens_beyond_loopback_and_an_actor_ends_with_its_coordinator(
 
 
 def test_batches_on_ray_are_those_of_one_shard(head: RayHead) -> None:
-    """Answers, entries, charges, pages and accounts, and after one of them was killed and loaded again."""
-    there, plans = world(0.05, FIVE_PAGES), [outcome.plan for outcome in outcomes()[:8]]
-    whole = there.state(plans)
-    found = ask(whole, plans, there.head).bytes_of()
-    shards = DividedShards(RayShards(head.address).open(there.record, 2))
-    divided = there.state(plans, opened=shards)
-    assert ask(divided, plans, there.head).bytes_of() == found
-    assert told(divided) == told(whole)
-    os.kill(head.shards()[0], signal.SIGKILL)
-    check_loaded_again(divided, shards, there, plans)
+    """Also after one of them was killed and loaded again."""
+
+    def kill(_: object) -> None:
+        os.kill(head.shards()[0], signal.SIGKILL)
+
+    check_batches(lambda record: RayShards(head.address).open(record, 2), count=8, kill=kill)
 
 
 def test_a_cluster_of_another_version_is_refused(
