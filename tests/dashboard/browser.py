@@ -3,11 +3,11 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import httpx
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
@@ -16,23 +16,24 @@ from tests.e2e.http_calls import client
 from tests.e2e.processes import new_key, served
 
 PICTURES: Final = Path(__file__).parents[2] / "build" / "screenshots"
-TABLES: Final = {
-    "people": {
-        "kind": "individuals",
-        "key": "person_id",
-        "columns": {
-            "country": {"type": "category", "categories": ["NO", "SE", "DK"]},
-            "age": {"type": "integer", "lower": 0, "upper": 120},
-            "member": {"type": "boolean"},
-        },
-    },
-    "visits": {
-        "kind": "events",
-        "key": "person_id",
-        "rows_per_individual": 20,
-        "columns": {"area": {"type": "category", "size": 50}},
-    },
+COUNTRIES: Final = ("NO", "SE", "DK")
+COUNTRY: Final = {"type": "category", "categories": list(COUNTRIES)}
+AGE: Final = {"type": "integer", "lower": 0, "upper": 120}
+VISITS: Final = {
+    "kind": "events",
+    "key": "person_id",
+    "rows_per_individual": 20,
+    "columns": {"area": {"type": "category", "size": 50}},
 }
+
+
+def people_with(**columns: Mapping[str, object]) -> dict[str, object]:
+    """A table of individuals with these columns."""
+    return {"kind": "individuals", "key": "person_id", "columns": columns}
+
+
+PEOPLE: Final = people_with(country=COUNTRY, age=AGE, member={"type": "boolean"})
+TABLES: Final = {"people": PEOPLE, "visits": VISITS}
 CLINIC: Final = {
     "patients": {
         "kind": "individuals",
@@ -47,7 +48,7 @@ CLINIC: Final = {
 }
 """Of a second dataset, with numbers, dates and categories that hold commas."""
 PEOPLE_COUNT: Final = 400
-COUNTRIES: Final = ("NO", "SE", "DK")
+DRAWN: Final = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn))))"
 Scheme = Literal["light", "dark"]
 PATIENCE_MS: Final = 60_000
 """How long a page may take on a machine that does other work too; nothing here tests how quick pages are."""
@@ -76,30 +77,41 @@ class Site:
         """A client with the key of a role."""
         return client(self.url, self.keys[role])
 
-    def add(self, registration: dict[str, object], rows: str, *, analyst: dict[str, object]) -> None:
-        """Register a dataset with these rows of people, and keep the key of an analyst of it under its own name."""
-        name = registration["name"]
+    def read(self, path: str, *, by: str = "curator", **asked: Any) -> Any:
+        """The document that a role reads at a path below /v1."""
+        with self.client(by) as client:
+            response = client.get(f"/v1/{path}", params=asked)
+        response.raise_for_status()
+        return response.json()
+
+    def add_key(self, key: str, role: str, **wish: object) -> str:
+        """Make a principal's key, kept under a name of its own; the principal's id."""
+        with self.client("curator") as curator:
+            response = curator.post("/v1/principals", json={"role": role, "name": key} | wish)
+        response.raise_for_status()
+        made = response.json()
+        self.keys[key] = made["key"]
+        return str(made["id"])
+
+    def add(self, registration: dict[str, object], rows: str) -> None:
+        """Register a dataset with these rows of people."""
         with self.client("curator") as curator:
             curator.post("/v1/datasets", json=registration).raise_for_status()
-            address = f"/v1/datasets/{name}/tables/people/rows"
-            curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
-            wish = {"role": "analyst", "name": f"analyst of the {name}", "dataset": name} | analyst
-            self.keys[str(name)] = curator.post("/v1/principals", json=wish).json()["key"]
+        self.upload(f"{registration['name']}/tables/people", rows)
 
-    def ask(self, *, sigma: float = 20.0, where: dict[str, object] | None = None, **other: object) -> float:
-        """One count of people, or what `other` fields make of it, never asked before; the first number."""
+    def upload(self, place: str, rows: str) -> None:
+        """Upload rows of CSV into the table at a place."""
+        headers = {"Content-Type": "text/csv"}
+        with self.client("curator") as curator:
+            curator.post(f"/v1/datasets/{place}/rows", content=rows.encode(), headers=headers).raise_for_status()
+
+    def ask(self, *, dataset: str = "town", by: str = "analyst", sigma: float = 20.0, **other: object) -> None:
+        """One count of people, or what `other` fields make of it, never asked before."""
         self.asked += 1
-        query: dict[str, object] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
-        if where is not None:
-            query["where"] = where
-        query |= other
-        with self.client("analyst") as analyst:
-            response = analyst.post(
-                "/v1/datasets/town/queries", json=query, headers={"Idempotency-Key": f"asked-{self.asked}"}
-            )
-        response.raise_for_status()
-        answer: float = response.json()["values"][0]
-        return answer
+        query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False} | other
+        headers = {"Idempotency-Key": f"asked-{self.asked}"}
+        with self.client(by) as analyst:
+            analyst.post(f"/v1/datasets/{dataset}/queries", json=query, headers=headers).raise_for_status()
 
 
 @contextmanager
@@ -107,27 +119,22 @@ def open_site(home: Path) -> Iterator[Site]:
     """A service with data and ten queries."""
     with served(home) as running:
         site = Site(running.url, home, {"curator": new_key(home, "curator")})
-        with site.client("curator") as curator:
-            _fill(curator)
-            for role in ("analyst", "individual", "auditor"):
-                wish = {"role": role, "name": f"{role} of the town", "dataset": "town"}
-                wish |= {"individual": "ann"} if role == "individual" else {}
-                wish |= {"allowance_rho": "0.2"} if role == "analyst" else {}
-                response = curator.post("/v1/principals", json=wish)
-                response.raise_for_status()
-                site.keys[role] = response.json()["key"]
-            wish = {"role": "analyst", "name": "analyst of the clinic", "dataset": "clinic"}
-            site.keys["clinic"] = curator.post("/v1/principals", json=wish).json()["key"]
+        _fill(site)
+        wishes = {"analyst": {"allowance_rho": "0.2"}, "individual": {"individual": "ann"}, "auditor": {}}
+        for role, wish in wishes.items():
+            site.add_key(role, role, name=f"{role} of the town", dataset="town", **wish)
+        site.add_key("clinic", "analyst", name="analyst of the clinic", dataset="clinic")
         for number in range(10):
             site.ask(where={"ge": [{"col": "age"}, number * 8]})
         yield site
 
 
-def _fill(curator: httpx.Client) -> None:
-    for dataset, tables in (("town", TABLES), ("clinic", CLINIC)):
-        promise = {"epsilon": "1", "delta": "1e-6"}
-        registration = {"name": dataset, "guarantee": promise, "capacity": 1000, "tables": tables}
-        curator.post("/v1/datasets", json=registration).raise_for_status()
+def _fill(site: Site) -> None:
+    with site.client("curator") as curator:
+        for dataset, tables in (("town", TABLES), ("clinic", CLINIC)):
+            promise = {"epsilon": "1", "delta": "1e-6"}
+            registration = {"name": dataset, "guarantee": promise, "capacity": 1000, "tables": tables}
+            curator.post("/v1/datasets", json=registration).raise_for_status()
     names = ["ann", *(f"p{number}" for number in range(1, PEOPLE_COUNT))]
     people = [
         f"{name},{COUNTRIES[n % 3]},{(n * 7) % 90},{'true' if n % 2 else 'false'}" for n, name in enumerate(names)
@@ -141,9 +148,7 @@ def _fill(curator: httpx.Client) -> None:
         ("town/tables/visits", "person_id,area", visits),
         ("clinic/tables/patients", "patient,ward,height,born,bill", patients),
     ):
-        content = "\n".join([header, *rows]) + "\n"
-        address = f"/v1/datasets/{place}/rows"
-        curator.post(address, content=content, headers={"Content-Type": "text/csv"}).raise_for_status()
+        site.upload(place, "\n".join([header, *rows]) + "\n")
 
 
 @dataclass
@@ -156,6 +161,17 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     """Patterns of console errors that a test brings about: a refused request is logged by the browser."""
+    asked: set[Request] = field(default_factory=set)
+    """The requests that are under way, but for streams of events, which never end."""
+
+    def enter(self, role: str, path: str = "", *, key: str = "") -> Page:
+        """Sign in by a request of the browser's, and go to a page: that of the role, or another one of its pages."""
+        headers = {"Authorization": f"Bearer {self.site.keys[key or role]}", "X-Sparing-Request": "1"}
+        signed_in = self.context.request.post(f"{self.site.url}/v1/session", headers=headers)
+        if not signed_in.ok:
+            raise RuntimeError(signed_in.text())
+        self.go(path or f"/{role}")
+        return self.page
 
     def sign_in(self, role: str, *, key: str = "") -> None:
         """Through the form, as a person does, with the key of the role or another one of the site."""
@@ -166,8 +182,20 @@ class Visit:
 
     def go(self, path: str) -> None:
         """To an address of the site, until it is drawn."""
+        self.asked.clear()
         self.page.goto(f"{self.site.url}{path}")
         self.page.locator("main :is(h1, h2)").first.wait_for()
+
+    def settle(self) -> None:
+        """Wait until every request is answered and the page has drawn what came."""
+        self.page.wait_for_load_state("load")
+        is_drawn = False
+        while not is_drawn:
+            expect(self.page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+            for request in list(self.asked):
+                request.response()
+            self.page.evaluate(DRAWN)
+            is_drawn = not self.asked
 
     def picture(self, name: str) -> None:
         """Keep a picture of the whole page."""
@@ -196,10 +224,17 @@ def visiting(browser: Browser, site: Site, *, scheme: Scheme = "light", width: i
     def on_request(request: Request) -> None:
         if not request.url.startswith((site.url, "blob:", "data:")):
             visit.complaints.append(f"elsewhere: {request.url}")
+        if request.resource_type != "eventsource":
+            visit.asked.add(request)
+
+    def on_end(request: Request) -> None:
+        visit.asked.discard(request)
 
     page.on("console", on_console)
     page.on("pageerror", lambda error: visit.complaints.append(f"error: {error}"))
     page.on("request", on_request)
+    page.on("requestfinished", on_end)
+    page.on("requestfailed", on_end)
     try:
         yield visit
         assert visit.checked() == [], visit.checked()

@@ -1,7 +1,7 @@
-"""One service for all tests of the pages on a worker, and one browser for each module.
+"""One service for all tests of the pages on a worker, and one browser for those that run one after the other.
 
-While Playwright runs it holds an event loop in its thread, in which no asynchronous test can run: it stops with its
-module.
+While Playwright runs it holds an event loop in its thread, in which no asynchronous test can run: it stops when a test
+of another folder is next.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,16 +15,22 @@ from tests.dashboard.browser import Scheme, Site, Visit, chromium, open_browser,
 from tests.e2e.homes import Homes
 
 Opening = Callable[..., Visit]
+OPENED = pytest.StashKey[Browser]()
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The browser. Where the machine has none, the test is skipped."""
-    path = chromium()
+def browser(request: pytest.FixtureRequest) -> Browser:
+    """The browser of the folder. Where the machine has none, the test is skipped."""
+    path, folder = chromium(), request.node.parent
     if path is None:
         pytest.skip("NO BROWSER: the pages are not tested here; install Debian's package chromium")
-    with open_browser(path) as opened:
-        yield opened
+    if OPENED not in folder.stash:
+        opening = ExitStack()
+        folder.stash[OPENED] = opening.enter_context(open_browser(path))
+        opening.callback(folder.stash.__delitem__, OPENED)
+        folder.addfinalizer(opening.close)
+    opened: Browser = folder.stash[OPENED]
+    return opened
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard.browser import Site, Visit
+from tests.dashboard.browser import Site, Visit, people_with
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MEMBERS = ("constructor", "__proto__", "hasOwnProperty", "toString", "%zz", "%ff")
@@ -11,8 +11,7 @@ MEMBERS = ("constructor", "__proto__", "hasOwnProperty", "toString", "%zz", "%ff
 
 def test_an_analysts_address_that_names_nothing_leads_to_the_first_section(visit: Visit) -> None:
     """Names of members of objects, and what is no escaped text."""
-    visit.sign_in("analyst")
-    visit.go("/analyst")
+    visit.enter("analyst")
     first = visit.page.title()
     for name in MEMBERS:
         visit.go(f"/analyst/{name}")
@@ -22,7 +21,7 @@ def test_an_analysts_address_that_names_nothing_leads_to_the_first_section(visit
 def test_a_curators_address_that_names_nothing_is_told_in_words(visit: Visit) -> None:
     """A section leads to the overview, and a dataset is not found."""
     visit.expected.append(r"status of 404")
-    visit.sign_in("curator")
+    visit.enter("curator")
     for name in MEMBERS:
         visit.go(f"/curator/town/{name}")
         visit.page.get_by_role("link", name="Overview").wait_for()
@@ -35,7 +34,7 @@ def test_a_curators_address_that_names_nothing_is_told_in_words(visit: Visit) ->
 def test_an_auditors_address_that_names_nothing_is_told_in_words(visit: Visit) -> None:
     """Each is a dataset of another, or none."""
     visit.expected.append(r"status of 40[04]")
-    visit.sign_in("auditor")
+    visit.enter("auditor")
     for name in MEMBERS:
         visit.page.goto(f"{visit.site.url}/auditor/{name}")
         visit.page.get_by_text("There is no").first.wait_for()
@@ -52,11 +51,11 @@ def test_the_reason_of_a_sign_in_is_one_that_the_page_knows(visit: Visit) -> Non
 def test_a_column_called_constructor_is_corrected_as_any_other(visit: Visit, site: Site) -> None:
     """It was not moved to a bound."""
     number = {"type": "integer", "lower": 0, "upper": 9}
-    people = {"kind": "individuals", "key": "person_id", "columns": {"constructor": number}}
-    registration = {"name": "odd", "guarantee": {"rho": "1"}, "capacity": 10, "tables": {"people": people}}
-    site.add(registration, "person_id,constructor\nann,3\n", analyst={})
-    visit.sign_in("curator")
-    visit.go("/curator/odd/people")
+    tables = {"people": people_with(constructor=number)}
+    site.add(
+        {"name": "odd", "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}, "person_id,constructor\nann,3\n"
+    )
+    visit.enter("curator", "/curator/odd/people")
     visit.page.get_by_label("Key of the individual").fill("ann")
     visit.page.get_by_role("button", name="Show the account").click()
     visit.page.get_by_text("Correct the record").click()

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard.browser import Site
+from tests.dashboard.browser import AGE, Site, people_with
 from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -13,45 +13,27 @@ CHOIR = {
     "guarantee": {"epsilon": "1", "delta": "1e-5"},
     "accounting": {"kind": "zcdp"},
     "capacity": 100,
-    "tables": {
-        "people": {
-            "kind": "individuals",
-            "key": "person_id",
-            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}},
-        }
-    },
+    "tables": {"people": people_with(age=AGE)},
 }
 
 
 def choir(site: Site) -> None:
     """Ten people under zCDP, keys of an analyst and of one of them, and one answer with Gaussian noise."""
-    rows = "person_id,age\n" + "".join(f"s{n},{n}\n" for n in range(10))
-    site.add(CHOIR, rows, analyst={})
-    with site.client("curator") as curator:
-        wish = {"role": "individual", "name": "s1", "dataset": "choir", "individual": "s1"}
-        site.keys["s1"] = curator.post("/v1/principals", json=wish).json()["key"]
-    ask(site, "one", {"noise": {"sigma": 30}})
-
-
-def ask(site: Site, key: str, terms: dict[str, object]) -> None:
-    """A count of all."""
-    query = {"version": 1, "select": [{"count": {}}]} | terms
-    with site.client("choir") as analyst:
-        analyst.post("/v1/datasets/choir/queries", json=query, headers={"Idempotency-Key": key}).raise_for_status()
+    site.add(CHOIR, "person_id,age\n" + "".join(f"s{n},{n}\n" for n in range(10)))
+    site.add_key("choir", "analyst", dataset="choir")
+    site.add_key("s1", "individual", dataset="choir", individual="s1")
+    site.ask(dataset="choir", by="choir", sigma=30)
 
 
 def test_a_limit_is_worth_more_until_an_answer_has_laplace_noise(open_visit: Opening, site: Site) -> None:
     """The individual and the curator are told; the divergence of a record is fetched once its warning is open."""
     choir(site)
     visit, curator = open_visit(), open_visit("dark")
-    visit.sign_in("individual", key="s1")
-    visit.go("/individual")
+    visit.enter("individual", key="s1")
     sentence = visit.page.get_by_text("As long as all noise is Gaussian it is ε = 0.915.")
     expect(sentence).to_be_visible()
     visit.picture("individual-advisory-light")
-    curator.sign_in("curator")
-    page = curator.page
-    curator.go("/curator/choir")
+    page = curator.enter("curator", "/curator/choir")
     expect(page.get_by_text("advisory: what that is worth while all noise is Gaussian")).to_be_visible()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -66,7 +48,7 @@ def test_a_limit_is_worth_more_until_an_answer_has_laplace_noise(open_visit: Ope
     expect(page.get_by_text("ε = 0.1027, δ = 1e-5")).to_be_visible()
     curator.picture("curator-divergence-dark")
 
-    ask(site, "two", {"mechanism": "laplace", "noise": {"scale": 100}})
+    site.ask(dataset="choir", by="choir", mechanism="laplace", noise={"scale": 100})
     visit.go("/individual")
     expect(visit.page.get_by_text("You were promised ε = 1")).to_be_visible()
     expect(sentence).to_have_count(0)

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard.browser import Site, Visit
+from tests.dashboard.browser import AGE, COUNTRIES, COUNTRY, VISITS, Site, Visit, people_with
 from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -17,8 +16,7 @@ REFUSED = r"status of 4\d\d"
 @pytest.fixture
 def clinic(visit: Visit) -> Visit:
     """The form of an analyst of the clinic, with the preview of its first query."""
-    visit.sign_in("analyst", key="clinic")
-    visit.go("/analyst")
+    visit.enter("analyst", key="clinic")
     expect(visit.page.get_by_text("with 95 % confidence")).to_be_visible()
     return visit
 
@@ -59,16 +57,14 @@ def test_who_can_pay_is_told_from_public_numbers(clinic: Visit) -> None:
 
 def test_another_dataset_brings_its_schema_into_the_form(visit: Visit, site: Site) -> None:
     """An analyst of all datasets begins with the one that the address names; the list has no schema of either."""
-    with site.client("curator") as curator:
-        wish = {"role": "analyst", "name": "analyst of everything"}
-        site.keys["everything"] = curator.post("/v1/principals", json=wish).json()["key"]
-    visit.sign_in("analyst", key="everything")
-    visit.go("/analyst?dataset=town")
-    page = visit.page
+    site.add_key("everything", "analyst")
+    page = visit.enter("analyst", "/analyst?dataset=town", key="everything")
     chooser = page.get_by_label("Dataset", exact=True)
     expect(chooser).to_have_value("town")
+    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
     chooser.select_option("clinic")
     expect(page.get_by_label("What").locator("option", has_text="bill").first).to_be_attached()
+    expect(page.get_by_text("count of patients, σ 20")).to_be_visible()
     expect(page.get_by_text("with 95 % confidence")).to_be_visible()
 
 
@@ -181,18 +177,12 @@ def test_the_active_are_asked_for_alone_and_anew(clinic: Visit) -> None:
     assert page.get_by_label("What").first.locator("option[value=active]").count() == 0
 
 
-def test_own_answers_about_the_active_make_a_curve(open_visit: Callable[..., Visit]) -> None:
+def test_own_answers_about_the_active_make_a_curve(visit: Visit) -> None:
     """One for each question that was asked twice, whatever its noise, with a band around it and the data as a table."""
-    visit = open_visit()
-    site = visit.site
-    for number, (sigma, groups) in enumerate([(20, []), (30, []), (20, ["ward"]), (25, []), (20, ["ward"])]):
-        query = {"version": 1, "select": [{"active": {"share": 0.3}}], "group_by": groups, "noise": {"sigma": sigma}}
-        with site.client("clinic") as analyst:
-            headers = {"Idempotency-Key": f"curve-{number}"}
-            analyst.post("/v1/datasets/clinic/queries", json=query, headers=headers).raise_for_status()
-    visit.sign_in("analyst", key="clinic")
-    visit.go("/analyst/history")
-    page = visit.page
+    active = [{"active": {"share": 0.3}}]
+    for sigma, groups in ((20, []), (30, []), (20, ["ward"]), (25, []), (20, ["ward"])):
+        visit.site.ask(dataset="clinic", by="clinic", sigma=sigma, select=active, group_by=groups)
+    page = visit.enter("analyst", "/analyst/history", key="clinic")
     expect(page.get_by_role("heading", name="Who is still active")).to_be_visible()
     captions = page.locator("figcaption")
     expect(captions).to_have_count(4)
@@ -220,7 +210,7 @@ def test_one_answer_about_the_active_makes_no_curve(clinic: Visit) -> None:
     expect(page.locator(".result")).to_be_visible()
     page.get_by_role("link", name="Its own address").click()
     expect(page.locator(".result")).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    clinic.settle()
     expect(page.locator("figure")).to_have_count(0)
 
 
@@ -229,32 +219,16 @@ PURE = {
     "guarantee": {"epsilon": "1"},
     "accounting": {"kind": "pure"},
     "capacity": 1000,
-    "tables": {
-        "people": {
-            "kind": "individuals",
-            "key": "person_id",
-            "columns": {
-                "country": {"type": "category", "categories": ["NO", "SE", "DK"]},
-                "age": {"type": "integer", "lower": 0, "upper": 120},
-            },
-        },
-        "visits": {
-            "kind": "events",
-            "key": "person_id",
-            "rows_per_individual": 20,
-            "columns": {"area": {"type": "category", "size": 50}},
-        },
-    },
+    "tables": {"people": people_with(country=COUNTRY, age=AGE), "visits": VISITS},
 }
 """A dataset in which only Laplace noise has a price."""
 
 
 def pure_ward(site: Site) -> None:
     """The dataset with three hundred people, and an analyst of it; once for all tests."""
-    if "ward" in site.keys:
-        return
-    rows = "person_id,country,age\n" + "".join(f"w{n},{['NO', 'SE', 'DK'][n % 3]},{n % 90}\n" for n in range(300))
-    site.add(PURE, rows, analyst={"allowance_rho": "40"})
+    if "ward" not in site.keys:
+        site.add(PURE, "person_id,country,age\n" + "".join(f"w{n},{COUNTRIES[n % 3]},{n % 90}\n" for n in range(300)))
+        site.add_key("ward", "analyst", name="analyst of the ward", dataset="ward", allowance_rho="40")
 
 
 def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: Site) -> None:
@@ -264,9 +238,7 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     """
     pure_ward(site)
     visit = open_visit()
-    visit.sign_in("analyst", key="ward")
-    visit.go("/analyst")
-    page = visit.page
+    page = visit.enter("analyst", key="ward")
     expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     expect(page.get_by_text("Worst case 5 % of each person's budget (ε 0.05).")).to_be_visible()
     expect(page.get_by_label("Noise", exact=True)).to_have_count(0)
@@ -299,8 +271,7 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     visit.go("/analyst/history")
     expect(page.get_by_role("cell", name="ε 0.05")).to_be_visible()
     narrow = open_visit("dark", 390)
-    narrow.sign_in("analyst", key="ward")
-    narrow.go("/analyst")
+    narrow.enter("analyst", key="ward")
     expect(narrow.page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     narrow.picture("analyst-pure-dark-narrow")
 
@@ -332,25 +303,19 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
 def test_other_roles_read_charges_of_a_pure_dataset_in_epsilon(open_visit: Opening, site: Site) -> None:
     """The curator's pages of keys, analysts, queries and people, and the auditor's, which reads no dataset."""
     pure_ward(site)
-    with site.client("curator") as curator:
-        wish = {"role": "auditor", "name": "auditor of the ward", "dataset": "ward"}
-        site.keys["auditor of the ward"] = curator.post("/v1/principals", json=wish).json()["key"]
-    with site.client("ward") as analyst:
-        query = {"version": 1, "select": [{"count": {}}], "mechanism": "laplace", "noise": {"scale": 50}}
-        analyst.post("/v1/datasets/ward/queries", json=query, headers={"Idempotency-Key": "e"}).raise_for_status()
+    site.add_key("auditor of the ward", "auditor", dataset="ward")
+    site.ask(dataset="ward", by="ward", mechanism="laplace", noise={"scale": 50})
     visit = open_visit()
-    visit.sign_in("auditor", key="auditor of the ward")
-    visit.go("/auditor/ward")
+    visit.enter("auditor", "/auditor/ward", key="auditor of the ward")
     expect(visit.page.get_by_role("columnheader", name="Worst case, ε")).to_be_visible()
     visit = open_visit()
-    visit.sign_in("curator")
-    visit.go("/curator/ward")
+    visit.enter("curator", "/curator/ward")
     expect(visit.page.get_by_label("Noise b")).to_have_value("50")
     title = visit.page.locator("section", has_text="What the next queries would meet").locator("figcaption")
     expect(title).to_contain_text("All 300 people that it touches can pay for one")
     visit.page.get_by_label("Kind of query").select_option(label="count of all visits, clipped to 1 per person")
     expect(visit.page.get_by_label("Noise b")).to_have_value("20")
-    visit.page.wait_for_load_state("networkidle")
+    visit.settle()
     expect(visit.page.get_by_role("alert")).to_have_count(0)
     visit.go("/curator/_keys")
     expect(visit.page.get_by_role("row", name="analyst of the ward")).to_contain_text("ε\u00a040")

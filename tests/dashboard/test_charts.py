@@ -52,20 +52,35 @@ def test_labels_cover_nothing(open_visit: Callable[..., Visit], width: int) -> N
     visit = open_visit("light", width)
     _changed(visit.page, "**/budgets/summary", _every_other_bin)
     _changed(visit.page, "**/forecast", _gone_at_once)
-    visit.sign_in("curator")
-    visit.go("/curator/town")
-    page = visit.page
+    page = visit.enter("curator", "/curator/town")
     expect(page.get_by_text("1 %, 10 % and 50 % gone")).to_be_visible()
     expect(page.get_by_text("half have as much")).to_be_visible()
     assert page.evaluate(COVERED) == []
     visit.picture(f"charts-light-{width}")
 
 
+def test_a_chart_is_told_in_words_too(visit: Visit) -> None:
+    """As a table with a caption, for those who do not see the picture, and at the point under the pointer."""
+    page = visit.enter("curator", "/curator/town")
+    visit.settle()
+    figure = page.locator("figure").first
+    figure.get_by_text("The data as a table").click()
+    expect(figure.get_by_role("columnheader", name="Share left")).to_be_visible()
+    expect(figure.get_by_role("row")).to_have_count(51)
+    assert page.get_by_role("img", name="Chart: What is left of each limit").count() == 1
+    chart, tip = page.locator(".chart").nth(1), page.locator(".tip").nth(1)
+    # A line has two points, and one may not be old enough yet; a level line has no height and passes for hidden.
+    chart.locator(".line, .dot").first.wait_for(state="attached")
+    chart.hover(position={"x": 200, "y": 100})
+    expect(tip).to_contain_text("half have")
+    page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+
+
 def test_bars_of_a_histogram_fill_their_bins(visit: Visit) -> None:
     """Where every other bin is empty, two are drawn as one: bars stand beside each other, with a hairline between."""
     _changed(visit.page, "**/budgets/summary", _every_other_bin)
-    visit.sign_in("curator")
-    visit.go("/curator/town")
+    visit.enter("curator", "/curator/town")
     bars = visit.page.locator("figure").first.locator(".bar")
     bars.first.wait_for(state="attached")
     _fill([bar for bar in bars.evaluate_all(BARS) if bar[2] > 0], count=10)
@@ -73,8 +88,7 @@ def test_bars_of_a_histogram_fill_their_bins(visit: Visit) -> None:
 
 def test_bins_of_numbers_are_bars_of_their_width(visit: Visit) -> None:
     """An answer by bins of a column is a histogram, each bar with its error bar."""
-    visit.sign_in("analyst", key="clinic")
-    visit.go("/analyst")
+    visit.enter("analyst", key="clinic")
     visit.page.get_by_role("checkbox", name="height").check()
     visit.page.get_by_role("button", name="Ask", exact=True).click()
     expect(visit.page.locator("figcaption")).to_contain_text(re.compile(r"[)\]] is largest with"))

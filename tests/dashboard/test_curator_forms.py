@@ -4,21 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.dashboard.browser import Visit
+from tests.dashboard.browser import AGE, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 REFUSED = r"status of 4\d\d"
 PEOPLE = {
     "kind": "individuals",
     "key": "card",
-    "columns": {
-        "town": {"type": "category", "categories": ["Oslo, north", "Bergen"]},
-        "age": {"type": "integer", "lower": 0, "upper": 120},
-    },
+    "columns": {"town": {"type": "category", "categories": ["Oslo, north", "Bergen"]}, "age": AGE},
 }
 LOANS = {
     "kind": "events",
@@ -32,19 +28,7 @@ def _library(visit: Visit, name: str) -> None:
     """A dataset with two readers."""
     tables = {"people": PEOPLE, "loans": LOANS}
     registration = {"name": name, "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": tables}
-    with visit.site.client("curator") as curator:
-        curator.post("/v1/datasets", json=registration).raise_for_status()
-        address, content = (
-            f"/v1/datasets/{name}/tables/people/rows",
-            'card,town,age\nida,Bergen,40\nola,"Oslo, north",9\n',
-        )
-        curator.post(address, content=content, headers={"Content-Type": "text/csv"}).raise_for_status()
-
-
-def _told(visit: Visit, name: str) -> dict[str, Any]:
-    with visit.site.client("curator") as curator:
-        found: dict[str, Any] = curator.get(f"/v1/datasets/{name}").json()
-        return found
+    visit.site.add(registration, 'card,town,age\nida,Bergen,40\nola,"Oslo, north",9\n')
 
 
 def _card(page: Page, title: str) -> Any:
@@ -54,9 +38,7 @@ def _card(page: Page, title: str) -> Any:
 def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
     """Categories that may hold commas, a column, a table and room, each of which the service then has."""
     _library(visit, "extended")
-    visit.sign_in("curator")
-    visit.go("/curator/extended/settings")
-    page = visit.page
+    page = visit.enter("curator", "/curator/extended/settings")
     categories = _card(page, "Categories")
     categories.get_by_label("Column").select_option("people.town")
     categories.get_by_label("New categories, one a line").fill("Bodø\nTromsø, south")
@@ -81,7 +63,7 @@ def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
     expect(page.get_by_text("The dataset takes up to 5,000 individuals.")).to_be_visible()
     visit.picture("curator-settings-light")
 
-    told = _told(visit, "extended")
+    told = visit.site.read("datasets/extended")
     people, visits = told["tables"]["people"]["columns"], told["tables"]["visits"]
     assert (told["capacity"], told["version"]) == (5000, 5)
     assert people["town"]["categories"] == ["Oslo, north", "Bergen", "Bodø", "Tromsø, south"]
@@ -92,9 +74,7 @@ def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
 def test_a_record_is_corrected_by_a_form(visit: Visit) -> None:
     """To another category and to no value; the individual's own record shows both."""
     _library(visit, "corrected")
-    visit.sign_in("curator")
-    visit.go("/curator/corrected/people")
-    page = visit.page
+    page = visit.enter("curator", "/curator/corrected/people")
     page.get_by_label("Key of the individual").fill("ida")
     page.get_by_role("button", name="Show the account").click()
     page.get_by_text("Correct the record …").click()
@@ -107,30 +87,25 @@ def test_a_record_is_corrected_by_a_form(visit: Visit) -> None:
     page.get_by_role("button", name="Correct it").click()
     expect(page.get_by_text("age is corrected.")).to_be_visible()
 
-    with visit.site.client("curator") as curator:
-        wish = {"role": "individual", "name": "ida", "dataset": "corrected", "individual": "ida"}
-        key = curator.post("/v1/principals", json=wish).json()["key"]
-    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {key}"}) as own:
-        (row,) = own.get("/v1/me/record/corrected").json()["tables"]["people"]["rows"]
+    visit.site.add_key("ida", "individual", dataset="corrected", individual="ida")
+    (row,) = visit.site.read("me/record/corrected", by="ida")["tables"]["people"]["rows"]
     assert (row["town"], row["age"]) == ("Oslo, north", None)
 
 
 def test_a_dataset_is_archived_or_deleted_once_its_name_is_typed(visit: Visit) -> None:
     """Another name changes nothing; an archived dataset says so where it took rows; a deleted one is gone."""
     _library(visit, "ended")
-    visit.sign_in("curator")
-    visit.go("/curator/ended/settings")
-    page = visit.page
+    page = visit.enter("curator", "/curator/ended/settings")
     archive = _card(page, "Archive")
     archive.get_by_label("Type ended to confirm").fill("town")
     archive.get_by_role("button", name="Archive").click()
     expect(archive.get_by_role("alert")).to_contain_text("The confirmation must be exactly ended.")
-    assert not _told(visit, "ended")["archived"]
+    assert not visit.site.read("datasets/ended")["archived"]
     archive.get_by_label("Type ended to confirm").fill("ended")
     archive.get_by_role("button", name="Archive").click()
     expect(page.get_by_text("ended is archived.")).to_be_visible()
     expect(page.get_by_text("Add to the dataset")).to_have_count(0)
-    assert _told(visit, "ended")["archived"]
+    assert visit.site.read("datasets/ended")["archived"]
     page.get_by_role("link", name="Data", exact=True).click()
     expect(page.get_by_text("This dataset is archived.")).to_be_visible()
     expect(page.get_by_role("button", name="Upload")).to_have_count(0)
@@ -148,9 +123,7 @@ def test_a_dataset_is_archived_or_deleted_once_its_name_is_typed(visit: Visit) -
 def test_an_upload_leaves_out_what_it_is_told_to_and_counts_it(visit: Visit, file: Callable[[str, str], Path]) -> None:
     """Rows of unknown individuals, rows beyond the limit of one, and rows that are there twice."""
     _library(visit, "lent")
-    visit.sign_in("curator")
-    visit.go("/curator/lent/data")
-    page = visit.page
+    page = visit.enter("curator", "/curator/lent/data")
     expect(page.get_by_label("Rows of unknown individuals")).to_be_hidden()
     page.get_by_label("Table").select_option("loans")
     page.get_by_label("Rows of unknown individuals").select_option("drop")
@@ -163,21 +136,18 @@ def test_an_upload_leaves_out_what_it_is_told_to_and_counts_it(visit: Visit, fil
     expect(page.get_by_text("1 row of individuals that are not in the dataset: left out")).to_be_visible()
     expect(page.get_by_text("1 row beyond the limit of an individual: left out")).to_be_visible()
     expect(page.get_by_text("1 row with the key and the values of an earlier row")).to_be_visible()
-    assert _told(visit, "lent")["rows"] == {"people": 2, "loans": 3}
+    assert visit.site.read("datasets/lent")["rows"] == {"people": 2, "loans": 3}
 
 
 def test_one_key_of_many_is_found(visit: Visit) -> None:
     """By a search that the service makes, and page by page."""
     _library(visit, "many")
+    readers = [f"reader-{number}" for number in range(120)]
     with visit.site.client("curator") as curator:
-        readers = [f"reader-{number}" for number in range(120)]
-        rows = "card,town,age\n" + "".join(f"{name},Bergen,30\n" for name in readers)
         curator.patch("/v1/datasets/many", json={"capacity": 200}).raise_for_status()
-        address = "/v1/datasets/many/tables/people/rows"
-        curator.post(address, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
+        visit.site.upload("many/tables/people", "card,town,age\n" + "".join(f"{each},Bergen,30\n" for each in readers))
         curator.post("/v1/datasets/many/individuals/keys", json=readers).raise_for_status()
-    visit.sign_in("curator")
-    visit.go("/curator/_keys")
+    visit.enter("curator", "/curator/_keys")
     page, listed = visit.page, visit.page.get_by_role("region", name="Keys", exact=True).get_by_role("row")
     expect(listed).to_have_count(101)
     page.get_by_role("button", name="More keys").click()
@@ -191,9 +161,7 @@ def test_one_key_of_many_is_found(visit: Visit) -> None:
 
 def test_the_ledger_tells_whether_a_backup_was_put_back(visit: Visit) -> None:
     """With what it lacks, and what reconciling burns."""
-    visit.sign_in("curator")
-    visit.go("/curator/town/ledger")
-    page = visit.page
+    page = visit.enter("curator", "/curator/town/ledger")
     expect(page.get_by_text("The ledger holds everything that was witnessed.")).to_be_visible()
     told = {
         "state": "ledger-rollback",

@@ -1,19 +1,22 @@
 """The reference at /docs: everything in the document is on the page, for everyone, and can be used."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, expect
 
-from tests.dashboard.browser import PICTURES, Scheme, Site, Visit
+from tests.dashboard.browser import PICTURES, Scheme, Site, Visit, visiting
+from tests.dashboard.loading import loaded_by, sizes_of
+from tests.dashboard.looks import check_accessible, check_fits, check_keyboard
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 BYTES_MAX = 80 * 1024
-PARTS = {"include": [["#top"], ["#contents"], ["#role-analyst"], ["#type-Query"]]}
+REST_TAKEN_AWAY = """document.querySelectorAll("article:not(#role-analyst article, #type-Query)")
+  .forEach(each => each.remove())"""
+"""Axe takes its time for each element of a page, also for those that it is not to look at."""
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +26,13 @@ def document(site: Site) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def docs(visit: Visit) -> Visit:
-    """The page, drawn, without a sign-in."""
-    visit.go("/docs")
-    expect(visit.page.get_by_role("heading", name="Types")).to_be_visible()
-    return visit
+@pytest.fixture(scope="module")
+def docs(browser: Browser, site: Site) -> Iterator[Visit]:
+    """The page, drawn, without a sign-in: loaded once for all tests that look at it."""
+    with visiting(browser, site) as visit:
+        visit.go("/docs")
+        expect(visit.page.get_by_role("heading", name="Types")).to_be_visible()
+        yield visit
 
 
 def _operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -119,18 +123,14 @@ def test_an_example_is_copied(docs: Visit, document: dict[str, Any]) -> None:
     expect(ask.locator("pre.request")).to_contain_text("Idempotency-Key: ")
 
 
-def test_the_page_works_by_keyboard(docs: Visit) -> None:
-    """The first stop skips to the content; every control and every example that scrolls can be reached."""
-    docs.page.keyboard.press("Tab")
-    expect(docs.page.locator(":focus")).to_have_text("Skip to the content")
-    docs.page.keyboard.press("Enter")
-    assert docs.page.evaluate("location.hash") == "#main"
-    stops = docs.page.locator("a[href], button, select, summary, .example pre")
-    assert docs.page.evaluate("nodes => nodes.every(node => node.tabIndex >= 0)", stops.element_handles())
-    summary = docs.page.locator("#ask summary").last
-    summary.focus()
-    docs.page.keyboard.press("Enter")
-    expect(docs.page.locator("#ask").get_by_text("allowance-exceeded")).to_be_visible()
+def test_the_page_works_by_keyboard(visit: Visit) -> None:
+    """Every control and every example that scrolls can be reached, and refusals unfold."""
+    visit.go("/docs")
+    expect(visit.page.get_by_role("heading", name="Types")).to_be_visible()
+    check_keyboard(visit.page, "a[href], button, select, summary, .example pre")
+    visit.page.locator("#ask summary").last.focus()
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.locator("#ask").get_by_text("allowance-exceeded")).to_be_visible()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1440), ("light", 320)])
@@ -142,15 +142,12 @@ def test_the_page_is_accessible_and_fits(open_visit: Callable[..., Visit], schem
     visit = open_visit(scheme, width)
     visit.go("/docs#ask")
     visit.page.locator("#ask").wait_for()
-    found = Axe().run(visit.page, context=PARTS)
-    assert [
-        (each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found.response["violations"]
-    ] == []
-    widths = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
+    check_fits(visit.page)
     _picture(visit, f"docs-ask-{scheme}-{width}")
     visit.page.evaluate("scrollTo(0, 0)")
     _picture(visit, f"docs-{scheme}-{width}")
+    visit.page.evaluate(REST_TAKEN_AWAY)
+    check_accessible(visit.page)
 
 
 def test_the_contents_fold_on_a_phone(open_visit: Callable[..., Visit]) -> None:
@@ -167,26 +164,16 @@ def test_the_contents_fold_on_a_phone(open_visit: Callable[..., Visit]) -> None:
 
 def test_the_page_is_small_and_is_sent_once(docs: Visit) -> None:
     """With the document that it is drawn from; the second time nothing is sent again, and nothing was asked of /v1."""
-    names = docs.page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
+    names = loaded_by(docs.page)
     assert [name for name in names if "/v1" in name] == []
-    sizes = {}
-    with httpx.Client(headers={"Accept-Encoding": "gzip"}) as client:
-        for name in [docs.page.url, *names]:
-            with client.stream("GET", name) as response:
-                sizes[name] = sum(len(chunk) for chunk in response.iter_raw())
-                again = client.get(name, headers={"If-None-Match": response.headers["etag"]})
-                assert (again.status_code, again.content) == (304, b"")
+    sizes = sizes_of([docs.page.url, *names])
     assert any(name.endswith("/assets/openapi.json") for name in sizes)
     assert sum(sizes.values()) <= BYTES_MAX, sizes
 
 
 def test_a_document_that_does_not_come_is_said(visit: Visit) -> None:
     """In words, and not as an empty page."""
-
-    def refuse(route: Route) -> None:
-        route.fulfill(status=503, body="")
-
     visit.expected.append("503")
-    visit.page.route("**/assets/openapi.json", refuse)
+    visit.page.route("**/assets/openapi.json", lambda route: route.fulfill(status=503, body=""))
     visit.page.goto(f"{visit.site.url}/docs")
     expect(visit.page.get_by_role("alert")).to_contain_text("did not come")

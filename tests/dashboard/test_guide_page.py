@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from service.api.routes import guide
 from tests.api.world import build_world
 from tests.dashboard.browser import PICTURES, Scheme, Site, Visit, visiting
+from tests.dashboard.looks import check_accessible, check_fits
 from tests.rotation import one_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -81,8 +81,7 @@ def test_a_page_fits_and_shows_its_pictures(
     """In both schemes and on a phone: nothing to scroll sideways, each picture there."""
     with visiting(browser, guided, scheme=scheme, width=width) as visit:
         visit.go(f"/guide/{place}")
-        widths = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert widths[0] <= widths[1]
+        check_fits(visit.page)
         assert visit.page.evaluate("[...document.images].every(each => each.naturalWidth > 0)")
         PICTURES.mkdir(parents=True, exist_ok=True)
         name = place.strip("/").replace("/", "-") or "start"
@@ -94,5 +93,4 @@ def test_the_start_can_be_read_by_everyone(browser: Browser, guided: Site, schem
     """No violation that axe knows in the text: contrast, names of links and pictures, order of headings."""
     with visiting(browser, guided, scheme=scheme) as visit:
         visit.go("/guide/")
-        found = Axe().run(visit.page, context={"include": [["article"]]})
-        assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found.response["violations"]] == []
+        check_accessible(visit.page, {"include": [["article"]]})

@@ -63,32 +63,15 @@ def hostile(site: Site) -> Site:
     tables = {"people": {"kind": "individuals", "key": "person", "columns": columns}}
     registration = {"name": "hostile", "guarantee": {"rho": "10"}, "capacity": 100, "tables": tables}
     short = [each for each in HOSTILE if len(each) <= 128]
-    with site.client("curator") as curator:
-        curator.post("/v1/datasets", json=registration).raise_for_status()
-        path = "/v1/datasets/hostile/tables/people/rows"
-        curator.post(path, content=_people().encode(), headers={"Content-Type": "text/csv"}).raise_for_status()
-        for place, name in enumerate(short):
-            wish = {"role": "analyst", "name": name, "dataset": "hostile", "organisation": name, "purpose": name}
-            made = curator.post("/v1/principals", json=wish)
-            made.raise_for_status()
-            if place == 0:
-                site.keys["hostile analyst"] = made.json()["key"]
-        for role, name in (("curator", short[0]), ("auditor", short[0]), ("individual", TURNED)):
-            wish = {"role": role, "name": short[2], "dataset": "hostile"}
-            wish |= {"individual": _key(name)} if role == "individual" else {}
-            made = curator.post("/v1/principals", json=wish)
-            made.raise_for_status()
-            site.keys[f"hostile {role}"] = made.json()["key"]
-    with site.client("hostile analyst") as analyst:
-        for place, each in enumerate(HOSTILE):
-            query = {
-                "version": 1,
-                "select": [{"count": {}}],
-                "where": {"eq": [{"col": "group"}, each]},
-                "noise": {"sigma": 20.0 + place},
-            }
-            path = "/v1/datasets/hostile/queries"
-            analyst.post(path, json=query, headers={"Idempotency-Key": f"hostile-{place}"}).raise_for_status()
+    site.add(registration, _people())
+    for name in short:
+        key = "hostile analyst" if name == short[0] else f"hostile analyst called {name}"
+        site.add_key(key, "analyst", name=name, dataset="hostile", organisation=name, purpose=name)
+    for role, wish in (("curator", {}), ("auditor", {}), ("individual", {"individual": _key(TURNED)})):
+        site.add_key(f"hostile {role}", role, name=short[2], dataset="hostile", **wish)
+    for place, each in enumerate(HOSTILE):
+        where = {"eq": [{"col": "group"}, each]}
+        site.ask(dataset="hostile", by="hostile analyst", sigma=20.0 + place, where=where)
     with site.client("hostile individual") as individual:
         individual.post("/v1/me/erasure/hostile").raise_for_status()
     return site
@@ -112,7 +95,7 @@ def checked(visit: Visit, hostile: Site) -> Iterator[Visit]:
 def _only_text(visit: Visit, *shown: str) -> None:
     """Nothing that is on the page now was made of a text; `shown` are there letter by letter."""
     page = visit.page
-    expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+    visit.settle()
     for each in shown:
         expect(page.locator("main")).to_contain_text(each[:200])
     assert page.evaluate(PLANTED) == []
@@ -122,8 +105,8 @@ def _only_text(visit: Visit, *shown: str) -> None:
 
 def test_texts_of_others_are_text_on_a_curators_pages(checked: Visit) -> None:
     """Queries in words, names of analysts, keys of people, categories; an account, and a problem that quotes."""
-    visit, page = checked, checked.page
-    visit.sign_in("curator", key="hostile curator")
+    visit = checked
+    visit.enter("curator", key="hostile curator")
     for place, shown in (
         ("", [HOSTILE[0]]),
         ("/queries", [HOSTILE[0], HOSTILE[2], HOSTILE[5]]),
@@ -134,19 +117,16 @@ def test_texts_of_others_are_text_on_a_curators_pages(checked: Visit) -> None:
         ("/settings", []),
     ):
         visit.go(f"/curator/hostile{place}")
-        page.wait_for_load_state("networkidle") if place == "/ledger" else page.wait_for_timeout(500)
         _only_text(visit, *shown)
         visit.picture(f"labels-curator{place.replace('/', '-')}")
     for key in (HOSTILE[0], HOSTILE[6], HOSTILE[12], TURNED):
         visit.go(f"/curator/hostile/people?key={quote(_key(key))}")
-        page.wait_for_timeout(300)
         _only_text(visit)
 
 
 def test_names_of_keys_are_text_where_keys_are_handed_out(checked: Visit) -> None:
     """The list of all principals, of those of one dataset: another test makes more than a page holds."""
-    checked.sign_in("curator")
-    checked.go("/curator/_keys")
+    checked.enter("curator", "/curator/_keys")
     checked.page.get_by_role("searchbox", name="Search").fill("hostile")
     _only_text(checked, HOSTILE[0], HOSTILE[2], HOSTILE[5])
 
@@ -154,8 +134,7 @@ def test_names_of_keys_are_text_where_keys_are_handed_out(checked: Visit) -> Non
 def test_categories_are_text_in_an_analysts_charts(checked: Visit) -> None:
     """Names under the chart, its title, the tip of each point, the table behind; and in the list of earlier answers."""
     visit, page = checked, checked.page
-    visit.sign_in("analyst", key="hostile analyst")
-    visit.go("/analyst")
+    visit.enter("analyst", key="hostile analyst")
     page.get_by_role("checkbox", name="group").check()
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator("figcaption")).to_contain_text("is largest with")
@@ -179,13 +158,11 @@ def test_categories_are_text_in_an_analysts_charts(checked: Visit) -> None:
 def test_texts_of_others_are_text_to_an_individual_and_an_auditor(checked: Visit) -> None:
     """The individual's own key, the organisation and purpose of those who ask, the record; the ledger in words."""
     visit = checked
-    visit.sign_in("individual", key="hostile individual")
-    visit.go("/individual")
+    visit.enter("individual", key="hostile individual")
     _only_text(visit, HOSTILE[0])
     visit.picture("labels-individual")
     visit.context.clear_cookies()
-    visit.sign_in("auditor", key="hostile auditor")
-    visit.go("/auditor")
+    visit.enter("auditor", key="hostile auditor")
     visit.page.get_by_role("button", name="Check the chain").click()
     expect(visit.page.get_by_text("The chain holds.")).to_be_visible()
     _only_text(visit)

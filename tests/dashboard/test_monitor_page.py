@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from sparing import Client
-from tests.dashboard.browser import Site
+from tests.dashboard.browser import AGE, Site, people_with
 from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -16,37 +16,27 @@ CLUB = {
     "guarantee": {"rho": "2"},
     "capacity": 1000,
     "monitor": {"rho": "0.01", "ticks": 6, "share": 0.5},
-    "tables": {
-        "people": {
-            "kind": "individuals",
-            "key": "person_id",
-            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}},
-        }
-    },
+    "tables": {"people": people_with(age=AGE)},
 }
-OLDER = {"version": 1, "select": [{"count": {}}], "where": {"ge": [{"col": "age"}, 45]}, "noise": {"sigma": 0.7}}
-"""It costs each of 450 people more than half of a budget."""
 
 
 def club(site: Site) -> None:
     """The dataset with nine hundred people, and an analyst of it."""
-    rows = "person_id,age\n" + "".join(f"c{n},{n % 90}\n" for n in range(900))
-    site.add(CLUB, rows, analyst={})
+    site.add(CLUB, "person_id,age\n" + "".join(f"c{n},{n % 90}\n" for n in range(900)))
+    site.add_key("club", "analyst", dataset="club")
 
 
 def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening, site: Site) -> None:
     """Both pages show what the client makes of the same ticks; after the last one there is nothing to ask."""
     club(site)
     visit = open_visit()
-    visit.sign_in("analyst", key="club")
-    visit.go("/analyst/history")
-    page = visit.page
+    page = visit.enter("analyst", "/analyst/history", key="club")
     expect(page.get_by_role("heading", name="How many are exhausted in club")).to_be_visible()
     expect(page.get_by_text("0 of 6 ticks were asked")).to_be_visible()
     page.get_by_role("button", name="Ask for tick 1").click()
     expect(page.get_by_role("button", name="Ask for tick 2")).to_be_visible()
-    with site.client("club") as analyst:
-        analyst.post("/v1/datasets/club/queries", json=OLDER, headers={"Idempotency-Key": "older"}).raise_for_status()
+    # It costs each of 450 people more than half of a budget.
+    site.ask(dataset="club", by="club", sigma=0.7, where={"ge": [{"col": "age"}, 45]})
     with Client(base_url=site.url, api_key=site.keys["club"]) as client:
         page.get_by_role("button", name="Ask for tick 2").click()
         expect(page.get_by_text("2 of 6 ticks were asked")).to_be_visible()
@@ -62,8 +52,7 @@ def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening,
     expect(page.get_by_role("button", name=re.compile("Ask for tick"))).to_have_count(0)
 
     curator = open_visit("dark")
-    curator.sign_in("curator")
-    curator.go("/curator/club")
+    curator.enter("curator", "/curator/club")
     expect(curator.page.locator("figcaption", has_text="by tick 6")).to_be_visible()
     curator.picture("curator-monitor-dark")
 
@@ -71,8 +60,7 @@ def test_an_analyst_asks_ticks_and_a_curator_sees_the_curve(open_visit: Opening,
 def test_a_monitor_is_registered_with_the_dataset(open_visit: Opening, site: Site) -> None:
     """Its terms are in the JSON once it is wanted; under pure differential privacy there is none to want."""
     visit = open_visit()
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
+    visit.enter("curator", "/curator/_register")
     page, json = visit.page, visit.page.get_by_label("The registration as JSON")
     page.get_by_label("Name").first.fill("watched")
     page.get_by_label("Column", exact=True).fill("country")
@@ -88,6 +76,5 @@ def test_a_monitor_is_registered_with_the_dataset(open_visit: Opening, site: Sit
     visit.picture("curator-register-monitor-light")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="watched has no people yet")).to_be_visible()
-    with site.client("curator") as curator:
-        monitor = curator.get("/v1/datasets/watched").json()["monitor"]
+    monitor = site.read("datasets/watched")["monitor"]
     assert (monitor["rho"], monitor["ticks"], monitor["share"], monitor["asked"]) == ("0.002", 64, 0.1, 0)

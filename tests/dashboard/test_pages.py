@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.dashboard.browser import Site, Visit
-from tests.e2e.workers import await_that
+from tests.dashboard.browser import Visit
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 REFUSED = r"status of 4\d\d"
@@ -43,7 +43,7 @@ def test_each_role_signs_in_and_out(visit: Visit, role: str) -> None:
 
 def test_a_page_that_the_browser_kept_is_loaded_anew(visit: Visit) -> None:
     """Back after a sign-out shows the sign-in, also where a browser would show the page as it was."""
-    visit.sign_in("individual")
+    visit.enter("individual")
     visit.page.evaluate("window.isKept = true")
     visit.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: false }))")
     assert visit.page.evaluate("window.isKept")
@@ -67,15 +67,11 @@ def test_a_wrong_key_is_refused_in_words(visit: Visit) -> None:
 
 def test_a_revoked_key_ends_the_session(visit: Visit) -> None:
     """The next request leads to the sign-in."""
-    with visit.site.client("curator") as curator:
-        made = curator.post("/v1/principals", json={"role": "auditor", "name": "short", "dataset": "town"}).json()
-    visit.site.keys["short"] = made["key"]
-    visit.page.goto(f"{visit.site.url}/sign-in")
-    visit.page.get_by_label("API key").fill(made["key"])
-    visit.page.get_by_role("button", name="Sign in").click()
+    principal = visit.site.add_key("short", "auditor", dataset="town")
+    visit.enter("auditor", key="short")
     expect(visit.page.get_by_role("heading", name="The record of town")).to_be_visible()
     with visit.site.client("curator") as curator:
-        curator.delete(f"/v1/principals/{made['id']}").raise_for_status()
+        curator.delete(f"/v1/principals/{principal}").raise_for_status()
     visit.expected.append(r"status of 401")
     visit.page.get_by_role("button", name="Check the chain").click()
     visit.page.wait_for_url("**/sign-in?ended=1")
@@ -83,21 +79,19 @@ def test_a_revoked_key_ends_the_session(visit: Visit) -> None:
 
 def test_the_histogram_moves_while_a_client_asks(visit: Visit) -> None:
     """Without loading the page again: the sentence, the bars, the newest query and the sequence."""
-    visit.sign_in("curator")
-    visit.go("/curator/town")
-    page = visit.page
+    page = visit.enter("curator", "/curator/town")
     expect(page.locator(".live")).to_contain_text("live, sequence")
     before = _counted(visit)
     visit.site.ask(sigma=9.0, where={"eq": [{"col": "country"}, "NO"]})
     newest = page.get_by_role("region", name="Queries, newest first").get_by_role("row").nth(1)
     expect(newest).to_contain_text("count of people where country = “NO”, σ 9")
-    await_that(lambda: _counted(visit) != before)
+    until(lambda: _counted(visit) != before)
     visit.picture("curator-overview-light")
 
 
 def _counted(visit: Visit) -> str:
     drawn = "[...document.querySelectorAll('figure')[0].querySelectorAll('.bar')].map(each => each.outerHTML).join()"
-    await_that(lambda: visit.page.evaluate(drawn) != "")
+    until(lambda: visit.page.evaluate(drawn) != "")
     bars: str = visit.page.evaluate(drawn)
     return bars
 
@@ -110,9 +104,7 @@ def test_the_forecast_follows_the_form(visit: Visit) -> None:
     """A smaller σ costs more, and fewer such queries remain; items with noise of their own have a field each."""
     several = [{"count": {}}, {"histogram": {"column": "country"}}]
     visit.site.ask(select=several, noise={"sigma": [21, 30]})
-    visit.sign_in("curator")
-    visit.go("/curator/town")
-    page = visit.page
+    page = visit.enter("curator", "/curator/town")
     title = page.locator("section", has_text="What the next queries would meet").locator("figcaption")
     expect(title).to_contain_text("50 % after")
     page.get_by_label("Noise σ of item 2").fill("1")
@@ -125,8 +117,8 @@ def test_the_forecast_follows_the_form(visit: Visit) -> None:
 
 def test_a_receipt_appears_and_a_pause_takes_effect_on_the_next_query(visit: Visit) -> None:
     """Charged, then left out while paused, then charged again."""
-    visit.sign_in("individual")
-    page, receipts = visit.page, visit.page.get_by_role("region", name="Receipts, newest first")
+    page = visit.enter("individual")
+    receipts = page.get_by_role("region", name="Receipts, newest first")
 
     def newest(words: str, outcome: str) -> None:
         page.reload()
@@ -182,15 +174,13 @@ def test_the_steps_of_a_fit_are_one_line_that_opens(visit: Visit) -> None:
 
 def test_an_individual_sees_its_record_and_saves_its_account(visit: Visit) -> None:
     """The record is its own; the file holds every receipt, those that did not concern it too."""
-    visit.sign_in("individual")
-    page = visit.page
+    page = visit.enter("individual")
     page.get_by_role("button", name="Show it").click()
     expect(page.get_by_role("region", name="Your rows in people")).to_contain_text("80")
     with page.expect_download() as download:
         page.get_by_role("button", name="JSON").click()
     told = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    with visit.site.client("individual") as own:
-        receipts = own.get("/v1/me/receipts", params={"limit": 1000}).json()["items"]
+    receipts = visit.site.read("me/receipts", by="individual", limit=1000)["items"]
     assert [row["query_id"] for row in told["receipts"]] == [row["query_id"] for row in receipts]
     assert told["record"]["tables"]["people"]["rows"][0]["age"] == 80
     assert "p1" not in json.dumps(told["record"])
@@ -198,14 +188,12 @@ def test_an_individual_sees_its_record_and_saves_its_account(visit: Visit) -> No
 
 def test_a_limit_is_lowered_to_what_is_spent_and_no_further(visit: Visit) -> None:
     """A smaller one is refused in words before anything is sent; the smallest leaves nothing."""
-    with visit.site.client("curator") as curator:
-        wish = {"role": "individual", "name": "sparing", "dataset": "town", "individual": "p13"}
-        visit.site.keys["p13"] = curator.post("/v1/principals", json=wish).json()["key"]
+    visit.site.add_key("p13", "individual", dataset="town", individual="p13")
     sent: list[str] = []
     visit.page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     visit.page.on("dialog", lambda dialog: dialog.accept())
-    visit.sign_in("individual", key="p13")
-    page, limit = visit.page, visit.page.get_by_label("New limit, per cent of the present one")
+    page = visit.enter("individual", key="p13")
+    limit = page.get_by_label("New limit, per cent of the present one")
     stated = page.get_by_text("the smallest new limit is").text_content() or ""
     least = float(stated.partition("the smallest new limit is ")[2].partition(" %")[0])
     assert 0 < least < 100
@@ -217,27 +205,20 @@ def test_a_limit_is_lowered_to_what_is_spent_and_no_further(visit: Visit) -> Non
     limit.fill(str(least))
     page.get_by_role("button", name="Lower it").click()
     expect(page.get_by_text("of your limit is spent, so the smallest")).to_contain_text("99")
-    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {visit.site.keys['p13']}"}) as own:
-        (account,) = own.get("/v1/me/budgets").json()
+    (account,) = visit.site.read("me/budgets", by="p13")
     assert account["share_spent"] > 0.99
 
 
 def test_a_request_to_be_erased_reaches_the_curator(visit: Visit, open_visit: Callable[[], Visit]) -> None:
     """The curator erases after typing the key; the individual's session ends with it."""
-    with visit.site.client("curator") as curator:
-        wish = {"role": "individual", "name": "leaving", "dataset": "town", "individual": "p7"}
-        visit.site.keys["individual of p7"] = curator.post("/v1/principals", json=wish).json()["key"]
+    visit.site.add_key("p7", "individual", dataset="town", individual="p7")
     visit.page.on("dialog", lambda dialog: dialog.accept())
-    visit.page.goto(f"{visit.site.url}/sign-in")
-    visit.page.get_by_label("API key").fill(visit.site.keys["individual of p7"])
-    visit.page.get_by_role("button", name="Sign in").click()
+    visit.enter("individual", key="p7")
     visit.page.get_by_role("button", name="Ask for it").click()
     expect(visit.page.get_by_text("You have asked to be erased.")).to_be_visible()
 
     curators = open_visit()
-    curators.sign_in("curator")
-    curators.go("/curator/town")
-    page = curators.page
+    page = curators.enter("curator", "/curator/town")
     expect(page.get_by_text("One person asks to be erased.")).to_be_visible()
     page.get_by_role("link", name="See the requests").click()
     expect(page.get_by_role("link", name="People, 1 request")).to_be_visible()
@@ -262,9 +243,7 @@ def test_a_request_to_be_erased_reaches_the_curator(visit: Visit, open_visit: Ca
 
 def test_a_bad_file_shows_row_and_column(visit: Visit, file: MakeFile) -> None:
     """Nothing is stored; the mended file is, and sending it again stores it once."""
-    visit.sign_in("curator")
-    visit.go("/curator/town/data")
-    page = visit.page
+    page = visit.enter("curator", "/curator/town/data")
     visit.expected.append(REFUSED)
     header = "person_id,country,age,member\n"
     page.get_by_label("File", exact=True).set_input_files(file("bad.csv", f"{header}zed,NO,old,true\n"))
@@ -281,8 +260,7 @@ def test_a_bad_file_shows_row_and_column(visit: Visit, file: MakeFile) -> None:
 def test_the_curator_finds_a_query_and_verifies_the_ledger(visit: Visit) -> None:
     """A search by words; the service's verification; the browser's own chain."""
     visit.site.ask(sigma=41.0, where={"eq": [{"col": "country"}, "DK"]})
-    visit.sign_in("curator")
-    visit.go("/curator/town/queries")
+    visit.enter("curator", "/curator/town/queries")
     page, rows = visit.page, visit.page.get_by_role("region", name="Queries, newest first").get_by_role("row")
     page.get_by_label("Search").fill("country dk 41")
     expect(rows).to_have_count(2)
@@ -300,14 +278,11 @@ def test_an_auditor_sees_a_changed_entry(visit: Visit) -> None:
     """The chain that the service lists holds; with one analyst's name changed on the way it does not."""
     several = [{"count": {}}, {"histogram": {"column": "country"}}]
     visit.site.ask(select=several, noise={"sigma": [20, 30]})  # its hash binds one sigma more
-    visit.sign_in("auditor")
-    visit.go("/auditor")
-    page = visit.page
+    page = visit.enter("auditor")
     page.get_by_role("button", name="Check the chain").click()
     expect(page.get_by_text("The chain holds.")).to_be_visible()
     newest = page.locator(".key").text_content()
-    with visit.site.client("auditor") as auditor:
-        assert auditor.get("/v1/datasets/town/ledger", params={"limit": 1}).json()["items"][0]["hash"] == newest
+    assert visit.site.read("datasets/town/ledger", by="auditor", limit=1)["items"][0]["hash"] == newest
 
     def changed(route: Route) -> None:
         told = route.fetch()
@@ -322,11 +297,9 @@ def test_an_auditor_sees_a_changed_entry(visit: Visit) -> None:
 
 def test_an_auditor_finds_a_kept_hash_where_the_ledger_had_it(visit: Visit) -> None:
     """At the newest row, or at an earlier one that the ledger has grown from; nowhere, it is an alarm."""
-    visit.sign_in("auditor")
-    visit.go("/auditor")
+    visit.enter("auditor")
     page, check = visit.page, visit.page.get_by_role("button", name="Check the chain")
-    with visit.site.client("auditor") as auditor:
-        rows = auditor.get("/v1/datasets/town/ledger", params={"limit": 3}).json()["items"]
+    rows = visit.site.read("datasets/town/ledger", by="auditor", limit=3)["items"]
     for kept, title, words in (
         (rows[0]["hash"], "The chain holds.", "It is the hash that you kept: nothing was added since."),
         (
@@ -345,9 +318,7 @@ def test_an_auditor_finds_a_kept_hash_where_the_ledger_had_it(visit: Visit) -> N
 
 def test_an_analyst_previews_and_asks(visit: Visit) -> None:
     """The preview follows the form; the answer has an error bar; a repeat is said to be free; refusals have words."""
-    visit.sign_in("analyst")
-    visit.go("/analyst")
-    page = visit.page
+    page = visit.enter("analyst")
     expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 39")
     page.get_by_label("Amount").fill("40")
     expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 78")
@@ -378,10 +349,10 @@ def test_an_analysts_page_asks_for_nothing_that_depends_on_data(visit: Visit) ->
     """Its requests are those of the analyst's part of the interface."""
     seen: set[str] = set()
     visit.page.on("request", lambda request: seen.add(httpx.URL(request.url).path))
-    visit.sign_in("analyst")
+    visit.enter("analyst")
     for path in ("/analyst", "/analyst/history", "/analyst/allowance"):
         visit.go(path)
-    visit.page.wait_for_timeout(1000)
+        visit.settle()
     asked = {path for path in seen if path.startswith("/v1/")}
     assert asked <= {
         "/v1/session",
@@ -395,16 +366,13 @@ def test_an_analysts_page_asks_for_nothing_that_depends_on_data(visit: Visit) ->
 
 def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None:
     """The form builds the schema; the empty dataset says how it is filled; the key is shown once and works."""
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("shop")
     page.get_by_label("Column", exact=True).fill("country")
     page.get_by_label("Categories, one a line").fill("Norway, north\n\nSweden ")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="shop has no people yet")).to_be_visible()
-    with visit.site.client("curator") as curator:
-        tables = curator.get("/v1/datasets/shop").json()["tables"]
+    tables = visit.site.read("datasets/shop")["tables"]
     assert tables["people"]["columns"] == {
         "country": {"type": "category", "categories": ["Norway, north", "Sweden"], "size": None}
     }
@@ -414,8 +382,8 @@ def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None
     page.get_by_label("Role").select_option("analyst")
     page.get_by_label("Dataset", exact=True).first.select_option("shop")
     page.get_by_role("button", name="Make the key", exact=True).click()
-    key = page.locator(".key").text_content() or ""
-    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {key}"}) as analyst:
+    visit.site.keys["shop"] = page.locator(".key").text_content() or ""
+    with visit.site.client("shop") as analyst:
         assert [each["name"] for each in analyst.get("/v1/datasets").json()["items"]] == ["shop"]
         page.on("dialog", lambda dialog: dialog.accept())
         row = page.get_by_role("row").filter(has_text="Ann of the shop")
@@ -426,9 +394,7 @@ def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None
 
 def test_a_file_of_individuals_becomes_a_file_of_keys(visit: Visit, file: MakeFile) -> None:
     """From the column of the key, also where another one quotes commas, quotes and ends of lines."""
-    visit.sign_in("curator")
-    visit.go("/curator/_keys")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_keys")
     form = page.locator("section", has_text="Keys for many individuals").locator("form").last
     form.get_by_label("Dataset").select_option("town")
     text = 'note,person_id\r\n"a, ""b""\nc",p11\r\n,"p12"\r\n'
@@ -439,29 +405,14 @@ def test_a_file_of_individuals_becomes_a_file_of_keys(visit: Visit, file: MakeFi
     assert header == "individual,api_key"
     keys = dict(row.split(",") for row in rows)
     assert keys.keys() == {"p11", "p12"}
-    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {keys['p12']}"}) as own:
-        assert own.get("/v1/session").json()["individual"] == "p12"
+    visit.site.keys["p12"] = keys["p12"]
+    assert visit.site.read("session", by="p12")["individual"] == "p12"
 
 
-def test_a_chart_tells_the_point_under_the_pointer(visit: Visit) -> None:
-    """The column nearest to it, in words, until the pointer leaves."""
-    visit.sign_in("curator")
-    visit.go("/curator/town")
-    chart, tip = visit.page.locator(".chart").nth(1), visit.page.locator(".tip").nth(1)
-    # A line has two points, and one may not be old enough yet; a level line has no height and passes for hidden.
-    chart.locator(".line, .dot").first.wait_for(state="attached")
-    chart.hover(position={"x": 200, "y": 100})
-    expect(tip).to_contain_text("half have")
-    visit.page.mouse.move(0, 0)
-    expect(tip).to_be_hidden()
-
-
-def test_the_alarm_is_set_on_the_page(visit: Visit, site: Site) -> None:
+def test_the_alarm_is_set_on_the_page(visit: Visit) -> None:
     """And kept by the service."""
-    visit.sign_in("curator")
-    visit.go("/curator/town")
-    visit.page.get_by_label("Per cent of the people").fill("25")
-    visit.page.get_by_role("button", name="Set the alarm").click()
-    expect(visit.page.get_by_text("It rings when 25 %")).to_be_visible()
-    with site.client("curator") as curator:
-        assert curator.get("/v1/datasets/town/alarm").json()["share"] == 0.25
+    page = visit.enter("curator", "/curator/town")
+    page.get_by_label("Per cent of the people").fill("25")
+    page.get_by_role("button", name="Set the alarm").click()
+    expect(page.get_by_text("It rings when 25 %")).to_be_visible()
+    assert visit.site.read("datasets/town/alarm")["share"] == 0.25

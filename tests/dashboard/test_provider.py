@@ -1,6 +1,7 @@
 """Sign-in by a real identity provider on the real page: to the provider, back, and to the person's own page."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -15,8 +16,9 @@ from playwright.sync_api import Browser, expect
 
 from tests.dashboard.browser import Site, Visit, visiting
 from tests.e2e.homes import Homes
-from tests.e2e.processes import served
-from tests.e2e.workers import await_that
+from tests.e2e.http_calls import register
+from tests.e2e.processes import new_key, served
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -36,7 +38,7 @@ def _provider(issuer: str, people: dict[str, dict[str, Any]]) -> Iterator[None]:
     command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", port, "--require-nonce", "true"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            await_that(lambda: _answers(issuer))
+            until(lambda: _answers(issuer))
             for subject, claims in people.items():
                 httpx.put(f"{issuer}/users/{subject}", json=claims).raise_for_status()
             yield
@@ -65,7 +67,7 @@ def test_people_sign_in_by_their_organisations_provider(browser: Browser, homes:
         "bob": {"preferred_username": "Bob", "roles": ["survey-patients"], "key": "bob"},
         "guest": {"preferred_username": "Guest", "roles": ["guests"]},
     }
-    survey_home = homes.surveyed()
+    home = homes.begun()
     port, issuer = _free_port(), f"http://localhost:{_free_port()}"
     settings = {
         "SPARING_OIDC_ISSUER": issuer,
@@ -76,8 +78,9 @@ def test_people_sign_in_by_their_organisations_provider(browser: Browser, homes:
         "SPARING_OIDC_INDIVIDUAL_CLAIM": "key",
         "SPARING_OIDC_TITLE": "the town",
     }
-    with served(survey_home.path, "--port", str(port), **settings) as running:
-        site = Site(running.url, survey_home.path, {"curator": survey_home.curator_key})
+    with served(home, "--port", str(port), **settings) as running:
+        site = Site(running.url, home, {"curator": new_key(home, "curator")})
+        register(running.url, site.keys["curator"])
         assert running.url == settings["SPARING_OIDC_ORIGIN"]
         with visiting(browser, site) as visit:
             visit.expected += [
@@ -87,6 +90,7 @@ def test_people_sign_in_by_their_organisations_provider(browser: Browser, homes:
                 "status of 404",
                 "status of 401",  # of what is under way at a sign-out
             ]  # its pages
+            visit.page.route(re.compile(r"https://.*\.css"), lambda route: route.abort())
             _signs_in_by_key_while_the_provider_is_down(visit)
             with _provider(issuer, people):
                 _signs_in_and_out(visit)

@@ -76,9 +76,7 @@ def _dropped(visit: Visit, name: str, text: str | bytes) -> None:
 
 def test_a_file_proposes_what_the_client_proposes(visit: Visit, tmp_path: Path) -> None:
     """The same tables but for the words of `confirm`, read in the browser: no request is made."""
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("proposed")
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if "/v1/" in request.url else None)
@@ -100,9 +98,7 @@ def test_a_file_proposes_what_the_client_proposes(visit: Visit, tmp_path: Path) 
 
 def test_a_columnar_file_proposes_what_the_client_proposes(visit: Visit, tmp_path: Path) -> None:
     """Read by the service: one request for each file, and nothing of it is kept. What is left out is named."""
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("columnar")
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if "/v1/" in request.url else None)
@@ -126,9 +122,7 @@ def test_a_columnar_file_proposes_what_the_client_proposes(visit: Visit, tmp_pat
 
 def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> None:
     """The page names those that are not; a file of another kind, or none of its kind, is refused in words."""
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("confirmed")
     _dropped(visit, "people.xlsx", "PK")
     expect(page.get_by_role("alert")).to_contain_text("This page reads CSV, Parquet and Arrow streams")
@@ -145,27 +139,22 @@ def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> N
         box.check()
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="confirmed has no people yet")).to_be_visible()
-    with visit.site.client("curator") as curator:
-        columns = curator.get("/v1/datasets/confirmed").json()["tables"]["people"]["columns"]
+    columns = visit.site.read("datasets/confirmed")["tables"]["people"]["columns"]
     assert columns["age"] == {"type": "integer", "lower": 0, "upper": 120}
     assert columns["ward"]["categories"] == ["Eyes", "Skin"]
 
 
 def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     """The form states it in the JSON that is sent; the overview says by which accounting the promise is."""
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
-    page = visit.page
+    page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("concentrated")
     page.get_by_label("Charges add up by").select_option(label="zero-concentrated DP")
     expect(page.get_by_label("The registration as JSON")).to_have_value(re.compile(r'"kind": "zcdp"'))
     visit.picture("register-accounting-light")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="concentrated has no people yet")).to_be_visible()
-    with visit.site.client("curator") as curator:
-        made = curator.get("/v1/datasets/concentrated").json()
-        table, where = "person_id\na\n", "/v1/datasets/concentrated/tables/people/rows"
-        curator.post(where, content=table, headers={"Content-Type": "text/csv"}).raise_for_status()
+    made = visit.site.read("datasets/concentrated")
+    visit.site.upload("concentrated/tables/people", "person_id\na\n")
     assert (made["accounting"], made["mu"]) == ({"kind": "zcdp", "conversion": "optimal"}, None)
     visit.go("/curator/concentrated")
     expect(page.get_by_text("promised to each person, by zero-concentrated DP")).to_be_visible()
@@ -175,8 +164,7 @@ def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
 def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: Site) -> None:
     """Fields come with the accounting that needs them; an order that is too low is refused with the best one."""
     visit = open_visit()
-    visit.sign_in("curator")
-    visit.go("/curator/_register")
+    visit.enter("curator", "/curator/_register")
     page, sent = visit.page, visit.page.get_by_label("The registration as JSON")
     page.get_by_label("Name").first.fill("one_order")
     expect(page.get_by_label("Order", exact=True)).to_have_count(0)
@@ -192,9 +180,7 @@ def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: S
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="one_order has no people yet")).to_be_visible()
     narrow = open_visit("dark", 390)
-    narrow.sign_in("curator")
-    narrow.go("/curator/_register")
-    page = narrow.page
+    page = narrow.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("alone")
     page.get_by_label("Charges add up by").select_option("pure")
     expect(page.get_by_label("δ")).to_be_hidden()
@@ -202,8 +188,7 @@ def test_an_order_and_a_pure_promise_are_registered(open_visit: Opening, site: S
     narrow.picture("register-pure-dark-narrow")
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_role("heading", name="alone has no people yet")).to_be_visible()
-    with site.client("curator") as curator:
-        order, alone = (curator.get(f"/v1/datasets/{name}").json() for name in ("one_order", "alone"))
+    order, alone = (site.read(f"datasets/{name}") for name in ("one_order", "alone"))
     assert order["accounting"] == {"kind": "rdp", "order": 32, "conversion": "simple"}
     assert (alone["accounting"], alone["guarantee"]["delta"]) == ({"kind": "pure"}, None)
 
