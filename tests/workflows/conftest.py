@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from service.workflows.replica import Replica
-from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
+from tests.factories import THREE_PEOPLE, SeededEntropy
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 
 @pytest.fixture
@@ -34,7 +35,5 @@ def rows() -> list[tuple[Any, ...]]:
 @pytest.fixture
 def replica(store: MemoryStore, entropy: SeededEntropy, rows: list[tuple[Any, ...]]) -> Iterator[Replica]:
     """A replica with the dataset `survey`, open during the test."""
-    with open_replica(store, entropy) as opened:
-        register(opened)
-        upload(opened, "people", rows)
+    with surveyed(store, rows, entropy=entropy) as opened:
         yield opened

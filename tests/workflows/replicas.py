@@ -16,11 +16,10 @@ from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
-from tests.factories import SeededEntropy, open_replica, register, upload
+from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
-
-PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+from tests.workflows.surveys import writer_of
 
 
 @dataclass(kw_only=True)
@@ -36,7 +35,7 @@ class Replicas:
     def writer(self, number: int) -> WriterQueue:
         """One replica's writer of the one dataset."""
         replica = self.replicas[number]
-        return replica.registry.writer(replica.registry.record("survey"))
+        return writer_of(replica)
 
     def seq(self, number: int) -> int:
         """The sequence of a replica's memory."""
@@ -44,7 +43,7 @@ class Replicas:
 
     def spent(self, number: int) -> list[int]:
         """The spent totals in a replica's memory, by slot."""
-        spent: list[int] = only_shard(self.writer(number)._state).memory.accounts.spent[: len(PEOPLE)].tolist()
+        spent: list[int] = only_shard(self.writer(number)._state).memory.accounts.spent[: len(THREE_PEOPLE)].tolist()
         return spent
 
     def unload(self, number: int) -> None:
@@ -80,11 +79,11 @@ def replicas(
             for cache, entropy in zip(made, entropies, strict=True)
         ]
         register(replicas[0])
-        upload(replicas[0], "people", PEOPLE)
+        upload(replicas[0], "people", THREE_PEOPLE)
         who, _ = replicas[0].principals.create(role="analyst", name="ana")
         world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
         for replica in replicas:
-            replica.registry.writer(replica.registry.record("survey")).catch_up()
+            writer_of(replica).catch_up()
         eventually(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
             replica._exchange._look_at = float("-inf")  # when they last looked, each was alone
@@ -110,5 +109,5 @@ def truth(store: Store) -> list[int]:
         for entry in transaction.entries(after=0):
             charged, charges, _ = entry.decode()
             spent[charged] += charges
-    total: list[int] = spent[: len(PEOPLE)].tolist()
+    total: list[int] = spent[: len(THREE_PEOPLE)].tolist()
     return total

@@ -16,8 +16,9 @@ from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, RegistrationHistory
 from service.workflows.reads.ledger import is_all_gaussian
-from tests.factories import analyst, ask, individual_named, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import entries_of, surveyed
 
 ZCDP = {"kind": "zcdp"}
 SIMPLE = {"kind": "zcdp", "conversion": "simple"}
@@ -39,16 +40,13 @@ GUARANTEE = {"epsilon": "1", "delta": "1e-5"}
 def test_so_many_answers_count_a_person(epsilon: str, stated: Any, answers: int) -> None:
     """Counts with sigma 100 at delta 1e-5: Koskela et al. have 420 against 495, at an epsilon that they round to .8."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": epsilon, "delta": "1e-5"}, accounting=stated)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
+    with surveyed(store, TWO_PEOPLE[:1], guarantee={"epsilon": epsilon, "delta": "1e-5"}, accounting=stated) as replica:
         who = analyst(replica)
         query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":100},"reuse":false}')
         waiting = [replica.analysts.submit(who, "survey", f"k{number}", query) for number in range(answers + 5)]
         for each in waiting:
             each.result(timeout=60)
-        with store.transaction(1, lock=False) as transaction:
-            counted = [entry.charged_count for entry in transaction.entries(after=0)]
+        counted = [entry.charged_count for entry in entries_of(store)]
     assert counted == [1] * answers + [0] * 5
 
 
@@ -56,9 +54,7 @@ def test_so_many_answers_count_a_person(epsilon: str, stated: Any, answers: int)
 def test_a_dataset_says_by_which_accounting_it_promises(stated: Any, accounting: Accounting) -> None:
     """In its public facts, to the individual and in its receipts; the budget is the accounting's."""
     budget = accounting.budget_units(epsilon=Decimal(1), delta=Decimal("1e-5"))
-    with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee=GUARANTEE, accounting=stated)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
+    with surveyed(people=TWO_PEOPLE[:1], guarantee=GUARANTEE, accounting=stated) as replica:
         who = analyst(replica)
         public = replica.analysts.dataset(who, "survey")
         ask(replica, who, "k", noise={"sigma": 100})
@@ -88,9 +84,9 @@ HALF = {"version": 1, "select": [{"count": {}}], "noise": {"share": 0.5}}
 def test_an_advisory_epsilon_ends_with_the_first_laplace_noise(stated: Any) -> None:
     """To the individual, of its largest limit, and to the curator; a tick is Gaussian."""
     monitor = {"rho": "0.001", "ticks": 4, "share": 0.1}
-    with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee=GUARANTEE, accounting=stated, monitor=monitor)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "NO", 44, 10)])
+    with surveyed(
+        people=[("ann", "NO", 44, 10), ("bob", "NO", 44, 10)], guarantee=GUARANTEE, accounting=stated, monitor=monitor
+    ) as replica:
         who, ann = analyst(replica), individual_named(replica, "ann")
         accounting = replica.registry.record("survey").accounting
         wanted = accounting.epsilon_of_gaussians(replica.registry.record("survey").budget_units, Decimal("1e-5"))
@@ -125,9 +121,9 @@ def test_after_a_restore_no_advisory_epsilon_is_told() -> None:
 def test_the_divergence_along_the_run_is_that_of_the_charges(stated: Any, accounting: Accounting) -> None:
     """Of the spent total as if queries had been fixed beforehand; with Laplace noise by the accounting's own bound."""
     delta = Decimal("1e-5")
-    with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee=GUARANTEE, accounting=stated)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 44, 10)])
+    with surveyed(
+        people=[("ann", "NO", 44, 10), ("bob", "SE", 44, 10)], guarantee=GUARANTEE, accounting=stated
+    ) as replica:
         who = analyst(replica)
         ask(replica, who, "all", noise={"sigma": 30})
         ask(replica, who, "some", noise={"sigma": 10}, where={"eq": [{"col": "country"}, "NO"]})

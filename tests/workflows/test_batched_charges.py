@@ -10,17 +10,16 @@ from service.query.parse import parse_query
 from service.workflows.model.errors import AllowanceExceeded
 from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
-from tests.factories import PassiveReplica, SeededEntropy, analyst, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, PassiveReplica, SeededEntropy, analyst
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import fill
 
 
 @pytest.fixture
 def replica() -> PassiveReplica:
     """A replica with a dataset of two individuals."""
     store = MemoryStore()
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    fill(store, TWO_PEOPLE)
     return PassiveReplica(store, SeededEntropy())
 
 

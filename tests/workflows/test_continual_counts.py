@@ -23,7 +23,6 @@ from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.maintenance.reconcile import reconcile
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.maintenance.what_if import what_if
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound, Unavailable
@@ -49,6 +48,7 @@ from tests.memory.cache import MemoryWitness
 from tests.memory.shards import divide
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
+from tests.workflows.surveys import entries_of, fill, findings, writer_of
 
 MONITOR: dict[str, Any] = {"rho": "0.1", "ticks": 6, "share": 0.5}
 RESERVE = UNITS_PER_RHO // 10
@@ -72,9 +72,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def filled(store: Store, **more: Any) -> None:
     """The dataset."""
-    with open_replica(store) as replica:
-        register(replica, monitor=MONITOR, **more)
-        upload(replica, "people", THREE_PEOPLE)
+    fill(store, monitor=MONITOR, **more)
 
 
 @pytest.fixture
@@ -98,19 +96,12 @@ def tick(replica: Replica, who: Principal, key: str, **more: Any) -> StoredAnswe
 
 def added(store: Store) -> list[dict[int, int]]:
     """The steps that each tick has counted, by slot."""
-    with store.transaction(1, lock=False) as transaction:
-        ticks = [entry for entry in transaction.entries(after=0) if entry.tick]
+    ticks = [entry for entry in entries_of(store) if entry.tick]
     told = [entry.quantities() for entry in ticks]
     return [
         {slot: isqrt(amount) for slot, amount in zip(each.touched.tolist(), each.amounts.tolist(), strict=True)}
         for each in told
     ]
-
-
-def findings(store: Store) -> list[str]:
-    """The findings of `ledger verify`."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
 
 
 def test_who_falls_below_the_share_is_counted_from_the_next_tick_on(
@@ -186,7 +177,7 @@ def test_a_restart_goes_on(store: Store, replica: Replica, ana: Principal) -> No
     tick(replica, ana, "t1")
     with open_replica(store, SeededEntropy(8)) as second:
         tick(second, ana, "t2")
-        writer = second.registry.writer(second.registry.record("survey"))
+        writer = writer_of(second)
         checkpoint = writer.look(lambda state: state.checkpoint())
         for page in checkpoint.pages:
             store.write_page(1, checkpoint, page)
@@ -209,8 +200,7 @@ def test_a_pruning_keeps_the_first_ticks(store: Store) -> None:
     with open_replica(store, SeededEntropy(4)) as replica:
         tick(replica, ana, "t2")
         assert replica.analysts.monitor(ana, "survey").asked == 2
-    with store.transaction(1, lock=False) as transaction:
-        last = list(transaction.entries(after=0))[-1]
+    last = entries_of(store)[-1]
     assert (last.quantities().touched.tolist(), last.quantities().amounts.tolist()) == ([0, 2], 2 * [STEPS[1] ** 2])
     assert findings(store) == []
 
@@ -224,7 +214,7 @@ def test_an_individual_that_comes_back_begins_no_second_run(store: Store, *, ame
         tick(replica, ana, "t1")
         replica.curators.erase_individual("survey", "ann")
         tick(replica, ana, "t2")
-        writer = replica.registry.writer(replica.registry.record("survey"))
+        writer = writer_of(replica)
         if amends:
             writer.checkpoint()
             amend_erased(writer)
@@ -292,8 +282,7 @@ def test_a_reconciliation_ends_the_monitor(store: Store) -> None:
         shown = replica.analysts.monitor(ana, "survey")
         assert (shown.asked, shown.ended) == (1, True)
         assert tick(replica, ana, "t1").body
-    (report,) = verify_all(store, empty)
-    assert report.findings == []
+    assert findings(store, empty) == []
 
 
 def test_released_ticks_are_shown_to_every_analyst(replica: Replica, ana: Principal) -> None:

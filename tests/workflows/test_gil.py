@@ -9,10 +9,11 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.workflows.model.ledger_entry import LedgerEntry
-from tests.factories import PassiveReplica, analyst, open_replica, register, upload
+from tests.factories import PassiveReplica, analyst
 from tests.gil_probe import bystander
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 PEOPLE = PAGE_SLOTS + 500
 
@@ -21,9 +22,7 @@ PEOPLE = PAGE_SLOTS + 500
 def replica() -> Iterator[PassiveReplica]:
     """More individuals than one page holds, in memory, with the system's entropy."""
     store = MemoryStore()
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)])
+    with surveyed(store, [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)]) as opened:
         yield PassiveReplica(store, system_entropy)
 
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 import pytest
 
 from service.core.charge import rho_of_units
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
+from tests.workflows.surveys import findings, surveyed
 
 ONE = -(-(2**40) // 18)  # units that one count at sigma 3 costs: 1 / (2 * 3^2), rounded up
 REST = rho_of_units(ONE)
@@ -36,9 +36,7 @@ def test_a_limit_below_what_is_spent_is_refused_and_changes_nothing(replica: Rep
 def test_under_the_drop_rule_a_pause_is_not_for_good_and_being_left_out_is() -> None:
     """Over a restart and a checkpoint, and after an erasure and a return; others go on."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, rule="drop")
-        upload(replica, "people", TWO_PEOPLE)
+    with surveyed(store, TWO_PEOPLE, rule="drop") as replica:
         who, ann = analyst(replica), individual_named(replica, "ann")
         counts = [counted(replica, who, "a")]
         replica.individuals.lower_limit(ann, "survey", pause=True)
@@ -57,7 +55,7 @@ def test_under_the_drop_rule_a_pause_is_not_for_good_and_being_left_out_is() -> 
         assert counted(replica, who, "f", sigma=50.0) == (1, 0)
         upload(replica, "people", TWO_PEOPLE[:1])
         assert counted(replica, who, "g", sigma=50.0) == (1, 1)
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def counted(replica: Replica, who: Principal, key: str, sigma: float = 3.0) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from service.workflows.model.stated_guarantee import StatedGuarantee
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import entries_of, findings, surveyed
 
 ACCOUNTINGS: list[tuple[Any, Accounting]] = [
     ("gdp", GAUSSIAN),
@@ -42,9 +43,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[tuple[MemoryStore, Replic
     """A dataset of three people under each accounting."""
     stated, accounting = request.param
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee=guarantee(accounting), accounting=stated)
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, guarantee=guarantee(accounting), accounting=stated) as replica:
         upload(replica, "visits", [("ann", 3), ("ann", 4), ("ann", 4), ("bob", 4)])
         yield store, replica, accounting
 
@@ -64,8 +63,7 @@ def test_each_is_charged_the_price_of_its_own_number(opened: tuple[MemoryStore, 
     asked(replica, "c", **{"from": "visits", "per_individual": {"l2_clip": 2.0}, "noise": {"scale": 100.0}})
     asked(replica, "d", select=[{"histogram": {"column": "country"}}], noise={"scale": 80.0})
     count, histogram = (laplace_worst_case_units(1, scale, prices) for scale in (50.0, 80.0))
-    with store.transaction(1, lock=False) as transaction:
-        entries = list(transaction.entries(after=0))
+    entries = entries_of(store)
     steps = 2.0 ** -entries[2].grid_log2
     expected = {
         "ann": [count, laplace_worst_case_units(44**2, 4000.0, prices), laplace_worst_case_units(4, 100.0, prices)],
@@ -107,9 +105,7 @@ def test_an_answer_states_its_noise(opened: tuple[MemoryStore, Replica, Accounti
 )
 def test_other_precisions_give_a_scale(noise: dict[str, float], scale: float) -> None:
     """A standard deviation is sqrt(2) scales; half widths are by the law of Laplace noise, the grid included."""
-    with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee={"epsilon": "1"}, accounting={"kind": "pure"})
-        upload(replica, "people", PEOPLE)
+    with surveyed(people=PEOPLE, guarantee={"epsilon": "1"}, accounting={"kind": "pure"}) as replica:
         found = asked(replica, "a", noise=noise)
     assert found["scale"] == pytest.approx(scale, rel=1e-12)
     if "confidence" in noise:
@@ -130,13 +126,10 @@ def test_a_share_costs_what_it_says(opened: tuple[MemoryStore, Replica, Accounti
 def test_a_whole_budget_counts_everybody_once() -> None:
     """Epsilon 1 and a scale of the clip: the charge is the limit, exactly, and a second answer counts nobody."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": "1"}, accounting={"kind": "pure"})
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, guarantee={"epsilon": "1"}, accounting={"kind": "pure"}) as replica:
         first = asked(replica, "a", noise={"scale": 1.0})
         asked(replica, "b", noise={"scale": 1.0}, reuse=False)
-    with store.transaction(1, lock=False) as transaction:
-        assert [entry.charged_count for entry in transaction.entries(after=0)] == [3, 0]
+    assert [entry.charged_count for entry in entries_of(store)] == [3, 0]
     assert first["coverage_certified"]
 
 
@@ -169,9 +162,7 @@ def test_a_guarantee_of_another_accounting_is_refused(stated: Any, given: dict[s
 def test_so_many_answers_count_a_person(accounting: Any, answers: int) -> None:
     """Counts with scale 100 at (1, 1e-5): t is .01."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": "1", "delta": "1e-5"}, accounting=accounting)
-        upload(replica, "people", PEOPLE[:1])
+    with surveyed(store, PEOPLE[:1], guarantee={"epsilon": "1", "delta": "1e-5"}, accounting=accounting) as replica:
         who = analyst(replica)
         text = b'{"version":1,"select":[{"count":{}}],"noise":{"scale":100},"mechanism":"laplace","reuse":false}'
         query = parse_query(text)
@@ -180,16 +171,13 @@ def test_so_many_answers_count_a_person(accounting: Any, answers: int) -> None:
             waiting = [replica.analysts.submit(who, "survey", f"k{number}", query) for number in numbers]
             for each in waiting:
                 each.result(timeout=60)
-    with store.transaction(1, lock=False) as transaction:
-        assert [entry.charged_count for entry in transaction.entries(after=0)] == [1] * answers + [0] * 3
+    assert [entry.charged_count for entry in entries_of(store)] == [1] * answers + [0] * 3
 
 
 def test_a_ledger_of_laplace_noise_under_another_accounting() -> None:
     """Its numbers are priced again; a Gaussian has no price under pure."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": "1", "delta": "1e-5"})
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, guarantee={"epsilon": "1", "delta": "1e-5"}) as replica:
         for number in range(12):
             asked(replica, f"k{number}", noise={"scale": 10.0}, reuse=False)
         own = what_if(store, "survey")
@@ -220,13 +208,10 @@ def test_the_noise_is_laplace_noise() -> None:
 def test_an_entry_that_another_accounting_has_priced_is_found() -> None:
     """Verification compares each entry's mechanism with the dataset's accounting, and its charges with the prices."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": "1", "delta": "1e-5"}, accounting={"kind": "zcdp"})
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, guarantee={"epsilon": "1", "delta": "1e-5"}, accounting={"kind": "zcdp"}) as replica:
         asked(replica, "a", noise={"scale": 10.0})
         ask(replica, analyst(replica, "b"), "b")
-    (report,) = verify_all(store)
-    assert report.findings == []
+    assert findings(store) == []
     kept = store.kept[1]
     sound, *others = kept.entries
     for mechanism in ("laplace gdp", "laplace pure", "laplace", "discrete"):

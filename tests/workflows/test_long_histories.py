@@ -12,8 +12,9 @@ from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import judge, unaccounted
-from tests.factories import analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 LONG = 1000
 
@@ -21,9 +22,7 @@ LONG = 1000
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A dataset of two individuals with three answers."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    with surveyed(store, TWO_PEOPLE) as opened:
         who = analyst(opened)
         for key in ("a", "b", "c"):
             ask(opened, who, key, reuse=False)

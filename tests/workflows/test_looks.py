@@ -7,17 +7,16 @@ import pytest
 
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import LOOK_SOON_S, WriterThread
-from tests.factories import PassiveReplica, SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, PassiveReplica, SeededEntropy, analyst, ask, open_replica
 from tests.gated_store import GatedStore
+from tests.workflows.surveys import fill, writer_of
 
 
 @pytest.fixture
 def store() -> Iterator[GatedStore]:
     """A dataset of one individual, in a store whose locked transactions can be held."""
     made = GatedStore()
-    with open_replica(made) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
+    fill(made, TWO_PEOPLE[:1])
     yield made
     made.gate.set()
 
@@ -27,7 +26,7 @@ def writer(store: GatedStore) -> Iterator[WriterThread]:
     """The writer of that dataset, after one query."""
     with open_replica(store) as replica:
         ask(replica, analyst(replica), "k")
-        yield replica.registry.writer(replica.registry.record("survey"))
+        yield writer_of(replica)
 
 
 def seq(state: DatasetState) -> int:
@@ -77,7 +76,7 @@ def test_a_look_between_two_steps_is_not_waited_for_for_ever(store: GatedStore, 
 def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
     """Its error does not count either; an error of an undisturbed look is raised."""
     replica = PassiveReplica(store, SeededEntropy())
-    replica.registry.writer(replica.registry.record("survey"))
+    writer_of(replica)
     writer = replica.writer
 
     def disturbed(state: DatasetState) -> int:
@@ -99,7 +98,7 @@ def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) ->
     """A peek runs the look once, without waiting for the load."""
     looks = []
     with open_replica(store) as replica:
-        writer = replica.registry.writer(replica.registry.record("survey"))
+        writer = writer_of(replica)
         assert writer.peek(lambda state: looks.append(state.position)) is None
         assert writer.look_soon(lambda state: looks.append(state.position)) is None
     assert looks == [None]

@@ -12,8 +12,9 @@ from service.workflows.model.rows import PrincipalFilter, PrincipalRecord
 from service.workflows.model.views import Asker
 from service.workflows.principals import EXPIRY_END, REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import SignIns
-from tests.factories import CLOCK, ask, open_replica, register, upload
+from tests.factories import CLOCK, ask, open_replica
 from tests.memory.store import MemoryPrincipals, MemoryStore
+from tests.workflows.surveys import surveyed
 
 
 class CountedPrincipals(MemoryPrincipals):
@@ -160,9 +161,7 @@ def test_changes_take_effect_on_the_next_request() -> None:
 
 def test_many_individuals_get_keys_or_none_does() -> None:
     """A key for each; an absent or repeated individual refuses all and is named."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [(f"p{n}", "NO", 40, 10) for n in range(5)])
+    with surveyed(people=[(f"p{n}", "NO", 40, 10) for n in range(5)]) as replica:
         made = replica.principals.create_individuals("survey", ["p1", "p3"])
         assert [individual for individual, _ in made] == ["p1", "p3"]
         holders = [replica.principals.authenticate(key) for _, key in made]
@@ -181,9 +180,7 @@ def test_many_individuals_get_keys_or_none_does() -> None:
 
 def test_a_receipt_says_for_whom_a_query_was_asked_and_not_its_analysts_name() -> None:
     """As the curator describes the analyst now."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 40, 10)])
+    with surveyed(people=[("ann", "NO", 40, 10)]) as replica:
         who, _ = replica.principals.create(role="analyst", name="secret name", organisation="Institute")
         ask(replica, who, "a")
         own, _ = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")
@@ -197,9 +194,7 @@ def test_a_receipt_says_for_whom_a_query_was_asked_and_not_its_analysts_name() -
 
 def test_the_analysts_of_a_dataset_are_listed_with_their_worst_cases() -> None:
     """Those bound to another dataset are not."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 40, 10)])
+    with surveyed(people=[("ann", "NO", 40, 10)]) as replica:
         asking, _ = replica.principals.create(role="analyst", name="ana", dataset="survey", allowance_rho=Decimal(1))
         replica.principals.create(role="analyst", name="bo")
         replica.principals.create(role="auditor", name="cy")

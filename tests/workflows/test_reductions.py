@@ -13,14 +13,13 @@ from scipy import stats
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
 from service.core.charge import UNITS_PER_RHO, worst_case_units
 from service.core.laplace import laplace_worst_case_units
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.maintenance.what_if import what_if
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload, values
 from tests.memory.shards import divide
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import entries_of, findings
 
 ACCOUNTINGS: list[tuple[Any, Accounting]] = [
     ("gdp", GAUSSIAN),
@@ -36,12 +35,6 @@ HISTOGRAM: dict[str, Any] = {
     "select": [{"histogram": {"column": "item"}}],
     "per_individual": {"l2_clip": 64},
 }
-
-
-def entries_of(store: MemoryStore) -> list[LedgerEntry]:
-    """The ledger."""
-    with store.transaction(1, lock=False) as transaction:
-        return list(transaction.entries(after=0))
 
 
 def filled(replica: Replica, accounting: Any = "gdp", **more: Any) -> None:
@@ -125,8 +118,7 @@ def test_a_reduced_query_is_verified_and_supposed_anew() -> None:
                     "k",
                     **HISTOGRAM | {"reduce": function, "mechanism": mechanism, "noise": noise},
                 )
-        (report,) = verify_all(store)
-        assert report.findings == []
+        assert findings(store) == []
         spent = {name: spent_units(replica, name) for name in VECTORS}
         found = what_if(store, "survey")
         assert found.kept == found.kept_here == 3 * 4

@@ -14,7 +14,8 @@ from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
 from service.workflows.writer.batch import Outcome
 from service.workflows.writer.submission import PendingAnswer, QueryRequest
-from tests.factories import analyst, open_replica, register, upload
+from tests.factories import analyst
+from tests.workflows.surveys import surveyed, writer_of
 
 WAIT_S = 30
 
@@ -22,9 +23,7 @@ WAIT_S = 30
 @pytest.fixture
 def replica() -> Iterator[Replica]:
     """A replica with a dataset of three individuals."""
-    with open_replica() as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)])
+    with surveyed(people=[("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)]) as opened:
         yield opened
 
 
@@ -37,7 +36,7 @@ def query(number: int, *, item: str = "count") -> Query:
 @contextmanager
 def crowded(replica: Replica) -> Iterator[None]:
     """Hold the dataset's writer during the block, so that all submissions wait."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     gate, held = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, InvalidRows, Unavailable
 from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadRequest
 from service.workflows.model.views import UploadReport
@@ -20,6 +19,7 @@ from service.workflows.replica import Replica
 from service.workflows.uploads import rows_to_keep
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import findings, newest, surveyed
 
 
 def test_a_refused_upload_leaves_no_individual_in_memory() -> None:
@@ -34,11 +34,11 @@ def test_a_refused_upload_leaves_no_individual_in_memory() -> None:
             with pytest.raises(InvalidRequest):
                 upload(replica, "visits", rows)
         ask(replica, analyst(replica), "k")
-        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 1
+        assert newest(replica).charged == 1
         upload(replica, "visits", [("bob", 1), ("bob", 2), ("ann", 2)])
         ask(replica, analyst(replica), "l", reuse=False)
-        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 2
-    assert [report.findings for report in verify_all(store)] == [[]]
+        assert newest(replica).charged == 2
+    assert findings(store) == []
 
 
 class ExtendingFile(BytesIO):
@@ -88,7 +88,7 @@ def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
         replica.curators.erase_individual("survey", "ann")
         upload(replica, "visits", [("eve", 1), ("bob", 2)])
         ask(replica, analyst(replica), "k")
-        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 2
+        assert newest(replica).charged == 2
 
 
 def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individual() -> None:
@@ -137,9 +137,9 @@ def test_a_dry_run_checks_everything_and_stores_nothing() -> None:
     """The report is that of the upload itself; no row, no individual, no act and no key remains."""
     store = MemoryStore()
     rows = "person_id,item\nann,1\neve,2\nann,\n"
-    with open_replica(store) as replica:
-        register(replica, tables={"people": PEOPLE, "visits": VISITS | {"unknown_individuals": "create"}})
-        upload(replica, "people", [("ann", "NO", 44, 1)])
+    with surveyed(
+        store, [("ann", "NO", 44, 1)], tables={"people": PEOPLE, "visits": VISITS | {"unknown_individuals": "create"}}
+    ) as replica:
         tried = send(replica, rows, is_dry_run=True, key="k")
         assert (tried.rows, tried.individuals, tried.nulls, tried.stored) == (3, 1, {"item": 1}, False)
         counts = replica.curators.dataset("survey")
@@ -148,7 +148,7 @@ def test_a_dry_run_checks_everything_and_stores_nothing() -> None:
         done = send(replica, rows, key="k")
         assert (done.rows, done.individuals, done.nulls, done.stored) == (3, 1, {"item": 1}, True)
         ask(replica, analyst(replica), "k")
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_a_dry_run_checks_everything_and_stores_nothing() -> None:
 )
 def test_a_dry_run_refuses_as_the_upload_does(rows: str) -> None:
     """Unknown individuals, wrong values and too many rows: the same refusal."""
-    with open_replica() as replica:
-        register(replica, tables={"people": PEOPLE, "visits": VISITS | {"rows_per_individual": 8}})
-        upload(replica, "people", [("ann", "NO", 44, 1)])
+    with surveyed(
+        people=[("ann", "NO", 44, 1)], tables={"people": PEOPLE, "visits": VISITS | {"rows_per_individual": 8}}
+    ) as replica:
         refusals = []
         for is_dry_run in (True, False):
             with pytest.raises(InvalidRows) as refused:
@@ -199,14 +199,12 @@ def test_truncation_keeps_as_many_rows_as_fit() -> None:
         ask(replica, analyst(replica), "k")
         full = send(replica, "person_id,item\nann,1\nann,1\n", rows_over_limit="truncate")
         assert (full.rows, full.rows_dropped) == (0, 2)
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_without_too_many_rows_truncation_changes_nothing() -> None:
     """All rows are stored, and none is said to be dropped."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 1)])
+    with surveyed(people=[("ann", "NO", 44, 1)]) as replica:
         report = send(replica, "person_id,item\nann,1\nann,2\n", rows_over_limit="truncate")
         assert (report.rows, report.rows_dropped) == (2, 0)
         assert "rows_dropped" not in replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
@@ -234,7 +232,7 @@ def test_rows_of_unknown_individuals_are_dropped_and_counted(declared: str) -> N
             send(replica, "person_id,item\neve,1\nann,1\n", unknown_individuals="drop")
         assert [error.field for error in refused.value.errors] == ["rows[2].person_id"]
         ask(replica, analyst(replica), "k")
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve", "zoe"]), st.integers(0, 3)), max_size=20))
@@ -244,9 +242,9 @@ def test_which_rows_are_dropped_does_not_depend_on_others(rows: list[tuple[str, 
 
     def stored(sent: list[tuple[str, int]]) -> list[list[int]]:
         store = MemoryStore()
-        with open_replica(store) as replica:
-            register(replica, tables={"people": PEOPLE, "visits": VISITS})
-            upload(replica, "people", [("ann", "NO", 44, 1), ("bob", "NO", 44, 1)])
+        with surveyed(
+            store, [("ann", "NO", 44, 1), ("bob", "NO", 44, 1)], tables={"people": PEOPLE, "visits": VISITS}
+        ) as replica:
             text = "".join(f"{key},{item}\n" for key, item in sent)
             send(replica, "person_id,item\n" + text, unknown_individuals="drop", duplicates="drop")
             return [items(store, slot) for slot in range(2)]
@@ -259,9 +257,7 @@ def test_which_rows_are_dropped_does_not_depend_on_others(rows: list[tuple[str, 
 def test_repeated_rows_are_told() -> None:
     """Kept ones are counted in the report alone, dropped ones in the log of acts too."""
     rows = "person_id,item\nann,1\nann,1\nann,2\n"
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 1)])
+    with surveyed(people=[("ann", "NO", 44, 1)]) as replica:
         kept, dropped = send(replica, rows), send(replica, rows, duplicates="drop")
         assert (kept.rows, kept.rows_repeated, dropped.rows, dropped.rows_repeated) == (3, 1, 2, 1)
         details = [act.detail for act in replica.curators.acts("survey", cursor=None, limit=2).items]

@@ -11,11 +11,11 @@ from service.store.postgres.rows import LedgerSeal
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.pieces import WHOLE, Piece
-from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_replica, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import Damage
+from tests.workflows.surveys import findings, surveyed, writer_of
 
 pytestmark = pytest.mark.slow
 
@@ -108,9 +108,7 @@ DAMAGES = [
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A ledger of eight entries, three of them pruned; Ann was erased after the sixth."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
-        with open_replica(opened) as replica:
-            register(replica)
-            upload(replica, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        with surveyed(opened, [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as replica:
             who = analyst(replica)
             for number in range(8):
                 if number == 6:
@@ -118,14 +116,8 @@ def store(database_url: str) -> Iterator[PostgresStore]:
                 ask(replica, who, f"key-{number}", **SUM)
         prune(opened, witness_of(opened), "survey", before=4, entropy=SeededEntropy(3))
         with open_replica(opened, SeededEntropy(4)) as replica:
-            amend_erased(replica.registry.writer(replica.registry.record("survey")))
+            amend_erased(writer_of(replica))
         yield opened
-
-
-def findings(store: PostgresStore) -> list[str]:
-    """The findings of a verification."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
 
 
 def damage(database_url: str, statement: str, *values: object) -> None:

@@ -14,7 +14,8 @@ from service.workflows.admission.admission import Admission, MemoryBound, Memory
 from service.workflows.admission.scheduler import START_NS, Dispatcher, slot_rules
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable
 from service.workflows.queries.submit import compiled
-from tests.factories import analyst, open_replica, register, upload
+from tests.factories import analyst, upload
+from tests.workflows.surveys import surveyed
 
 MS = 1_000_000
 SLOT = 10 * MS
@@ -200,9 +201,7 @@ QUERIES: list[dict[str, Any]] = [
 def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str, Any]) -> None:
     """With a dataset filled to its capacity: the entry, its charges, the answer and the released numbers."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}} | asked
-    with open_replica() as replica:
-        register(replica, capacity=PERSONS)
-        upload(replica, "people", [(f"p{n}", LONG[n], n % 100, n % 7) for n in range(PERSONS)])
+    with surveyed(people=[(f"p{n}", LONG[n], n % 100, n % 7) for n in range(PERSONS)], capacity=PERSONS) as replica:
         upload(replica, "visits", [(f"p{n}", item) for n in range(PERSONS) for item in range(n % 5)])
         who, record = analyst(replica), replica.registry.record("survey")
         query = parse_query(orjson.dumps(document))

@@ -10,7 +10,6 @@ from service import background
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.rows import Head
@@ -18,11 +17,12 @@ from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
-from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_replica, upload
 from tests.keys import LEDGER_KEY
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
+from tests.workflows.surveys import entries_of, findings, surveyed, writer_of
 
 HEAD = Head(seq=9, hash=b"", epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
 ANN = 0
@@ -42,9 +42,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 @pytest.fixture
 def replica(store: Store) -> Iterator[Replica]:
     """A dataset of Ann, Bob and Eve with five queries, and one more after Ann's erasure."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    with surveyed(store, [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as opened:
         who = analyst(opened)
         for number in range(5):
             ask(opened, who, f"key-{number}", **SUM)
@@ -53,20 +51,9 @@ def replica(store: Store) -> Iterator[Replica]:
         yield opened
 
 
-def writer_of(replica: Replica) -> WriterThread:
-    """The writer of the one dataset."""
-    return replica.registry.writer(replica.registry.record("survey"))
-
-
 def spent(replica: Replica) -> list[int]:
     """The spent totals of Ann, Bob and Eve."""
     return writer_of(replica).look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
-
-
-def findings(store: Store) -> list[str]:
-    """The findings of a verification."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
 
 
 def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store: Store) -> None:
@@ -165,16 +152,14 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:
     """Neither its squared norms nor its charges are stored; those of the others still are."""
-    with store.transaction(1, lock=False) as transaction:
-        entries = list(transaction.entries(after=0))
+    entries = entries_of(store)
     norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
     charges = {int(entry.decode()[1][0]) for entry in entries[:5]}
     amend_erased(writer_of(replica))
-    with store.transaction(1, lock=False) as transaction:
-        for entry in transaction.entries(after=0):
-            content = b"".join(piece.content for piece in entry.pieces)
-            assert not any(number.to_bytes(8, "big") in content for number in norms | charges)
-            assert int(entry.quantities().amounts[0]).to_bytes(8, "big") in content
+    for entry in entries_of(store):
+        content = b"".join(piece.content for piece in entry.pieces)
+        assert not any(number.to_bytes(8, "big") in content for number in norms | charges)
+        assert int(entry.quantities().amounts[0]).to_bytes(8, "big") in content
 
 
 def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store) -> None:
@@ -184,8 +169,7 @@ def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store)
     replica.preload()
 
     def forgotten(slot: int) -> bool:
-        with store.transaction(1, lock=False) as transaction:
-            return all(entry.own(slot)[0] == "untouched" for entry in transaction.entries(after=0))
+        return all(entry.own(slot)[0] == "untouched" for entry in entries_of(store))
 
     eventually(lambda: forgotten(ANN))
     replica.curators.erase_individual("survey", "bob")
@@ -201,8 +185,7 @@ def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
 
 def is_amended(store: Store) -> bool:
     """Whether no entry holds Ann any more."""
-    with store.transaction(1, lock=False) as transaction:
-        return all(entry.own(ANN)[0] == "untouched" for entry in transaction.entries(after=0))
+    return all(entry.own(ANN)[0] == "untouched" for entry in entries_of(store))
 
 
 def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
@@ -265,8 +248,7 @@ def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: p
 def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> None:
     """It is not replayed even if the head claims no checkpoint: the erased individual would get a new budget."""
     amend_erased(writer_of(replica))
-    with store.transaction(1, lock=False) as transaction:
-        entry = next(iter(transaction.entries(after=0)))
+    entry = next(iter(entries_of(store)))
     state = DatasetState(replica.registry.record("survey"))
     state.seq = 0
     for rewritten in (entry, entry.pruned()):

@@ -12,14 +12,14 @@ from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import prune as prune_module
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import Damaged, Pruned, prune
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ports.store import Store
 from service.workflows.replica import Replica
-from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import entries_of, findings, surveyed, writer_of
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
 ENTRIES = 6
@@ -40,9 +40,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def filled(store: Store) -> None:
     """A dataset of Ann, Bob and Eve, with its queries."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    with surveyed(store, [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as replica:
         who = analyst(replica)
         for number in range(ENTRIES):
             ask(replica, who, f"key-{number}", **SUM)
@@ -53,23 +51,16 @@ def pruned(store: Store, before: Any) -> Pruned:
     return prune(store, witness_of(store), "survey", before=before, entropy=SeededEntropy(3))
 
 
-def findings(store: Store) -> list[str]:
-    """The findings of a verification."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
-
-
 def spent(replica: Replica) -> list[int]:
     """The spent totals by slot."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     writer.catch_up()
     return writer.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
 
 
 def kept(store: Store) -> list[int]:
     """The sequences of entries that still hold quantities."""
-    with store.transaction(1, lock=False) as transaction:
-        return [entry.seq for entry in transaction.entries(after=0) if not entry.is_pruned]
+    return [entry.seq for entry in entries_of(store) if not entry.is_pruned]
 
 
 def test_pruned_entries_lose_their_quantities_and_all_else_stays(store: Store) -> None:
@@ -180,7 +171,7 @@ def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: 
 
     def erase(replica: Replica, key: str) -> None:
         replica.curators.erase_individual("survey", key)
-        amend_erased(replica.registry.writer(replica.registry.record("survey")))
+        amend_erased(writer_of(replica))
 
     with open_replica(store, SeededEntropy(7)) as replica:
         if first == "erase":

@@ -14,16 +14,16 @@ from service.query.problems import QueryProblem
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.maintenance.reconcile import burn
 from service.workflows.maintenance.verify import answers
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.rows import AnswerRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
+from tests.factories import CLOCK, analyst, ask, upload
 from tests.memory.store import MemoryStore
 from tests.memory.tables import Dataset
+from tests.workflows.surveys import findings, surveyed
 
 QUERIES: dict[str, dict[str, Any]] = {
     "a count": {},
@@ -41,9 +41,7 @@ QUERIES: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A replica with three individuals and their visits."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    with surveyed(store, [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as opened:
         upload(opened, "visits", [("ann", 3), ("ann", 7), ("eve", 3)])
         yield opened
 
@@ -63,12 +61,6 @@ def kept(store: MemoryStore) -> Dataset:
 def delete(store: MemoryStore, who: Principal, key: str) -> AnswerRecord:
     """Delete an answer with the owner's rights; returns the deleted row."""
     return kept(store).answers.pop((who.id, key))
-
-
-def findings(store: MemoryStore) -> list[str]:
-    """The findings of `ledger verify`."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -20,11 +20,12 @@ from service.workflows.model.rows import Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
-from tests.factories import analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.memory.tables import Dataset
 from tests.memory.transaction import MemoryTransaction
 from tests.workflows.replicas import eventually
+from tests.workflows.surveys import surveyed
 
 ENTRIES = 6
 Change = Callable[[Dataset], Dataset]
@@ -34,9 +35,7 @@ Change = Callable[[Dataset], Dataset]
 def whole() -> Dataset:
     """A ledger of six entries and a journal of two acts, written by a replica."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         for number in range(ENTRIES):
             ask(replica, who, f"k{number}", reuse=False)

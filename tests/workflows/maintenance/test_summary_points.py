@@ -23,9 +23,10 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
-from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
+from tests.factories import CLOCK, analyst, ask
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import eventually
+from tests.workflows.surveys import surveyed
 
 EVERY = timedelta(seconds=POINT_EVERY_S)
 
@@ -62,9 +63,7 @@ class World:
 def opened() -> Iterator[World]:
     """A world."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)])
+    with surveyed(store) as replica:
         yield World(replica, store)
 
 

@@ -16,6 +16,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.ledger_entry import LedgerEntry
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import entries_of, writer_of
 
 RHO = 2**40
 KEYS = ("ann", "bob", "eve", "kim")
@@ -93,7 +94,7 @@ def happened(store: MemoryStore, events: list[tuple[str, Any, Any]]) -> list[tup
         upload(
             replica, "people", [(key, "NO" if n % 2 else "SE", 30, [0, 100, 200, 500][n]) for n, key in enumerate(KEYS)]
         )
-        writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
+        writer, who = writer_of(replica), analyst(replica)
         for number, (kind, what, more) in enumerate(events):
             if kind == "ask":
                 where: dict[str, Any] = {} if more is None else {"where": {"eq": [{"col": "country"}, more]}}
@@ -136,8 +137,7 @@ def test_every_rule_and_budget_is_the_reference(events: list[tuple[str, Any, Any
     """Active sets and spent totals exactly, under each rule and under smaller and larger budgets."""
     store = MemoryStore()
     done = happened(store, events)
-    with store.transaction(1, lock=False) as transaction:
-        entries = list(transaction.entries(after=0))
+    entries = entries_of(store)
     for rule in ("skip", "drop", "clip"):
         for budget in BUDGETS:
             sets, kept, spent = told(store, rule, budget)

@@ -14,6 +14,7 @@ from service.workflows.maintenance.what_if import what_if
 from sparing_demo.dataset import WebVisits, read_web_visits
 from tests.memory.store import MemoryStore
 from tests.rotation import one_of
+from tests.workflows.surveys import entries_of
 
 pytestmark = pytest.mark.slow
 
@@ -80,8 +81,7 @@ def test_the_service_counts_what_one_ledger_foretells(
 ) -> None:
     """A dataset that was registered with the rule has answered the same queries."""
     store = ledgers[name] if rule == "skip" else answered(data, SIGMAS[name], "drop")
-    with store.transaction(1, lock=False) as transaction:
-        counted = [entry.charged_count for entry in transaction.entries(after=0)]
+    counted = [entry.charged_count for entry in entries_of(store)]
     foretold: Replayed = replayed(ledgers[name], rule)
     assert foretold.kept == counted
     assert foretold.found.own_rule == "skip"

@@ -19,10 +19,10 @@ from service.workflows.model import journal as journal_module
 from service.workflows.model.errors import NotFound
 from service.workflows.model.stated_guarantee import StatedGuarantee
 from service.workflows.replica import Replica
-from service.workflows.writer.threads import WriterThread
 from tests.factories import CLOCK, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed, writer_of
 
 RHO = 2**40
 RHO_1, RHO_8 = StatedGuarantee(rho=Decimal(1)), StatedGuarantee(rho=Decimal("0.125"))
@@ -40,17 +40,10 @@ ASKED: list[dict[str, Any]] = [
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Ann and Bob with a budget of 1/2 rho, Eve with half of it, and four queries."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", PEOPLE)
+    with surveyed(store, PEOPLE) as opened:
         writer_of(opened).act(lowering("eve", limit_units=RHO // 4))
         asked(opened, *ASKED)
         yield opened
-
-
-def writer_of(replica: Replica) -> WriterThread:
-    """The writer of the one dataset."""
-    return replica.registry.writer(replica.registry.record("survey"))
 
 
 def asked(replica: Replica, *queries: dict[str, Any]) -> None:
@@ -104,9 +97,7 @@ def test_a_ledger_under_each_rule_and_budget(
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_its_own_rule_gives_the_numbers_of_the_ledger(store: MemoryStore, rule: str) -> None:
     """A pause is in them as the rule has it: left out under skip, untouched under drop."""
-    with open_replica(store) as replica:
-        register(replica, rule=rule)
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, rule=rule) as replica:
         writer = writer_of(replica)
         writer.act(pausing("bob", paused=True))
         asked(replica, *ASKED)
@@ -122,9 +113,7 @@ def test_its_own_rule_gives_the_numbers_of_the_ledger(store: MemoryStore, rule: 
 
 def test_a_pause_is_no_contribution_under_any_rule(store: MemoryStore) -> None:
     """Under drop the paused are untouched, so that they come back; the shares of all rules have one denominator."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE) as replica:
         writer_of(replica).act(pausing("bob", paused=True))
         asked(replica, ASKED[0])
         writer_of(replica).act(pausing("bob", paused=False))
@@ -181,9 +170,7 @@ def test_an_upload_that_tells_pages_alone_hides_no_individual(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an erasure such an upload does not say which slots are new; their limits are those that are stored."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", PEOPLE[:2])
+    with surveyed(store, PEOPLE[:2]) as replica:
         replica.curators.erase_individual("survey", "bob")
         monkeypatch.setattr(journal_module, "TOUCHED_BYTES_MAX", 0)
         upload(replica, "people", PEOPLE[1:])
@@ -221,9 +208,7 @@ def test_a_damaged_entry_is_named(store: MemoryStore, replica: Replica, changed:
 def test_another_accounting_has_the_budget_of_the_guarantee() -> None:
     """The dataset's own, or the supposed one; an epsilon is by the supposed accounting, at the supposed delta."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, guarantee={"epsilon": "2", "delta": "1e-5"})
-        upload(replica, "people", PEOPLE)
+    with surveyed(store, PEOPLE, guarantee={"epsilon": "2", "delta": "1e-5"}) as replica:
         asked(replica, *[{"noise": {"sigma": 3.0}}] * 3)  # 1/18 rho each; the budgets are .126, .108 and .080
     for accounting, counted in ((GAUSSIAN, [3, 3, 0]), (ZCDP, [3, 0, 0]), (SIMPLE, [3, 0, 0])):
         found, by_query = supposed(store, accounting=accounting)

@@ -24,8 +24,9 @@ from service.workflows.model.views import Principal
 from service.workflows.queries import submit
 from service.workflows.replica import Replica
 from service.workflows.writer import batch
-from tests.factories import THREE_PEOPLE, analyst, open_replica, register, upload, witness_of
+from tests.factories import analyst, witness_of
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 THETA = np.array([[0.5, -0.25], [-0.5, 0.125]])
 FIELD = "select[0].gradient.parameters"
@@ -57,9 +58,7 @@ def named(numbers: NDArray[np.floating] = THETA, **more: Any) -> Query:
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """A replica with three individuals."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", THREE_PEOPLE)
+    with surveyed(store) as opened:
         yield opened
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
 from service.workflows.writer.threads import WriterThread
-from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register
 from tests.workflows.stores import FaultyStore
+from tests.workflows.surveys import surveyed, writer_of
 
 
 class Tally(NullTelemetry):
@@ -38,9 +39,7 @@ class Tally(NullTelemetry):
 def test_batches_commits_and_invalidations_are_reported() -> None:
     """A query, a replay, an act, a commit without an answer, a checkpoint."""
     store, tally = FaultyStore(), Tally()
-    with open_replica(store, SeededEntropy(), telemetry=tally) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
+    with surveyed(store, TWO_PEOPLE[:1], telemetry=tally) as replica:
         who = analyst(replica)
         assert tally.told == {"act": 1}
         ask(replica, who, "a")
@@ -63,7 +62,7 @@ def test_queries_that_wait_together_are_reported_as_one_batch() -> None:
     with open_replica(None, None, telemetry=tally) as replica:
         register(replica)
         who = analyst(replica)
-        writer: WriterThread = replica.registry.writer(replica.registry.record("survey"))
+        writer: WriterThread = writer_of(replica)
         holder = writer.submit_look(lambda _: gate.wait(30))
         while writer.length:
             pass

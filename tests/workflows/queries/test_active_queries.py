@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, KeyConflict
 from service.workflows.model.rows import AnswerRecord
 from service.workflows.model.views import Principal
@@ -21,6 +20,7 @@ from service.workflows.registration_changes import Archiving
 from service.workflows.replica import Replica
 from tests.factories import (
     REJECTED_SIGMA,
+    TWO_PEOPLE,
     RejectingStore,
     SeededEntropy,
     analyst,
@@ -29,9 +29,9 @@ from tests.factories import (
     open_replica,
     register,
     upload,
-    witness_of,
 )
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import findings, newest, surveyed
 
 ACTIVE: dict[str, Any] = {"select": [{"active": {"share": 0.5}}], "noise": {"sigma": 3.0}}
 ONE = -(-(2**40) // 18)  # units that one count at sigma 3 costs
@@ -52,14 +52,8 @@ def told(replica: Replica, who: Principal, key: str, **more: Any) -> dict[str, A
 
 def charged(replica: Replica) -> tuple[int, int]:
     """How many individuals the newest entry has charged, and how many it has left out."""
-    row = replica.auditors.ledger("survey", cursor=None, limit=1).items[0]
+    row = newest(replica)
     return row.charged, row.left_out
-
-
-def findings(store: MemoryStore) -> list[str]:
-    """The findings of `ledger verify`."""
-    (report,) = verify_all(store, witness_of(store))
-    return report.findings
 
 
 def test_every_query_is_answered_anew_and_charged(store: MemoryStore, replica: Replica, ana: Principal) -> None:
@@ -205,9 +199,7 @@ def test_groups_show_their_own_exhaustion(replica: Replica, ana: Principal) -> N
 def test_a_query_whose_commit_was_rejected_is_answered_by_the_accounts_before_it() -> None:
     """Its charges are taken back, so that the next one counts who has them again."""
     store = RejectingStore()
-    with open_replica(store, SeededEntropy()) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         query: dict[str, Any] = {"select": [{"active": {"share": 0.999}}]}
         with pytest.raises(CommitRejected):
@@ -237,9 +229,7 @@ def test_another_replica_counts_by_what_the_first_has_charged(store: MemoryStore
 def test_a_forecast_is_what_happens(spent: list[int], share: float, paused: int) -> None:
     """After k more such queries as many are counted as the forecast's curve says."""
     query: dict[str, Any] = {"select": [{"active": {"share": share}}], "noise": {"sigma": 3.0}}
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [(f"p{n}", "NO", 20 + n, 0) for n in range(len(spent))])
+    with surveyed(people=[(f"p{n}", "NO", 20 + n, 0) for n in range(len(spent))]) as replica:
         who = analyst(replica)
         for person, times in enumerate(spent):
             for number in range(times):

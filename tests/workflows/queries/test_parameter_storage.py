@@ -14,8 +14,9 @@ from service.workflows.model.errors import Busy, TooManyParametersKept
 from service.workflows.model.parameters import LEAST_BYTES
 from service.workflows.replica import Replica
 from service.workflows.writer.submission import QueryRequest
-from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload
+from tests.factories import analyst, ask, open_replica
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 SPEND = {"of": {"mul": [{"col": "spend"}, 0.002]}}
 
@@ -30,9 +31,7 @@ def step(number: int, sigma: float = 9000.0) -> Query:
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Room for the parameters of three queries."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", THREE_PEOPLE)
+    with surveyed(store) as opened:
         opened.parameter_storage.bytes_max = 3 * LEAST_BYTES
         yield opened
 

@@ -9,8 +9,9 @@ import pytest
 from service.query.parse import parse_query
 from service.workflows.model.errors import DatasetArchived, InvalidRequest
 from service.workflows.queries import submit
-from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 COUNT: dict[str, Any] = {"from": "visits", "select": [{"count": {}}], "noise": {"sigma": 200.0}}
 CLIPPED = COUNT | {"per_individual": {"l2_clip": 3.0}}
@@ -24,9 +25,7 @@ def tables(rows: int) -> dict[str, Any]:
 @pytest.mark.parametrize(("rows", "is_refused"), [(64, False), (65, True), (4096, True)])
 def test_above_64_rows_a_clip_is_required(rows: int, is_refused: bool) -> None:
     """A count of events at its natural bound charges most budgets more than they hold, and leaves people out."""
-    with open_replica(MemoryStore()) as replica:
-        register(replica, tables=tables(rows))
-        upload(replica, "people", TWO_PEOPLE)
+    with surveyed(people=TWO_PEOPLE, tables=tables(rows)) as replica:
         who = analyst(replica)
         ask(replica, who, "clipped", **CLIPPED)
         ask(replica, who, "people", noise={"sigma": 200.0})
@@ -58,9 +57,7 @@ def test_the_refusal_names_the_longest_vector_that_every_limit_pays_for() -> Non
 
 def test_an_answer_from_before_the_rule_replays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key was answered; another key is refused."""
-    with open_replica(MemoryStore()) as replica:
-        register(replica)
-        upload(replica, "people", TWO_PEOPLE)
+    with surveyed(people=TWO_PEOPLE) as replica:
         who = analyst(replica)
         with monkeypatch.context() as before:
             before.setattr(submit, "UNCLIPPED_ROWS_MAX", 2**20)

@@ -18,6 +18,7 @@ from service.workflows.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
+from tests.workflows.surveys import surveyed, writer_of
 
 NO_FACTS = LedgerFacts(recent=(), erasures_asked=0, worst_case_ended_after=None, promise_epsilon_advisory=None)
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
@@ -64,9 +65,7 @@ def rows() -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(("rule", "gone"), [("skip", 0), ("drop", 1)])
 def test_those_left_out_for_good_can_afford_no_typical_query(rule: str, gone: int) -> None:
     """An individual with most of its budget left, which one dear query has left out."""
-    with open_replica() as replica:
-        register(replica, rule=rule)
-        upload(replica, "people", TWO_PEOPLE)
+    with surveyed(people=TWO_PEOPLE, rule=rule) as replica:
         own, who = individual_named(replica, "ann"), analyst(replica)
         replica.individuals.lower_limit(own, "survey", limit_rho=Decimal("0.25"))
         ask(replica, who, "a", noise={"sigma": 1.2})
@@ -81,7 +80,7 @@ def test_those_left_out_for_good_can_afford_no_typical_query(rule: str, gone: in
 
 def test_copied_accounts_do_not_change(replica: Replica) -> None:
     """Later charges do not show in a copy, and show in the next one."""
-    writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
+    writer, who = writer_of(replica), analyst(replica)
     ask(replica, who, "a", reuse=False)
     before = all_accounts(writer)
     spent = before.spent.copy()
@@ -94,7 +93,7 @@ def test_copied_accounts_do_not_change(replica: Replica) -> None:
 @pytest.mark.slow
 def test_queries_are_answered_between_copied_pages(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query is answered between two pages: it shows in the second and not in the first."""
-    writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
+    writer, who = writer_of(replica), analyst(replica)
     upload(replica, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
     ask(replica, who, "a", reuse=False)
     looks: list[int] = []
@@ -137,7 +136,7 @@ def test_a_dataset_without_people_has_a_summary() -> None:
 
 def test_memory_that_stays_invalid_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Accounts that may be outdated are not shown."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     monkeypatch.setattr(writer, "catch_up", lambda: None)
     writer.submit_look(lambda state: state.invalidate()).result(timeout=30)
     with pytest.raises(Unavailable):

@@ -15,6 +15,7 @@ from service.workflows.replica import Replica
 from service.workflows.writer.operations import look_beside
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.query.samples import body
+from tests.workflows.surveys import surveyed, writer_of
 
 QUERY: dict[str, Any] = {"version": 1, "select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 40.0}}
 PEOPLE = st.lists(st.integers(0, 100), min_size=1, max_size=6)
@@ -32,9 +33,7 @@ def test_the_curve_is_what_happens(rule: str, spends: list[int], asked_before: i
 
     Under the drop rule those that earlier queries have left out take part in none, and no query touches the paused.
     """
-    with open_replica() as replica:
-        register(replica, rule=rule)
-        upload(replica, "people", [(f"p{n}", "NO", 40, spend) for n, spend in enumerate(spends)])
+    with surveyed(people=[(f"p{n}", "NO", 40, spend) for n, spend in enumerate(spends)], rule=rule) as replica:
         who = analyst(replica)
         for number in range(asked_before):
             ask(replica, who, f"before {number}", noise={"sigma": 5.0}, reuse=False)
@@ -65,9 +64,7 @@ def share_after(told: Forecast, queries: int) -> float:
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=20))
 def test_the_marks_agree_with_the_curve(times: list[int]) -> None:
     """The first point of the curve at which so many have dropped out is not before the mark."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", [(f"p{n}", "NO", 40, 1 + each) for n, each in enumerate(times)])
+    with surveyed(people=[(f"p{n}", "NO", 40, 1 + each) for n, each in enumerate(times)]) as replica:
         told = replica.overview.forecast("survey", parse_query(body(QUERY)))
     for mark in told.dropped_after:
         for point in told.curve:
@@ -95,7 +92,7 @@ def test_a_wrong_query_and_an_unknown_dataset_are_refused(replica: Replica) -> N
 
 def test_a_look_is_made_again_if_records_changed_meanwhile(replica: Replica) -> None:
     """Findings over a record set that is no more are not used, an error over it neither."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     plan = compiled(parse_query(body(QUERY)), replica.registry.record("survey"))
     looks = 0
 
@@ -119,7 +116,7 @@ def test_an_error_over_records_that_stood_still_is_raised(replica: Replica) -> N
         raise RuntimeError("of the look itself")
 
     with pytest.raises(RuntimeError, match="of the look itself"):
-        look_beside(replica.registry.writer(replica.registry.record("survey")), fail)
+        look_beside(writer_of(replica), fail)
 
 
 def test_a_curve_has_bounded_points(replica: Replica) -> None:

@@ -21,8 +21,9 @@ from service.workflows.model.views import Page, Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.reads.ledger import Promised, my_budget_view, promised, slot_of
 from service.workflows.replica import Replica
-from tests.factories import PEOPLE, analyst, ask, open_replica, register, upload
+from tests.factories import PEOPLE, TWO_PEOPLE, analyst, ask, open_replica, register
 from tests.gated_store import GatedStore
+from tests.workflows.surveys import surveyed, writer_of
 
 QUESTIONS = 7
 Item = TypeVar("Item")
@@ -39,9 +40,7 @@ def store() -> Iterator[GatedStore]:
 @pytest.fixture
 def replica(store: GatedStore) -> Iterator[Replica]:
     """A dataset of two individuals with several queries, some of which touch only one of them."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    with surveyed(store, TWO_PEOPLE) as opened:
         who = analyst(opened)
         for number in range(QUESTIONS):
             where: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}} if number % 3 == 0 else {}
@@ -88,7 +87,7 @@ def test_reads_do_not_wait_for_the_writer(replica: Replica, store: GatedStore) -
     ]
     account = replica.individuals.budgets(bob)
     store.gate.clear()
-    held = replica.registry.writer(replica.registry.record("survey")).submit_act(lambda transaction, state: None)
+    held = writer_of(replica).submit_act(lambda transaction, state: None)
     store.wait_until_reached()
     assert [
         replica.auditors.ledger("survey", cursor=None, limit=9),

@@ -13,9 +13,10 @@ from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication import ownership
 from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
-from tests.factories import analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica
 from tests.memory.cache import MemoryLeases
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import fill
 
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 PEPPER = Pepper(b"p" * 32)
@@ -250,9 +251,7 @@ def test_a_store_that_is_away_at_the_end_does_not_block_closing(leases: SlowLeas
 def store() -> MemoryStore:
     """A dataset of one person."""
     made = MemoryStore()
-    with open_replica(made) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
+    fill(made, TWO_PEOPLE[:1])
     return made
 
 

@@ -24,6 +24,7 @@ from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, reg
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
+from tests.workflows.surveys import newest, surveyed
 
 COST = 61_083_979_321  # of a count at sigma 3 for each individual in it: ceil(2^40 / 18)
 
@@ -65,9 +66,7 @@ def witness(store: FaultyStore) -> WatchedWitness:
 @pytest.fixture
 def replica(store: FaultyStore, witness: WatchedWitness) -> Iterator[Replica]:
     """Three registered people."""
-    with open_replica(store, witness=witness) as opened:
-        register(opened)
-        upload(opened, "people", THREE_PEOPLE)
+    with surveyed(store, witness=witness) as opened:
         yield opened
 
 
@@ -144,9 +143,7 @@ def test_readiness_tries_the_witness_again(
 ) -> None:
     """A replica that is not ready gets no queries, so readiness itself has to try again."""
     monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
-    with open_replica(store, witness=witness) as replica:
-        register(replica)
-        upload(replica, "people", THREE_PEOPLE[:1])
+    with surveyed(store, THREE_PEOPLE[:1], witness=witness) as replica:
         witness.is_away = True
         with pytest.raises(Unavailable):
             upload(replica, "people", THREE_PEOPLE[1:])
@@ -361,7 +358,7 @@ def test_a_burn_stops_at_the_limit_and_analysts_do_not_see_it(
     limit = int(Decimal("0.1") * 2**40)
     assert spent(replica) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
     assert done.exhausted_count == 1
-    row = replica.auditors.ledger("survey", cursor=None, limit=1).items[0]
+    row = newest(replica)
     assert (row.kind, row.charged, row.dimension, row.sigma) == ("burn", 3, 0, 0.0)
     receipt = replica.individuals.receipts(me, cursor=None, limit=5).items[0]
     assert (receipt.kind, receipt.outcome) == ("burn", "charged")

@@ -11,6 +11,7 @@ from service.workflows.rollback.losses import losses
 from tests.factories import THREE_PEOPLE, TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import surveyed
 
 
 @pytest.fixture
@@ -22,9 +23,7 @@ def witness() -> MemoryWitness:
 @pytest.fixture
 def replica(store: MemoryStore, witness: MemoryWitness) -> Iterator[Replica]:
     """A replica with the dataset `survey` of two people, and one answer."""
-    with open_replica(store, witness=witness) as opened:
-        register(opened)
-        upload(opened, "people", TWO_PEOPLE)
+    with surveyed(store, TWO_PEOPLE, witness=witness) as opened:
         ask(opened, analyst(opened), "a")
         yield opened
 

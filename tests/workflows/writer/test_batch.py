@@ -21,7 +21,6 @@ from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.stated_noise import in_query_units, stated_noise
 from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.ledger_entry import public_facts
@@ -29,11 +28,11 @@ from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.factories import analyst, ask, open_replica, register, upload, values
+from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, values
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.workflows.surveys import findings, surveyed
 
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # sigma 3.5 / 1.96 = 1.786 on grid 1
 
 
@@ -53,9 +52,7 @@ def earlier(
 ) -> tuple[MemoryStore, MemoryWitness, Principal, StoredAnswer]:
     """A dataset in which a query was answered with this sigma and one number, under the key `first`."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store) as replica:
         who = analyst(replica)
         answer = ask(replica, who, "first", noise={"sigma": sigma})
     kept, address = store.kept[1], (who.id, "first")
@@ -123,9 +120,7 @@ def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: flo
 
 def test_half_widths_are_whole_steps() -> None:
     """Also where a step is not a whole number."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed() as replica:
         shown = orjson.loads(ask(replica, analyst(replica), "k", select=[{"sum": {"column": "spend"}}]).body)
     steps = shown["half_width_95"] / shown["grid"]
     assert shown["grid"] < 1
@@ -149,9 +144,7 @@ BOTH: dict[str, Any] = {"select": [{"count": {}}, {"sum": {"column": "spend"}}],
 def test_each_item_is_answered_and_charged_by_its_own_sigma(precision: dict[str, Any]) -> None:
     """To the unit what fractions give, and the same answer when it is rebuilt, verified and asked again."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store) as replica:
         who = analyst(replica)
         answer = ask(replica, who, "first", **BOTH, **precision)
         again = ask(replica, who, "second", **BOTH, **precision)
@@ -167,21 +160,19 @@ def test_each_item_is_answered_and_charged_by_its_own_sigma(precision: dict[str,
         charged, charges, _ = entry.decode()
         clip = precision.get("per_individual", {}).get("l2_clip", [1, 500])
         for slot, charge in zip(charged.tolist(), charges.tolist(), strict=True):
-            parts = zip((1, ROWS[slot][3]), clip, shown["grid"], strict=True)
+            parts = zip((1, THREE_PEOPLE[slot][3]), clip, shown["grid"], strict=True)
             vector = [trunc(Fraction(min(value, most)) / Fraction(grid)) for value, most, grid in parts]
             assert charge == ceil(sum(steps**2 for steps in vector) * Fraction(2**39) / Fraction(entry.sigma) ** 2)
         del store.kept[1].answers[who.id, "first"]
         rebuilt = rebuild(store, "survey", seq=1, key="first")
         assert rebuilt is not None
         assert rebuilt.body == answer.body
-        assert [report.findings for report in verify_all(store)] == [[]]
+        assert findings(store) == []
 
 
 def test_one_number_for_unlike_items_is_refused_with_the_numbers_that_were_meant() -> None:
     """Before anything is charged; where their bounds are alike it stands for both, on one grid as ever."""
-    with open_replica() as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed() as replica:
         who = analyst(replica)
         with pytest.raises(InvalidRequest, match=r"noise\.sigma: give one for each item, such as \[3, 1500\]"):
             ask(replica, who, "uneven", **BOTH, noise={"sigma": 3.0})
@@ -192,9 +183,7 @@ def test_one_number_for_unlike_items_is_refused_with_the_numbers_that_were_meant
 def test_an_earlier_answer_with_one_sigma_for_all_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share was laid over both items: it is verified and rebuilt so, and asked anew it is divided."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store) as replica:
         who = analyst(replica)
         with monkeypatch.context() as earlier_version:
             earlier_version.setattr("service.workflows.queries.submit.by_item", lambda query: query)
@@ -208,7 +197,7 @@ def test_an_earlier_answer_with_one_sigma_for_all_stays_as_it_is(monkeypatch: py
         rebuilt = rebuild(store, "survey", seq=1, key="first")
         assert rebuilt is not None
         assert rebuilt.body == first.body
-        assert [report.findings for report in verify_all(store)] == [[]]
+        assert findings(store) == []
 
 
 @given(st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8), st.integers(-40, 20))

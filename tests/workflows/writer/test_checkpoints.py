@@ -9,17 +9,15 @@ import pytest
 from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.query.columns import Coding
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import Checkpoint
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import WriterQueue
-from tests.factories import analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+from tests.workflows.surveys import findings, surveyed, writer_of
 
 
 class SlowDisk(MemoryStore):
@@ -48,7 +46,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
     monkeypatch.setattr(WriterQueue, "checkpoint_every", 1)
     made = SlowDisk()
     yield made
-    assert [report.findings for report in verify_all(made)] == [[]]
+    assert findings(made) == []
 
 
 def test_indexes_that_queries_ask_for_are_made_beside_them(store: SlowDisk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,21 +58,17 @@ def test_indexes_that_queries_ask_for_are_made_beside_them(store: SlowDisk, monk
         makers.append(threading.current_thread().name.partition("-")[0])
         return real(codes, coding)
 
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         monkeypatch.setattr(Inverted, "of", of)
         ask(replica, analyst(replica), "by-age", where={"ge": [{"col": "age"}, 40]})
-        memory = only_shard(replica.registry.writer(replica.registry.record("survey")).committer.state).memory
+        memory = only_shard(writer_of(replica).committer.state).memory
     assert memory.take_prepared()
     assert makers == ["pages"]
 
 
 def test_no_query_waits_for_a_page(store: SlowDisk) -> None:
     """Queries are answered while a page is written; the last checkpoint includes them."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         store.through.clear()
         ask(replica, who, "k0")
@@ -89,9 +83,7 @@ def test_no_query_waits_for_a_page(store: SlowDisk) -> None:
 
 def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: pytest.LogCaptureFixture) -> None:
     """An error is an incident that shows nothing about an individual; the thread and the writer go on."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         store.faults = [StoreUnavailable("gone")]
         with caplog.at_level(logging.ERROR):
@@ -105,9 +97,7 @@ def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: p
 
 def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
     """The copied pages may belong to another history than the database's."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         before = store.kept[1]
         store.through.clear()

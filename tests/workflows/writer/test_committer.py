@@ -12,26 +12,16 @@ import pytest
 
 from service.core.charge import CHARGE_UNITS_MAX
 from service.query.parse import parse_query
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitRejected, Store
 from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import PendingAnswer
 from tests.contracts.stores import open_store
-from tests.factories import (
-    REJECTED_SIGMA,
-    THREE_PEOPLE,
-    PassiveReplica,
-    RejectingStore,
-    SeededEntropy,
-    analyst,
-    open_replica,
-    register,
-    upload,
-)
+from tests.factories import REJECTED_SIGMA, PassiveReplica, RejectingStore, SeededEntropy, analyst
 from tests.memory.shards import only_shard
 from tests.memory.transaction import CHECK_VIOLATION
+from tests.workflows.surveys import fill, findings
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
@@ -70,9 +60,7 @@ def telemetry() -> Counted:
 @pytest.fixture
 def replica(store: Store, telemetry: Counted) -> PassiveReplica:
     """Three people, and a writer that the test steps."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", THREE_PEOPLE)
+    fill(store)
     return PassiveReplica(store, SeededEntropy(), telemetry)
 
 
@@ -119,7 +107,7 @@ def test_neighbours_of_a_rejected_query_are_answered(
         check_memory(replica, store)
     assert telemetry.unclear == 0
     assert store.head(1).seq == 4
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
     assert (
         caplog.text.count(f"on dataset 1 code={CHECK_VIOLATION} error=service.workflows.ports.store.CommitRejected")
         == 4
@@ -140,7 +128,7 @@ def test_a_rejected_query_invalidates_nothing(replica: PassiveReplica, store: St
     another = replica.analysts.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
     replica.writer.step()
     assert another.result(timeout=0).sequence == 2
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_queries_at_the_largest_worst_case_do_not_stop_the_writer(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable
@@ -21,14 +20,14 @@ from service.workflows.replica import Replica
 from service.workflows.writer.committer import BaseVersion
 from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.state import DatasetState
-from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.workflows.surveys import findings, newest, surveyed, writer_of
 
 WAIT_S = 30
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 EVE = [("eve", "NO", 71, 0)]
 NEW_VISITS: dict[str, Any] = {"from": "visits", "where": {"in": [{"col": "item"}, [3, 4]]}}
 
@@ -92,18 +91,16 @@ def between(store: Store, monkeypatch: pytest.MonkeyPatch) -> Between:
 def replica(store: Store, between: Between) -> Iterator[Replica]:
     """A dataset of two people with a visit each."""
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 3}
-    with open_replica(store) as opened:
-        register(opened, tables={"people": PEOPLE, "visits": visits})
-        upload(opened, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE, tables={"people": PEOPLE, "visits": visits}) as opened:
         upload(opened, "visits", [("ann", 1), ("bob", 2)])
         yield opened
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def charged(replica: Replica, key: str, **query: Any) -> int:
     """The number of individuals charged by a query."""
     ask(replica, analyst(replica), key, reuse=False, **query)
-    return replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged
+    return newest(replica).charged
 
 
 def pause(replica: Replica, key: str) -> None:
@@ -125,7 +122,7 @@ def individual(key: str) -> Principal:
 
 def state_of(replica: Replica) -> DatasetState:
     """The replica's state of the dataset."""
-    return replica.registry.writer(replica.registry.record("survey"))._state
+    return writer_of(replica)._state
 
 
 def check(replica: Replica, store: Store) -> None:
@@ -223,7 +220,7 @@ def test_a_preparation_that_is_always_in_vain_is_given_up(
 def test_a_refused_upload_holds_up_no_other(replica: Replica, store: Store) -> None:
     """The transaction of the refused upload has ended."""
     with pytest.raises(InvalidRequest, match="registered already"):
-        upload(replica, "people", [*EVE, ROWS[0]])
+        upload(replica, "people", [*EVE, TWO_PEOPLE[0]])
     upload(replica, "people", EVE)
     check(replica, store)
 
@@ -261,9 +258,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
 ) -> None:
     """The request is unavailable; the next query sees the outcome, and memory is not loaded again."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         acts: dict[str, Callable[[], None]] = {
             "erase": lambda: replica.curators.erase_individual("survey", "ann"),
             "join": lambda: upload(replica, "people", EVE),
@@ -296,8 +291,8 @@ def test_a_store_that_fails_in_the_long_part_leaves_nothing(monkeypatch: pytest.
         with monkeypatch.context() as patch:
             patch.setattr(MemoryTransaction, "add_records", _fail)
             with pytest.raises(Unavailable):
-                upload(replica, "people", ROWS)
-        upload(replica, "people", ROWS)
+                upload(replica, "people", TWO_PEOPLE)
+        upload(replica, "people", TWO_PEOPLE)
         check(replica, store)
 
 

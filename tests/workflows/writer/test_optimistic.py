@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.workflows.individual import pausing
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved
@@ -21,6 +20,7 @@ from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, 
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryConditionalAppend, MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.workflows.surveys import entries_of, findings, surveyed, writer_of
 
 
 class CommitCountingStore(MemoryStore):
@@ -70,9 +70,7 @@ def store() -> CommitCountingStore:
 @pytest.fixture
 def replica(store: CommitCountingStore) -> Iterator[Replica]:
     """Three registered people, and a first query answered."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", THREE_PEOPLE)
+    with surveyed(store) as opened:
         ask(opened, analyst(opened), "first", reuse=False)
         store.ways()
         yield opened
@@ -84,7 +82,7 @@ def test_a_single_replica_uses_one_round_trip_a_batch(replica: Replica, store: C
     answers = [ask(replica, who, f"k{n}", reuse=False) for n in range(5)]
     assert store.ways() == (0, 5)
     assert [answer.sequence for answer in answers] == [2, 3, 4, 5, 6]
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_a_repeated_key_or_query_is_looked_up(replica: Replica, store: CommitCountingStore) -> None:
@@ -115,7 +113,7 @@ def test_an_answer_of_another_replica_refuses_the_optimistic_commit_alone(store:
         assert ask(two, who, "k").body == first.body
         assert values(ask(two, who, "again")) == values(first)
         assert len(one.auditors.ledger("survey", cursor=None, limit=10).items) == 2
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_after_a_refusal_batches_use_locked_commits_for_a_while(replica: Replica, store: CommitCountingStore) -> None:
@@ -165,7 +163,7 @@ def test_an_unclear_commit_is_followed_by_a_look(replica: Replica, store: Commit
     store.ways()
     ask(replica, who, "c", reuse=False)
     assert store.ways() == (1, 0)
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_a_head_that_is_not_witnessed_is_not_assumed(replica: Replica, store: CommitCountingStore) -> None:
@@ -180,7 +178,7 @@ def test_a_head_that_is_not_witnessed_is_not_assumed(replica: Replica, store: Co
 
 def test_the_latest_queries_are_remembered(replica: Replica) -> None:
     """At most SEEN_MAX of them."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     optimistic: OptimisticCommit = writer.committer.optimistic
     who = analyst(replica)
     for n in range(40):
@@ -209,12 +207,10 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
     Under the drop rule nobody is out for good by a query that never was.
     """
     store = CommitCountingStore()
-    with open_replica(store) as replica:
-        register(replica, rule=rule)
-        upload(replica, "people", THREE_PEOPLE)
+    with surveyed(store, rule=rule) as replica:
         who = analyst(replica)
         ask(replica, who, "first", reuse=False)
-        writer = replica.registry.writer(replica.registry.record("survey"))
+        writer = writer_of(replica)
         writer.act(pausing("bob", paused=True))
         for n, refusal in enumerate(refused):
             writer.committer.optimistic._cautious_batches = 0
@@ -223,10 +219,9 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
                 with suppress(CommitRejected):
                     ask(replica, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
             memory = only_shard(writer._state).memory
-            with store.transaction(1, lock=False) as transaction:
-                replayed = totals(transaction.entries(after=0))
+            replayed = totals(entries_of(store))
             assert memory.accounts.spent.tolist()[:3] == replayed.spent.tolist()[:3]
             assert memory.counters.charged.tolist()[:3] == replayed.charged.tolist()[:3]
             assert memory.counters.left_out.tolist()[:3] == replayed.left_out.tolist()[:3]
             assert writer._state.seq == store.head(1).seq
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []

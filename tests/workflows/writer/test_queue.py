@@ -11,21 +11,11 @@ import pytest
 from service.query.parse import parse_query
 from service.workflows.admission.schedule import ScheduleFull
 from service.workflows.admission.scheduler import ServersOwn
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.replica import Replica
-from tests.factories import (
-    THREE_PEOPLE,
-    SeededEntropy,
-    analyst,
-    ask,
-    individual_named,
-    open_replica,
-    register,
-    upload,
-    values,
-)
+from tests.factories import SeededEntropy, analyst, ask, individual_named, open_replica, register, upload, values
 from tests.workflows.stores import FaultyStore
+from tests.workflows.surveys import findings, surveyed, writer_of
 
 
 @pytest.fixture
@@ -146,7 +136,7 @@ def test_an_unclear_commit_is_read_never_redone(
         assert again.body == first.body
     spent = {row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=10).items}
     assert spent == {61_083_979_321}  # ceil(2^40 / 18): each of the three paid once
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
 
 
 def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyStore) -> None:
@@ -163,7 +153,7 @@ def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyS
 def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
     """Thirty queries behind a busy writer are answered in order, under one lock."""
     who = analyst(replica)
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -242,15 +232,13 @@ def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
 
 def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
     """Closing writes the pages; a new replica starts from them and agrees."""
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", THREE_PEOPLE)
+    with surveyed(store) as replica:
         who = analyst(replica)
         for n in range(5):
             ask(replica, who, f"k{n}", reuse=False)
         before = replica.curators.budgets("survey", cursor=None, limit=10).items
     assert store.head(1).checkpoint_seq == 5
-    assert [report.findings for report in verify_all(store)] == [[]]
+    assert findings(store) == []
     with open_replica(store) as replica:
         assert replica.curators.budgets("survey", cursor=None, limit=10).items == before
         assert ask(replica, who, "k9", reuse=False).sequence == 6
@@ -259,7 +247,7 @@ def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
 def test_an_act_waits_in_the_turn_of_its_principal_and_the_servers_own_in_the_datasets(replica: Replica) -> None:
     """So that one principal's crowd delays none of another's, and each is counted."""
     bob, turns = individual_named(replica, "bob"), list[object]()
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
 
     def begin(act: Callable[[int], None], principal: object) -> None:
         turns.append(principal)
@@ -275,7 +263,7 @@ def test_an_act_waits_in_the_turn_of_its_principal_and_the_servers_own_in_the_da
 
 def test_an_act_too_many_of_a_principal_is_refused(replica: Replica) -> None:
     """With the seconds after which there may be room."""
-    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer = writer_of(replica)
 
     def refuse(_act: Callable[[int], None], _principal: object) -> None:
         raise ScheduleFull(3)

@@ -9,35 +9,31 @@ from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding
-from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, burn, dataset, entry, priced_entry
-from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.cache import MemoryWitness
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+from tests.workflows.surveys import findings, newest, surveyed
 
 
 def test_refused_events_add_no_individual() -> None:
     """Events of a new individual, refused for being too many: the individual is neither counted nor charged."""
     store = MemoryStore()
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
-    with open_replica(store) as replica:
-        register(replica, tables={"people": PEOPLE, "visits": visits})
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE, tables={"people": PEOPLE, "visits": visits}) as replica:
         with pytest.raises(InvalidRequest, match="rows_per_individual"):
             upload(replica, "visits", [("new", 1)] * 3)
         ask(replica, analyst(replica), "k")
-        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
+        assert newest(replica).charged == len(TWO_PEOPLE)
         upload(replica, "visits", [("new", 1)] * 2)
-        assert replica.overview.summary("survey").individuals == len(ROWS) + 1
-    assert [report.findings for report in verify_all(store)] == [[]]
+        assert replica.overview.summary("survey").individuals == len(TWO_PEOPLE) + 1
+    assert findings(store) == []
 
 
 class CutTransaction(MemoryTransaction):
@@ -53,7 +49,7 @@ def test_a_load_cut_short_is_begun_again() -> None:
     with open_replica(store) as replica:
         register(replica)
         older = store.kept[1]
-        upload(replica, "people", ROWS)
+        upload(replica, "people", TWO_PEOPLE)
     record = store.datasets()[0]
     state = DatasetState(record)
     state.catch_up(MemoryTransaction(store, 1, lock=False))
@@ -62,19 +58,17 @@ def test_a_load_cut_short_is_begun_again() -> None:
         state.catch_up(CutTransaction(store, 1, lock=False))
     store.kept[1] = newest
     state.catch_up(MemoryTransaction(store, 1, lock=True))
-    assert int(only_shard(state).memory.people.present.sum()) == len(ROWS)
+    assert int(only_shard(state).memory.people.present.sum()) == len(TWO_PEOPLE)
 
 
 @pytest.mark.parametrize("more", [0, 2])
 def test_acts_of_another_history_are_not_followed(more: int) -> None:
     """A backup without the last acts, after which as many or more others were done: their numbers prove nothing."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         older = store.kept[1]
         replica.curators.erase_individual("survey", "ann")
-        upload(replica, "people", ROWS[:1])
+        upload(replica, "people", TWO_PEOPLE[:1])
     state = DatasetState(store.datasets()[0])
     state.catch_up(MemoryTransaction(store, 1, lock=False))
     store.kept[1] = older
@@ -92,9 +86,7 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
     """So many acts may take longer to follow than a load does."""
     monkeypatch.setattr("service.workflows.replication.act_changes.ACTS_MAX", 2)
     store, read = MemoryStore(), list[int]()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         state = DatasetState(store.datasets()[0])
         for acts in (2, 3):
             state.catch_up(MemoryTransaction(store, 1, lock=False))
@@ -109,9 +101,7 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
 def test_pages_that_have_gone_back_are_loaded_again() -> None:
     """A backup from before the checkpoint may hold every entry; the pages changed since are then unknown."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         ask(replica, who, "k")
         before = store.kept[1]
@@ -128,9 +118,7 @@ def test_pages_that_have_gone_back_are_loaded_again() -> None:
 def test_a_tail_is_long_by_the_bytes_of_its_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few entries that charge many people take as long to replay as many entries; a copy begins the count anew."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS)
+    with surveyed(store, TWO_PEOPLE) as replica:
         who = analyst(replica)
         state = DatasetState(store.datasets()[0])
         assert not state.is_tail_long(entries=0)  # before the first load
@@ -206,11 +194,9 @@ def test_an_entry_that_touches_no_slot_is_read_again() -> None:
 def test_categories_are_indexed_before_the_first_query(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
     """By the append, and by the load of a later replica."""
     store, made = MemoryStore(), list[int]()
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", ROWS[:1])
+    with surveyed(store, TWO_PEOPLE[:1]) as replica:
         if not is_loaded:
-            upload(replica, "people", ROWS[1:])
+            upload(replica, "people", TWO_PEOPLE[1:])
             _count_indexes(monkeypatch, made)
             _ask_by_country(replica)
     if is_loaded:

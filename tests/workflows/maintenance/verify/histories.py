@@ -4,6 +4,7 @@ from service.workflows.individual import lowering
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, register, upload
+from tests.workflows.surveys import writer_of
 
 HALF = 2**38
 """Half of the budget of 0.5 rho, in units."""
@@ -13,7 +14,7 @@ def history(replica: Replica) -> Principal:
     """Three individuals, one with a lowered limit and one erased; three entries and a reused answer."""
     register(replica)
     upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-    replica.registry.writer(replica.registry.record("survey")).act(lowering("bob", limit_units=HALF))
+    writer_of(replica).act(lowering("bob", limit_units=HALF))
     who = analyst(replica)
     ask(replica, who, "a", reuse=False)
     ask(replica, who, "b", noise={"sigma": 5.0})

@@ -22,12 +22,13 @@ from service.workflows.maintenance.verify.report import Report, verify_all
 from service.workflows.model.rows import RegistrationHistory
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
-from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload
+from tests.factories import PEOPLE, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register
 from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.workflows.damages import DAMAGES, Damage
 from tests.workflows.maintenance.verify.histories import history
+from tests.workflows.surveys import findings, surveyed, writer_of
 
 pytestmark = pytest.mark.slow
 
@@ -122,10 +123,12 @@ def test_participation_is_derived_again(
     Eve, whose limit is 2^-10 rho, cannot pay for the first query and can for the second.
     """
     store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
-    with open_replica(store) as replica:
-        register(replica, rule="drop" if rule == "drop" else "skip")
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-        writer = replica.registry.writer(replica.registry.record("survey"))
+    with surveyed(
+        store,
+        [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)],
+        rule="drop" if rule == "drop" else "skip",
+    ) as replica:
+        writer = writer_of(replica)
         writer.act(lowering("eve", limit_units=2**30))
         who = analyst(replica)
         ask(replica, who, "a", reuse=False, noise={"sigma": 2.0 if rule == "drop" else 100.0})
@@ -172,9 +175,7 @@ def test_a_vector_that_was_shortened_for_nothing_is_found(
         return replace(release, blocks=(replace(block, norms_squared=norms),))
 
     monkeypatch.setattr("service.workflows.shards.shard.answer", faulty)
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    with surveyed(store, TWO_PEOPLE) as replica:
         ask(replica, analyst(replica), "a", noise={"sigma": 9.0}, rule="clip")
     (report,) = verify_all(store)
     findings = report.findings
@@ -184,10 +185,8 @@ def test_a_vector_that_was_shortened_for_nothing_is_found(
 def test_limits_count_from_when_they_were_lowered() -> None:
     """An individual that could pay before may be unable to later, and pauses end."""
     store, two = MemoryStore(), 2 * -(-(2**40) // 162)  # units that two counts at sigma 9 cost
-    with open_replica(store) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-        writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
+    with surveyed(store, TWO_PEOPLE) as replica:
+        writer, who = writer_of(replica), analyst(replica)
         for key, act in [
             ("a", pausing("bob", paused=True)),
             ("b", lowering("ann", limit_units=two)),
@@ -200,8 +199,7 @@ def test_limits_count_from_when_they_were_lowered() -> None:
                 writer.act(act)
         counts = [(row.charged, row.left_out) for row in replica.auditors.ledger("survey", cursor=None, limit=9).items]
     assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
-    (report,) = verify_all(store)
-    assert report.findings == []
+    assert findings(store) == []
 
 
 def test_a_slot_left_out_wrongly_is_found(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:

@@ -1,0 +1,77 @@
+"""A replica with the dataset `survey`, and the parts of it that tests of workflows read."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.views import LedgerRow
+from service.workflows.ports.store import Store
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.workflows.ports.witness import Witness
+from service.workflows.replica import Replica
+from service.workflows.writer.threads import WriterThread
+from tests.factories import THREE_PEOPLE, open_replica, register, upload, witness_of
+from tests.memory.shards import only_shard
+
+NORWAY: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}}
+"""The part of a query that leaves Bob out."""
+
+
+@contextmanager
+def surveyed(
+    store: Store | None = None,
+    people: Sequence[Sequence[object]] = THREE_PEOPLE,
+    *,
+    entropy: Any = None,
+    witness: Witness | None = None,
+    telemetry: Telemetry = NULL_TELEMETRY,
+    **registration: Any,
+) -> Iterator[Replica]:
+    """A replica with the dataset of these people, closed at the end."""
+    with open_replica(store, entropy, witness, telemetry) as replica:
+        register(replica, **registration)
+        upload(replica, "people", people)
+        yield replica
+
+
+def fill(store: Store, people: Sequence[Sequence[object]] = THREE_PEOPLE, **registration: Any) -> None:
+    """Register the dataset of these people by a replica that is closed again."""
+    with surveyed(store, people, **registration):
+        pass
+
+
+def writer_of(replica: Replica) -> WriterThread:
+    """The writer of the dataset."""
+    return replica.registry.writer(replica.registry.record("survey"))
+
+
+def spent_of(replica: Replica) -> list[int]:
+    """The spent totals of three individuals in the memory of the writer, by slot."""
+    writer = writer_of(replica)
+    writer.catch_up()
+    return writer.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
+
+
+def newest(replica: Replica) -> LedgerRow:
+    """The newest entry as an auditor reads it."""
+    return replica.auditors.ledger("survey", cursor=None, limit=1).items[0]
+
+
+def counts_of(replica: Replica) -> list[tuple[int, int]]:
+    """How many individuals each entry has charged and how many it has left out, in order."""
+    items = replica.auditors.ledger("survey", cursor=None, limit=100).items
+    return [(row.charged, row.left_out) for row in reversed(items)]
+
+
+def entries_of(store: Store) -> list[LedgerEntry]:
+    """The ledger of the one dataset."""
+    with store.transaction(1, lock=False) as transaction:
+        return list(transaction.entries(after=0))
+
+
+def findings(store: Store, witness: Witness | None = None) -> list[str]:
+    """The findings of `ledger verify` over the one dataset."""
+    (report,) = verify_all(store, witness or witness_of(store))
+    return report.findings
