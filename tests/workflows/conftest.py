@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import Store
 from service.workflows.replica import Replica
-from tests.factories import THREE_PEOPLE, SeededEntropy
-from tests.memory.store import MemoryStore
+from tests.contracts.stores import open_store
+from tests.factories import THREE_PEOPLE, SeededEntropy, analyst
 from tests.workflows.surveys import surveyed
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    """An empty store."""
-    return MemoryStore()
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store in memory, or the one that `on_both_stores` asks for."""
+    name = getattr(request, "param", "memory")
+    with open_store(name, request.getfixturevalue("database_url") if name == "postgres" else None) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -33,7 +37,13 @@ def rows() -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def replica(store: MemoryStore, entropy: SeededEntropy, rows: list[tuple[Any, ...]]) -> Iterator[Replica]:
+def replica(store: Store, entropy: SeededEntropy, rows: list[tuple[Any, ...]]) -> Iterator[Replica]:
     """A replica with the dataset `survey`, open during the test."""
     with surveyed(store, rows, entropy=entropy) as opened:
         yield opened
+
+
+@pytest.fixture
+def ana(replica: Replica) -> Principal:
+    """An analyst without an allowance."""
+    return analyst(replica)

@@ -1,6 +1,5 @@
 """Two replicas of one service over one store and one key-value store, each with a cache of its own."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +18,11 @@ from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
+from tests.waiting import until
 from tests.workflows.surveys import writer_of
+
+eventually = until
+"""The name that other folders know."""
 
 
 @dataclass(kw_only=True)
@@ -49,16 +52,8 @@ class Replicas:
     def unload(self, number: int) -> None:
         """Empty a replica's memory, after it has received all notices, so that it stays empty."""
         writer, head = self.writer(number), self.store.head(1)
-        eventually(lambda: writer.position == (head.fence, head.seq, head.data_version))
+        until(lambda: writer.position == (head.fence, head.seq, head.data_version))
         writer.submit_look(lambda state: state.invalidate_all()).result(timeout=TIMEOUT_S)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fails after TIMEOUT_S."""
-    end = time.monotonic() + TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.002)
 
 
 @contextmanager
@@ -84,7 +79,7 @@ def replicas(
         world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
         for replica in replicas:
             writer_of(replica).catch_up()
-        eventually(lambda: made[0].audience() == len(replicas))
+        until(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
             replica._exchange._look_at = float("-inf")  # when they last looked, each was alone
         yield world

@@ -1,8 +1,11 @@
 """A replica with the dataset `survey`, and the parts of it that tests of workflows read."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -14,6 +17,12 @@ from service.workflows.replica import Replica
 from service.workflows.writer.threads import WriterThread
 from tests.factories import THREE_PEOPLE, open_replica, register, upload, witness_of
 from tests.memory.shards import only_shard
+from tests.waiting import PATIENCE_S
+
+on_both_stores = pytest.mark.parametrize(
+    "store", ["memory", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
+)
+"""For tests that also show what a database has to do; what each method of a store promises, its contract shows."""
 
 NORWAY: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}}
 """The part of a query that leaves Bob out."""
@@ -63,6 +72,22 @@ def counts_of(replica: Replica) -> list[tuple[int, int]]:
     """How many individuals each entry has charged and how many it has left out, in order."""
     items = replica.auditors.ledger("survey", cursor=None, limit=100).items
     return [(row.charged, row.left_out) for row in reversed(items)]
+
+
+@contextmanager
+def held(writer: WriterThread) -> Iterator[None]:
+    """Hold a writer during a block, so that all that is submitted waits and is taken up together."""
+    gate, reached = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        reached.set()
+        assert gate.wait(PATIENCE_S)
+
+    holder = writer.submit_look(hold)
+    assert reached.wait(PATIENCE_S)
+    yield
+    gate.set()
+    holder.result(timeout=PATIENCE_S)
 
 
 def entries_of(store: Store) -> list[LedgerEntry]:

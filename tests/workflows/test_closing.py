@@ -13,6 +13,7 @@ from service.workflows.replica import Replica
 from service.workflows.writer.submission import QueryRequest, Submission
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
+from tests.waiting import until
 
 QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
 
@@ -37,8 +38,7 @@ def closing(replica: Replica) -> threading.Thread:
     """A thread that closes the replica, returned once the replica accepts no requests."""
     thread = threading.Thread(target=replica.close)
     thread.start()
-    while replica.registry.are_open:
-        pass
+    until(lambda: not replica.registry.are_open)
     return thread
 
 

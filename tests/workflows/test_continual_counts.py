@@ -1,7 +1,7 @@
 """The continual count of the exhausted, from its registration by way of its ticks to its verification."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,6 @@ from service.core.charge import UNITS_PER_RHO
 from service.core.release import Participants
 from service.core.renyi_filter import Touched
 from service.query.parse import parse_query
-from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.maintenance.rebuild_answer import rebuild
@@ -43,12 +42,11 @@ from tests.factories import (
     upload,
     witness_of,
 )
-from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryWitness
 from tests.memory.shards import divide
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
-from tests.workflows.surveys import entries_of, fill, findings, writer_of
+from tests.workflows.surveys import NORWAY, entries_of, fill, findings, on_both_stores, writer_of
 
 MONITOR: dict[str, Any] = {"rho": "0.1", "ticks": 6, "share": 0.5}
 RESERVE = UNITS_PER_RHO // 10
@@ -57,22 +55,11 @@ STEPS = coefficients(6).tolist()
 DEAR: dict[str, Any] = {"noise": {"rho": 0.2}, "reuse": False}  # a count that takes half of what queries may cost
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn, with a dataset of Ann, Bob and Eve that has a monitor; its replica is closed."""
-    if request.param == "memory":
-        opened: Store = MemoryStore()
-        filled(opened)
-        yield opened
-        return
-    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
-        filled(opened)
-        yield opened
-
-
-def filled(store: Store, **more: Any) -> None:
-    """The dataset."""
-    fill(store, monitor=MONITOR, **more)
+@pytest.fixture
+def store(store: Store) -> Store:
+    """A dataset of Ann, Bob and Eve that has a monitor; its replica is closed."""
+    fill(store, monitor=MONITOR)
+    return store
 
 
 @pytest.fixture
@@ -80,12 +67,6 @@ def replica(store: Store) -> Iterator[Replica]:
     """A replica on the store."""
     with open_replica(store, SeededEntropy(7)) as opened:
         yield opened
-
-
-@pytest.fixture
-def ana(replica: Replica) -> Principal:
-    """The analyst."""
-    return analyst(replica)
 
 
 def tick(replica: Replica, who: Principal, key: str, **more: Any) -> StoredAnswer:
@@ -109,7 +90,7 @@ def test_who_falls_below_the_share_is_counted_from_the_next_tick_on(
 ) -> None:
     """Ann and Eve pay for a count of Norway, and later Bob for one of everybody; ticks charge none of them."""
     tick(replica, ana, "t1")
-    ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+    ask(replica, ana, "q1", **NORWAY, **DEAR)
     tick(replica, ana, "t2")
     tick(replica, ana, "t3")
     ask(replica, ana, "q2", **DEAR)
@@ -146,6 +127,7 @@ def test_an_answer_says_its_tick_and_costs_nothing(store: Store, replica: Replic
     assert replica.analysts.allowances(ana)[0].spent_rho == "0"
 
 
+@on_both_stores
 def test_ticks_of_one_batch_are_numbered_in_order(store: Store, replica: Replica, ana: Principal) -> None:
     """Beside each other in one transaction; the second counts whom the query between them has left below."""
     bodies = [{"version": 1, "select": [{"exhausted": {}}]}, {"version": 1, "select": [{"count": {}}], **DEAR}]
@@ -156,6 +138,7 @@ def test_ticks_of_one_batch_are_numbered_in_order(store: Store, replica: Replica
     assert added(store) == [{}, dict.fromkeys(range(3), STEPS[0])]
 
 
+@on_both_stores
 def test_ticks_are_used_up(store: Store, replica: Replica, ana: Principal) -> None:
     """The seventh of six is refused, and nothing is kept under its key."""
     for number in range(6):
@@ -171,9 +154,10 @@ def test_ticks_are_used_up(store: Store, replica: Replica, ana: Principal) -> No
     assert (shown.asked, shown.ended) == (6, True)
 
 
+@on_both_stores
 def test_a_restart_goes_on(store: Store, replica: Replica, ana: Principal) -> None:
     """From the entries, and from a checkpoint of them."""
-    ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+    ask(replica, ana, "q1", **NORWAY, **DEAR)
     tick(replica, ana, "t1")
     with open_replica(store, SeededEntropy(8)) as second:
         tick(second, ana, "t2")
@@ -188,11 +172,12 @@ def test_a_restart_goes_on(store: Store, replica: Replica, ana: Principal) -> No
     assert findings(store) == []
 
 
+@on_both_stores
 def test_a_pruning_keeps_the_first_ticks(store: Store) -> None:
     """The quantities go, and what an individual adds goes on where it was."""
     with open_replica(store) as replica:
         ana = analyst(replica)
-        ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+        ask(replica, ana, "q1", **NORWAY, **DEAR)
         tick(replica, ana, "t1")
         ask(replica, ana, "q2")
     prune(store, witness_of(store), "survey", before=3, entropy=SeededEntropy(3))
@@ -210,7 +195,7 @@ def test_an_individual_that_comes_back_begins_no_second_run(store: Store, *, ame
     """Erased, Ann adds nothing; back again she adds what the ticks since her first one ask for."""
     with open_replica(store) as replica:
         ana = analyst(replica)
-        ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+        ask(replica, ana, "q1", **NORWAY, **DEAR)
         tick(replica, ana, "t1")
         replica.curators.erase_individual("survey", "ann")
         tick(replica, ana, "t2")
@@ -251,6 +236,7 @@ def test_who_has_no_limit_adds_nothing(store: Store, replica: Replica, ana: Prin
     assert findings(store) == []
 
 
+@on_both_stores
 def test_limits_are_lower_by_the_reserve(store: Store, replica: Replica, ana: Principal) -> None:
     """For queries; the promise is of both, and so is the bound on the loss so far."""
     told = orjson.loads(ask(replica, ana, "q1", noise={"rho": 0.4}, reuse=False).body)
@@ -302,19 +288,14 @@ def test_released_ticks_are_shown_to_every_analyst(replica: Replica, ana: Princi
         replica.analysts.submit(ana, "plain", "t", parse_query(b'{"version":1,"select":[{"exhausted":{}}]}')).result()
 
 
-def test_a_deleted_tick_is_rebuilt() -> None:
+def test_a_deleted_tick_is_rebuilt(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Byte for byte, from its entry, under its key alone."""
-    store = MemoryStore()
-    filled(store)
-    with open_replica(store, SeededEntropy(7)) as replica:
-        ana = analyst(replica)
-        tick(replica, ana, "t1")
-        tick(replica, ana, "t2")
-        (kept,) = store.kept.values()
-        row = kept.answers.pop((ana.id, "t2"))
-        assert findings(store) == ["ledger row 2: the answer to it is missing from answers"]
-        assert rebuild(store, "survey", seq=2, key="t2") == row
-        assert tick(replica, ana, "t2").body == row.body
+    tick(replica, ana, "t1")
+    tick(replica, ana, "t2")
+    row = store.kept[1].answers.pop((ana.id, "t2"))
+    assert findings(store) == ["ledger row 2: the answer to it is missing from answers"]
+    assert rebuild(store, "survey", seq=2, key="t2") == row
+    assert tick(replica, ana, "t2").body == row.body
     assert findings(store) == []
 
 
@@ -322,10 +303,10 @@ def test_a_deleted_tick_is_rebuilt() -> None:
 def test_a_commit_that_fails_counts_nobody_twice(fault: str) -> None:
     """Taken back or durable after all, the same key gives one tick, and runs go on from it."""
     store = FaultyStore()
-    filled(store)
+    fill(store, monitor=MONITOR)
     with open_replica(store, SeededEntropy(7)) as replica:
         ana = analyst(replica)
-        ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+        ask(replica, ana, "q1", **NORWAY, **DEAR)
         store.faults = [fault]
         with suppress(Unavailable):
             tick(replica, ana, "t1")
@@ -338,7 +319,7 @@ def test_a_commit_that_fails_counts_nobody_twice(fault: str) -> None:
 
 def test_two_replicas_go_on_from_each_other(store: Store, replica: Replica, ana: Principal) -> None:
     """By the entries of the other: the tick's number, and all first ticks."""
-    ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+    ask(replica, ana, "q1", **NORWAY, **DEAR)
     with open_replica(store, SeededEntropy(8)) as other:
         for number in range(4):
             tick(replica if number % 2 else other, ana, f"t{number}")
@@ -384,14 +365,14 @@ def test_ticks_that_count_others_are_named() -> None:
 def verified_with(changed: Callable[[LedgerEntry], LedgerEntry]) -> list[str]:
     """The findings where the second of two ticks is changed in the store."""
     store = MemoryStore()
-    filled(store)
+    fill(store, monitor=MONITOR)
     with open_replica(store, SeededEntropy(7)) as replica:
         ana = analyst(replica)
-        ask(replica, ana, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+        ask(replica, ana, "q1", **NORWAY, **DEAR)
         tick(replica, ana, "t1")
         tick(replica, ana, "t2")
     assert findings(store) == []
-    (kept,) = store.kept.values()
+    kept = store.kept[1]
     *before, last = kept.entries
     kept.entries = (*before, changed(last))
     return findings(store)
@@ -411,20 +392,15 @@ def test_shards_count_alike() -> None:
     store = MemoryStore()
     with open_replica(store) as replica:
         divide(replica, 3)
-        filled_in(replica)
+        register(replica, monitor=MONITOR)
+        upload(replica, "people", THREE_PEOPLE)
         who = analyst(replica)
-        ask(replica, who, "q1", where={"eq": [{"col": "country"}, "NO"]}, **DEAR)
+        ask(replica, who, "q1", **NORWAY, **DEAR)
         tick(replica, who, "t1")
         ask(replica, who, "q2", **DEAR)
         tick(replica, who, "t2")
     assert added(store) == [{0: STEPS[0], 2: STEPS[0]}, {0: STEPS[1], 1: STEPS[0], 2: STEPS[1]}]
     assert findings(store) == []
-
-
-def filled_in(replica: Replica) -> None:
-    """The dataset, at a replica."""
-    register(replica, monitor=MONITOR)
-    upload(replica, "people", THREE_PEOPLE)
 
 
 @pytest.mark.parametrize(

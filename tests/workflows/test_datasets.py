@@ -1,14 +1,12 @@
 """The genesis, by which a registration begins the ledger's chain."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from service.workflows.datasets import Registration, register
-from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import DatasetRecord, RegistrationHistory
+from service.workflows.model.rows import DatasetRecord
 from service.workflows.registration_changes import Extension
 from tests.factories import open_replica
 from tests.memory.cache import MemoryWitness
@@ -35,13 +33,6 @@ def registered(**fields: Any) -> DatasetRecord:
 def test_a_registration_has_the_genesis_that_it_always_had() -> None:
     """A later optional field that is not declared does not change the genesis."""
     assert registered().genesis.hex() == "b66c405acf4e7cd7bea93338067e78f06bd475e11dbe8d58a1e621be1c887b35"
-
-
-def test_a_genesis_that_the_registration_does_not_give_is_a_finding() -> None:
-    """The registration's own is none."""
-    record = registered()
-    assert check_registration(RegistrationHistory(record), []) == []
-    assert check_registration(RegistrationHistory(replace(record, genesis=bytes(32))), []) != []
 
 
 def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:

@@ -22,7 +22,7 @@ PEOPLE = PAGE_SLOTS + 500
 def replica() -> Iterator[PassiveReplica]:
     """More individuals than one page holds, in memory, with the system's entropy."""
     store = MemoryStore()
-    with surveyed(store, [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)]) as opened:
+    with surveyed(store, [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)]):
         yield PassiveReplica(store, system_entropy)
 
 

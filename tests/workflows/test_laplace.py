@@ -158,22 +158,6 @@ def test_a_guarantee_of_another_accounting_is_refused(stated: Any, given: dict[s
         register(replica, guarantee=given, accounting=stated)
 
 
-@pytest.mark.parametrize(("accounting", "answers"), [("gdp", 459), ({"kind": "zcdp"}, 613)])
-def test_so_many_answers_count_a_person(accounting: Any, answers: int) -> None:
-    """Counts with scale 100 at (1, 1e-5): t is .01."""
-    store = MemoryStore()
-    with surveyed(store, PEOPLE[:1], guarantee={"epsilon": "1", "delta": "1e-5"}, accounting=accounting) as replica:
-        who = analyst(replica)
-        text = b'{"version":1,"select":[{"count":{}}],"noise":{"scale":100},"mechanism":"laplace","reuse":false}'
-        query = parse_query(text)
-        for first in range(0, answers + 3, 200):
-            numbers = range(first, min(first + 200, answers + 3))
-            waiting = [replica.analysts.submit(who, "survey", f"k{number}", query) for number in numbers]
-            for each in waiting:
-                each.result(timeout=60)
-    assert [entry.charged_count for entry in entries_of(store)] == [1] * answers + [0] * 3
-
-
 def test_a_ledger_of_laplace_noise_under_another_accounting() -> None:
     """Its numbers are priced again; a Gaussian has no price under pure."""
     store = MemoryStore()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import LOOK_SOON_S, WriterThread
+from service.workflows.writer.threads import WriterThread
 from tests.factories import TWO_PEOPLE, PassiveReplica, SeededEntropy, analyst, ask, open_replica
 from tests.gated_store import GatedStore
 from tests.workflows.surveys import fill, writer_of
@@ -61,11 +61,9 @@ def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThr
 
 
 def test_a_look_between_two_steps_is_not_waited_for_for_ever(store: GatedStore, writer: WriterThread) -> None:
-    """While a step goes on a caller is soon sent to the database; a step that ends in time lets it look."""
+    """While a step goes on a caller is soon sent to the database; after it the caller looks."""
     hold(store, writer)
     assert writer.look_soon(seq) is None
-    threading.Timer(LOOK_SOON_S / 4, store.gate.set).start()
-    assert writer.look_soon(seq) in {None, 1}  # a busy machine may be late
     store.gate.set()
     writer.submit_look(seq).result(timeout=30)
     assert writer.look_soon(seq) == 1

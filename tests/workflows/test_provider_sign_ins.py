@@ -1,7 +1,6 @@
 """Sign-ins by an identity provider: the attempt, the role by claim, and the principal that a person becomes."""
 
-import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from service.query.parse import parse_query
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import NO_KEY, PrincipalRecord
@@ -25,9 +23,12 @@ from service.workflows.provider_sign_ins import (
     ProviderSignIns,
     claim_of,
 )
+from service.workflows.replica import Replica
 from service.workflows.sign_ins import SignIns
-from tests.api.world import COUNT, PEPPER, World, build_world
-from tests.factories import CLOCK
+from tests.factories import CLOCK, ask, open_replica, register, upload
+from tests.memory.store import MemoryStore
+
+PEPPER = Pepper(bytes(32))
 
 INSTANT = timedelta(seconds=1)
 RULES = ClaimRules(
@@ -67,14 +68,24 @@ class Told:
 
 
 class Scene:
-    """The dataset `care` with `ada` and others, and a provider."""
+    """The dataset `care` of Ada and Ed, a provider, and a clock that can be moved."""
 
-    def __init__(self) -> None:
-        self.world: World = build_world()
-        self.told, self.replica = Told(), self.world.replica
-        self.replica.admit_by(self.told, RULES)
+    def __init__(self, store: MemoryStore) -> None:
+        self.store, self.told, self.now = store, Told(), CLOCK
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def open(self, replica: Replica) -> None:
+        """Begin to sign in by the provider."""
+        self.replica = replica
+        self.admit_by(RULES)
+
+    def admit_by(self, rules: ClaimRules) -> None:
+        """Grant roles by these rules from now on."""
+        self.replica.admit_by(self.told, rules)
         assert self.replica.provider_sign_ins is not None
-        self.provider: ProviderSignIns = self.replica.provider_sign_ins
+        self.provider = self.replica.provider_sign_ins
 
     def signed_in(self, **said: Any) -> Principal:
         """The principal of a person of whom the provider says so."""
@@ -82,11 +93,33 @@ class Scene:
         _, attempt = self.provider.begin()
         return self.provider.complete(attempt, self.told.asked[-1][0], "code")
 
+    def record(self, principal: Principal) -> PrincipalRecord:
+        """The stored record of a principal."""
+        found = self.store.principals.find(principal.id)
+        assert found is not None
+        return found
+
+    def another_process(self, secret: bytes = bytes(32)) -> ProviderSignIns:
+        """Sign-ins of another process of the service; another pepper is another service."""
+        return ProviderSignIns(
+            self.told,
+            RULES,
+            store=self.store,
+            principals=self.replica.principals,
+            pepper=Pepper(secret),
+            clock=self.clock,
+        )
+
 
 @pytest.fixture
-def scene() -> Scene:
+def scene(store: MemoryStore) -> Iterator[Scene]:
     """A replica of its own."""
-    return Scene()
+    made = Scene(store)
+    with open_replica(store, clock=made.clock) as replica:
+        register(replica, "care")
+        upload(replica, "people", [("ada", "NO", 41, 0), ("ed", "SE", 30, 0)], "care")
+        made.open(replica)
+        yield made
 
 
 def test_a_person_is_the_same_principal_each_time(scene: Scene) -> None:
@@ -94,8 +127,7 @@ def test_a_person_is_the_same_principal_each_time(scene: Scene) -> None:
     first = scene.signed_in()
     assert (first.role, first.name, first.dataset) == ("analyst", "Ann", "care")
     assert first.allowance_units == 2**39
-    record = scene.world.store.principals.find(first.id)
-    assert record is not None
+    record = scene.record(first)
     assert (record.key_hash, record.organisation, record.purpose) == (NO_KEY, "Uni", "Study")
     assert scene.signed_in(name="Renamed") == first
     assert scene.signed_in(sub="s-2").id != first.id
@@ -106,7 +138,7 @@ def test_nothing_of_the_subject_is_kept(scene: Scene) -> None:
     made = scene.signed_in(sub="ann@town.example", name=None)
     assert made.name == "ann@town.example"  # without a name there is nothing else to list
     named = scene.signed_in(sub="bob@town.example", name="Bob")
-    assert "town.example" not in repr(scene.world.store.principals.find(named.id))
+    assert "town.example" not in repr(scene.store.principals.find(named.id))
 
 
 @pytest.mark.parametrize(
@@ -148,10 +180,10 @@ def test_the_first_value_with_a_grant_counts(scene: Scene, roles: object, role: 
 )
 def test_without_a_role_nobody_signs_in(scene: Scene, said: dict[str, object]) -> None:
     """And no principal is made."""
-    before = len(scene.world.store.principal_records)
+    before = len(scene.store.principal_records)
     with pytest.raises(NoRole):
         scene.signed_in(**said)
-    assert len(scene.world.store.principal_records) == before
+    assert len(scene.store.principal_records) == before
 
 
 def test_an_individual_is_known_by_a_claim_and_by_nothing_else(scene: Scene) -> None:
@@ -164,7 +196,7 @@ def test_an_individual_is_known_by_a_claim_and_by_nothing_else(scene: Scene) -> 
 def test_another_role_changes_the_principal(scene: Scene) -> None:
     """It makes no second, whatever roles follow each other; with the old role it is as it was."""
     first = scene.signed_in(patient="ada")
-    count = len(scene.world.store.principal_records)
+    count = len(scene.store.principal_records)
     for role in ("audit", "patients", "all", "care"):
         now = scene.signed_in(realm={"roles": [role]})
         grant = RULES.grants[role]
@@ -172,7 +204,7 @@ def test_another_role_changes_the_principal(scene: Scene) -> None:
         assert (now.id, now.binding) == (first.id, (grant.role, grant.dataset, individual))
         assert now.allowance_units is None
     assert scene.signed_in(realm={"roles": ["research"]}) == first
-    assert len(scene.world.store.principal_records) == count
+    assert len(scene.store.principal_records) == count
 
 
 def test_another_individual_changes_the_principal(scene: Scene) -> None:
@@ -201,17 +233,15 @@ def test_a_change_of_role_ends_the_sign_ins_of_the_former_one(scene: Scene) -> N
 
 def test_another_process_knows_the_former_role_for_a_second_at_most(scene: Scene) -> None:
     """It has recognised the sign-in a moment before the change."""
-    now = [datetime.now(UTC)]
-    store = scene.world.store
-    principals = Principals(store=store, pepper=PEPPER, clock=lambda: now[0])
+    principals = Principals(store=scene.store, pepper=PEPPER, clock=scene.clock)
     principals.has_provider = True
-    other = SignIns(store=store, principals=principals, pepper=PEPPER, clock=lambda: now[0])
+    other = SignIns(store=scene.store, principals=principals, pepper=PEPPER, clock=scene.clock)
     first = scene.signed_in()
     token = scene.replica.sign_ins.begin(first)
     assert other.authenticate(token) == first
     scene.signed_in(realm={"roles": ["audit"]})
     assert other.standing_all([token]) == [None]
-    now[0] += REMEMBERED_FOR
+    scene.now += REMEMBERED_FOR
     assert (other.remembered(token), other.authenticate(token)) == (None, None)
 
 
@@ -231,14 +261,11 @@ def test_what_a_curator_has_set_outlasts_a_change_of_role(scene: Scene) -> None:
     made = scene.signed_in()
     scene.replica.principals.change(made.id, {"expires_at": end, "allowance_rho": Decimal("0.25")})
     wide = {**RULES.grants, "research": Grant(role="analyst", allowance_rho=Decimal("0.5"), organisation="New")}
-    scene.replica.admit_by(scene.told, replace(RULES, grants=wide))
-    assert scene.replica.provider_sign_ins is not None
-    scene.provider = scene.replica.provider_sign_ins
+    scene.admit_by(replace(RULES, grants=wide))
     moved = scene.signed_in()
     assert (moved.binding, moved.allowance_units) == (("analyst", None, None), 2**38)
     scene.signed_in(realm={"roles": ["audit"]})
-    record = scene.world.store.principals.find(made.id)
-    assert record is not None
+    record = scene.record(made)
     assert (record.expires_at, record.organisation, record.allowance_units) == (end, "New", None)
 
 
@@ -249,8 +276,7 @@ def test_a_revoked_principal_gets_no_other_role(scene: Scene) -> None:
     for role in ("all", "audit", "care", "research"):
         with pytest.raises(NoRole, match="revoked"):
             scene.signed_in(realm={"roles": [role]})
-    record = scene.world.store.principals.find(made.id)
-    assert record is not None
+    record = scene.record(made)
     assert record.binding == made.binding
 
 
@@ -271,8 +297,7 @@ def test_a_revocation_that_comes_during_a_change_of_role_stands(scene: Scene, mo
 def test_an_allowance_is_not_renewed_by_a_change_of_role(scene: Scene) -> None:
     """The worst cases of the same person go on; its releases are shown on the dataset that it is bound to."""
     first = scene.signed_in()
-    query = parse_query(COUNT.replace(b"20", b"21"))
-    asked = scene.replica.analysts.submit(first, "care", "k", query).result(timeout=60)
+    asked = ask(scene.replica, first, "k", "care")
     before = scene.replica.analysts.allowances(first)
     scene.signed_in(realm={"roles": ["all"]})
     again = scene.signed_in(realm={"roles": ["research"]})
@@ -304,7 +329,7 @@ def test_an_erased_individual_is_refused_until_it_is_there_again(scene: Scene) -
     scene.replica.curators.erase_individual("care", "ada")
     with pytest.raises(NoRole):
         scene.signed_in(**patient)
-    scene.replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(b"person_id,country,age\nada,NO,41\n"))
+    upload(scene.replica, "people", [("ada", "NO", 41, 0)], "care")
     second = scene.signed_in(**patient)
     assert (second.id != first.id, second.individual) == (True, "ada")
     assert scene.signed_in(**patient) == second
@@ -328,74 +353,54 @@ def test_without_the_provider_its_sign_ins_end(scene: Scene) -> None:
     assert scene.replica.sign_ins.standing_all([token]) == [None]
 
 
-class Clocked:
-    """An attempt, and a clock that can be moved; another pepper is another service."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.now, self.scene = CLOCK, scene
-
-    def provider(self, secret: bytes = bytes(32)) -> ProviderSignIns:
-        replica = self.scene.replica
-        return ProviderSignIns(
-            self.scene.told,
-            RULES,
-            store=self.scene.world.store,
-            principals=replica.principals,
-            pepper=Pepper(secret),
-            clock=lambda: self.now,
-        )
-
-
 def test_an_answer_belongs_to_its_attempt_for_ten_minutes(scene: Scene) -> None:
     """Any process with the pepper takes it; another state, attempt, time or pepper does not fit."""
-    clocked = Clocked(scene)
-    _, attempt = clocked.provider().begin()
+    _, attempt = scene.another_process().begin()
     state, nonce, verifier = scene.told.asked[-1]
     assert len({state, nonce, verifier}) == 3
     assert not any(each in attempt for each in (state, nonce, verifier))
     assert 43 <= len(verifier) <= 128  # RFC 7636
-    assert clocked.provider().owns(attempt, state)
+    assert scene.another_process().owns(attempt, state)
     begun, _, drawn = attempt.partition(".")
     for wrong in ("", ".", drawn, f"{int(begun) + 1}.{drawn}", f"{attempt}x", "9" * 12 + ".x", "²." + drawn, "x" * 200):
-        assert not clocked.provider().owns(wrong, state)
+        assert not scene.another_process().owns(wrong, state)
     for wrong in ("", state[:-1], "ø", nonce):
-        assert not clocked.provider().owns(attempt, wrong)
-    assert not clocked.provider(b"\1" * 32).owns(attempt, state)
-    clocked.now += ATTEMPT_FOR - INSTANT
-    assert clocked.provider().owns(attempt, state)
-    clocked.now += INSTANT
-    assert not clocked.provider().owns(attempt, state)
+        assert not scene.another_process().owns(attempt, wrong)
+    assert not scene.another_process(b"\1" * 32).owns(attempt, state)
+    scene.now += ATTEMPT_FOR - INSTANT
+    assert scene.another_process().owns(attempt, state)
+    scene.now += INSTANT
+    assert not scene.another_process().owns(attempt, state)
     with pytest.raises(AttemptExpired):
-        clocked.provider().complete(attempt, state, "code")
-    assert clocked.provider().begin()[1] != attempt
+        scene.another_process().complete(attempt, state, "code")
+    assert scene.another_process().begin()[1] != attempt
 
 
 def test_an_attempt_is_redeemed_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """For as long as it could come back; a crowd makes the oldest forgotten, and no list grows."""
     monkeypatch.setattr("service.workflows.provider_sign_ins.RETURNED_MAX", 2)
-    clocked = Clocked(scene)
-    provider = clocked.provider()
+    provider = scene.another_process()
     attempts = [(provider.begin()[1], scene.told.asked[-1][0]) for _ in range(3)]
     assert not provider.redeem(attempts[0][0], "junk")
     assert [provider.redeem(*attempts[0]) for _ in range(3)] == [True, False, False]
     assert [provider.redeem(*each) for each in attempts[1:]] == [True, True]
     assert [provider.redeem(*attempts[n]) for n in (2, 0)] == [False, True]  # the oldest was forgotten
-    clocked.now += ATTEMPT_FOR
+    scene.now += ATTEMPT_FOR
     assert not provider.redeem(*attempts[2])
 
 
 def test_two_processes_may_make_the_same_principal_at_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slower one takes what is there; a database that is away is an error."""
     made = scene.signed_in()
-    record = scene.world.store.principal_records.pop(made.id)
+    record = scene.store.principal_records.pop(made.id)
 
     def lose(_: object) -> None:
-        scene.world.store.principal_records[record.id] = record
+        scene.store.principal_records[record.id] = record
         raise StoreUnavailable("UniqueViolation")
 
     monkeypatch.setattr(scene.replica.principals, "introduce", lose)
     assert scene.signed_in() == made
-    del scene.world.store.principal_records[made.id]
+    del scene.store.principal_records[made.id]
 
     def fail(_: object) -> None:
         raise StoreUnavailable("away")

@@ -1,9 +1,5 @@
 """Without time slots analysts take turns too, and the answers of one commit have a bound on their size."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import orjson
 import pytest
 
@@ -15,39 +11,15 @@ from service.workflows.replica import Replica
 from service.workflows.writer.batch import Outcome
 from service.workflows.writer.submission import PendingAnswer, QueryRequest
 from tests.factories import analyst
-from tests.workflows.surveys import surveyed, writer_of
+from tests.workflows.surveys import held, writer_of
 
 WAIT_S = 30
-
-
-@pytest.fixture
-def replica() -> Iterator[Replica]:
-    """A replica with a dataset of three individuals."""
-    with surveyed(people=[("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)]) as opened:
-        yield opened
 
 
 def query(number: int, *, item: str = "count") -> Query:
     """A query that differs for each number."""
     items = {"count": {"count": {}}, "wide": {"histogram": {"column": "age"}}}
     return parse_query(orjson.dumps({"version": 1, "select": [items[item]], "noise": {"sigma": 30 + number}}))
-
-
-@contextmanager
-def crowded(replica: Replica) -> Iterator[None]:
-    """Hold the dataset's writer during the block, so that all submissions wait."""
-    writer = writer_of(replica)
-    gate, held = threading.Event(), threading.Event()
-
-    def hold(*_: object) -> None:
-        held.set()
-        gate.wait(WAIT_S)
-
-    holder = writer.submit_look(hold)
-    assert held.wait(WAIT_S)
-    yield
-    gate.set()
-    holder.result(timeout=WAIT_S)
 
 
 def sequences(promises: list[PendingAnswer]) -> list[int]:
@@ -67,7 +39,7 @@ def test_many_queries_of_one_analyst_do_not_delay_another_analyst(
     """Behind hundreds of queries of one analyst, another analyst's query is in the next commit."""
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 16)
     many, one = analyst(replica), analyst(replica, "bo")
-    with crowded(replica):
+    with held(writer_of(replica)):
         waiting = submitted(replica, many, crowd)
         last = submitted(replica, one, 1, first=1000)
     assert sequences(last)[0] <= 16
@@ -82,7 +54,7 @@ def test_an_expensive_query_waits_for_as_many_cheap_ones_as_it_costs(
     """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 1)
     dear, cheap = analyst(replica), analyst(replica, "bo")
-    with crowded(replica):
+    with held(writer_of(replica)):
         batches = [
             replica.analysts.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)])
             for n in range(3)
@@ -107,7 +79,7 @@ def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeyp
         return real(requests)
 
     monkeypatch.setattr(committer, "answer", counted)
-    with crowded(replica):
+    with held(writer_of(replica)):
         promises = [replica.analysts.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
     assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
     assert batches == [2, 2, 1]

@@ -295,19 +295,6 @@ def kept(rows: list[Row], stored: list[int]) -> Counter[Row]:
     return Counter(row for row, keep in zip(rows, mask.tolist(), strict=True) if keep)
 
 
-@given(ROWS, STORED, st.integers(0, 5))
-def test_without_one_individual_all_others_keep_the_same_rows(rows: list[Row], stored: list[int], left: int) -> None:
-    """Neighbouring uploads stay neighbours: they differ in the rows of that individual alone."""
-    without = kept([row for row in rows if row[0] != left], stored)
-    assert {row: number for row, number in kept(rows, stored).items() if row[0] != left} == without
-
-
-@given(st.data(), ROWS, STORED)
-def test_the_order_of_the_upload_does_not_count(data: st.DataObject, rows: list[Row], stored: list[int]) -> None:
-    """The same rows in any order leave the same rows."""
-    assert kept(data.draw(st.permutations(rows)), stored) == kept(rows, stored)
-
-
 @given(ROWS, STORED)
 def test_each_keeps_as_many_as_fit_and_the_first_by_contents(rows: list[Row], stored: list[int]) -> None:
     """No individual exceeds the limit, and no row is dropped before a greater one of the same individual."""

@@ -14,7 +14,7 @@ from service.workflows.replica import Replica
 from tests.contracts.stores import STORES, open_store
 from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 YEARS_500 = timedelta(days=500 * 365)
 
@@ -104,6 +104,6 @@ def test_a_verification_that_ends_under_a_wrong_clock_keeps_its_result() -> None
         world.coming = [CLOCK, CLOCK + YEARS_500]
         begun = replica.overview.verify("survey")
         assert (begun.state, begun.began_at) == ("running", CLOCK)
-        eventually(lambda: replica.overview.verification("survey").state != "running")
+        until(lambda: replica.overview.verification("survey").state != "running")
         ended = replica.overview.verification("survey")
     assert (ended.state, ended.began_at, ended.ended_at) == ("clean", CLOCK, None)

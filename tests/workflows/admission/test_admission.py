@@ -259,19 +259,6 @@ def test_held_memory_stays_within_the_bound(steps: Sequence[tuple[str, str, Publ
     bound.admit("a", memory(kept_bytes=MAX // 2))
 
 
-def test_a_permanent_refusal_differs_from_a_temporary_one() -> None:
-    """One principal may hold half of all memory; the refusal names both numbers."""
-    bound = MemoryBound(MAX)
-    with pytest.raises(RequestTooLarge) as refused:
-        bound.admit("a", memory(kept_bytes=301, working_bytes=200))
-    assert (refused.value.needed_bytes, refused.value.allowed_bytes) == (501, 500)
-    bound.admit("a", memory(kept_bytes=300, working_bytes=200))
-    with pytest.raises(MemoryFull):
-        bound.admit("a", memory(kept_bytes=110))
-    bound.release("a", memory(kept_bytes=300, working_bytes=200))
-    bound.admit("a", memory(kept_bytes=110))
-
-
 def test_one_principal_cannot_keep_others_out() -> None:
     """One principal can take half, in any pieces; the next one can take half of the rest."""
     bound = MemoryBound(MAX)
@@ -298,14 +285,3 @@ def test_queries_of_one_worker_share_their_working_memory_and_those_of_two_do_no
     bound.admit("b", memory(working_bytes=200), "y")
     with pytest.raises(MemoryFull):
         bound.admit("c", memory(working_bytes=300), "z")
-
-
-def test_a_refused_request_holds_no_memory() -> None:
-    """A refused request leaves the free memory unchanged."""
-    bound = MemoryBound(MAX)
-    bound.admit("a", memory(kept_bytes=500))
-    for _ in range(10):
-        with pytest.raises(MemoryFull):
-            bound.admit("b", memory(kept_bytes=300, working_bytes=100))
-    bound.release("a", memory(kept_bytes=500))
-    bound.admit("b", memory(kept_bytes=300, working_bytes=100))

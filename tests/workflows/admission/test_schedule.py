@@ -520,30 +520,6 @@ def test_the_predicted_work_before_a_request_is_served_before_it(
     assert served - {-2} == before
 
 
-def test_an_empty_queue_clears_a_principals_account() -> None:
-    """Served and removed requests do not count against the next request."""
-    queue = FairQueue[str]()
-    queue.put("a", 100, "served")
-    assert queue.take() == "served"
-    queue.put("a", 100, "removed")
-    assert queue.remove(lambda _: True) == ["removed"]
-    queue.put("a", 1, "first")
-    queue.put("b", 1, "second")
-    assert [queue.take(), queue.take()] == ["first", "second"]
-
-
-def test_a_removed_request_stays_on_its_principals_account_while_others_wait() -> None:
-    """A client cannot push others back by asking and leaving."""
-    queue = FairQueue[str]()
-    queue.put("a", 100, "removed")
-    queue.put("b", 1, "waits")
-    assert queue.remove(lambda item: item == "removed") == ["removed"]
-    assert queue.remove(lambda item: item == "removed") == []
-    queue.put("a", 1, "asked again")
-    queue.put("b", 1, "waits too")
-    assert [queue.take() for _ in range(3)] == ["waits", "waits too", "asked again"]
-
-
 def test_an_empty_queue_has_no_next() -> None:
     """Asking an empty queue for its next item raises an error."""
     queue = FairQueue[str]()

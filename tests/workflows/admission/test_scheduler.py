@@ -155,19 +155,6 @@ class TestBegin:
         assert [each for _, each in other.begun] == [[jobs[2], jobs[5]]]
         assert all(len(job.begun) == 1 for job in jobs)
 
-    def test_a_late_look_begins_everything_that_was_due_in_order(self, clock: Clock) -> None:
-        """The slots follow from the arrivals, not from the time of the look."""
-        writer = Writer(clock)
-        requests = []
-        for n in range(3):
-            clock.now_ns = 3 * n * SLOT
-            requests.append(clock.reserve(12, writer=writer)[1])
-        clock.at(100 * SLOT)
-        assert [request.reservation for request in requests] == [
-            Reservation((3 * n + 1) * SLOT, (3 * n + 3) * SLOT) for n in range(3)
-        ]
-        assert len(writer.begun) == 3
-
     def test_every_public_event_is_reported(self, clock: Clock) -> None:
         """Arrivals, including those refused at once; disconnects; beginnings."""
         _, begun = clock.reserve()
@@ -585,14 +572,3 @@ def test_in_short_slots_work_has_room_for_the_rest_of_an_act() -> None:
     assert rules.rest_ns == 6 * MS
     assert (rules.shared_slots_max, rules.busy_slots_max) == (80, 80)
     assert rules.refused_ns(0) == 10 * MS
-
-
-def test_a_full_schedule_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request refused at once leaves nothing in the schedule."""
-    monkeypatch.setattr("service.workflows.admission.schedule.WAITING_MAX", 2)
-    job, _ = clock.reserve()
-    with pytest.raises(ScheduleFull):
-        clock.reserve()
-    clock.at(BEGIN)
-    assert len(job.begun) == 1
-    assert [event for _, event in clock.events] == ["arrived", "arrived", "begun"]

@@ -10,7 +10,7 @@ import pytest
 from service.workflows.maintenance.alarm_delivery import PAUSE_S_MAX, TRIES_MAX, AlarmDelivery
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 from tests.factories import CLOCK
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 
 def notice(dataset: str) -> AlarmNotice:
@@ -91,7 +91,7 @@ def test_the_thread_delivers_until_it_is_closed() -> None:
     delivery = AlarmDelivery(receiver, first_pause_s=3600)
     delivery.open()
     delivery.put(notice("survey"))
-    eventually(lambda: len(receiver.tries) == 1)
+    until(lambda: len(receiver.tries) == 1)
     delivery.close()
     assert [thread for thread in threading.enumerate() if thread.name == "alarms" and thread.is_alive()] == []
     assert len(receiver.tries) == 1

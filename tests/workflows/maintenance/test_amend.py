@@ -1,13 +1,11 @@
 """Erasures are completed in the ledger: entries no longer hold the individual; accounts and the chain are unchanged."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from service import background
-from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance.amend import Amender, NoCheckpoint, amend_erased, stretches_left
 from service.workflows.model.errors import Unavailable
@@ -18,25 +16,12 @@ from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, upload
-from tests.keys import LEDGER_KEY
-from tests.memory.shards import only_shard
-from tests.memory.store import MemoryStore
-from tests.workflows.replicas import eventually
-from tests.workflows.surveys import entries_of, findings, surveyed, writer_of
+from tests.waiting import until
+from tests.workflows.surveys import entries_of, findings, on_both_stores, spent_of, surveyed, writer_of
 
 HEAD = Head(seq=9, hash=b"", epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
 ANN = 0
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
-
-
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn."""
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -51,22 +36,22 @@ def replica(store: Store) -> Iterator[Replica]:
         yield opened
 
 
-def spent(replica: Replica) -> list[int]:
-    """The spent totals of Ann, Bob and Eve."""
-    return writer_of(replica).look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
+def is_amended(store: Store, slot: int = ANN) -> bool:
+    """Whether no entry holds the individual any more."""
+    return all(entry.own(slot).outcome == "untouched" for entry in entries_of(store))
 
 
+@on_both_stores
 def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store: Store) -> None:
     """No other slot changes, and the ledger verifies before, between and after the amendments."""
-    before = spent(replica)
+    before = spent_of(replica)
     assert findings(store) == []
     assert amend_erased(writer_of(replica)) == 1
-    assert spent(replica) == before
+    assert spent_of(replica) == before
     assert before[ANN] > 0
+    assert is_amended(store)
+    assert {entry.own(1).outcome for entry in entries_of(store)} == {"charged"}
     with store.transaction(1, lock=False) as transaction:
-        for entry in transaction.entries(after=0):
-            assert entry.own(ANN).outcome == "untouched"
-            assert entry.own(1)[0] == "charged"
         assert transaction.account_of(ANN).spent == before[ANN]
     assert findings(store) == []
 
@@ -82,25 +67,12 @@ def test_a_finished_erasure_leaves_no_work(replica: Replica) -> None:
     assert amend_erased(writer) == 1
 
 
-def test_a_returning_individual_keeps_its_spent_total(replica: Replica, store: Store) -> None:
-    """Earlier charges count, also after the amendments and a restart."""
-    before = spent(replica)[ANN]
-    amend_erased(writer_of(replica))
-    replica.close()
-    with open_replica(store, SeededEntropy(7)) as again:
-        upload(again, "people", [("ann", "NO", 44, 99.5)])
-        ask(again, analyst(again, "bea"), "again", **SUM)
-        assert spent(again)[ANN] > before
-    assert findings(store) == []
-
-
 def test_a_start_after_the_amendments_loads_every_charge(replica: Replica, store: Store) -> None:
     """A checkpoint is written before an entry is amended, so that a killed process loses no charge."""
-    before = spent(replica)
+    before = spent_of(replica)
     amend_erased(writer_of(replica))
     with open_replica(store, SeededEntropy(7)) as again:
-        writer_of(again).catch_up()
-        assert spent(again) == before
+        assert spent_of(again) == before
 
 
 def test_a_process_that_ends_between_stretches_loses_no_amendment(
@@ -141,13 +113,11 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
     """It must not replay amended entries, which no longer hold the erased individual's charges."""
     with open_replica(store, SeededEntropy(8)) as behind:
         behind.preload()
-        other = writer_of(behind)
         ask(replica, analyst(replica, "bea"), "ahead", **SUM)
         replica.curators.erase_individual("survey", "bob")
-        expected = spent(replica)
+        expected = spent_of(replica)
         amend_erased(writer_of(replica))
-        other.catch_up()
-        assert other.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist()) == expected
+        assert spent_of(behind) == expected
 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:
@@ -168,12 +138,9 @@ def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store)
     replica.amend_ledgers()
     replica.preload()
 
-    def forgotten(slot: int) -> bool:
-        return all(entry.own(slot)[0] == "untouched" for entry in entries_of(store))
-
-    eventually(lambda: forgotten(ANN))
+    until(lambda: is_amended(store))
     replica.curators.erase_individual("survey", "bob")
-    eventually(lambda: forgotten(1))
+    until(lambda: is_amended(store, slot=1))
 
 
 @pytest.fixture
@@ -183,16 +150,11 @@ def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
     return Amender()
 
 
-def is_amended(store: Store) -> bool:
-    """Whether no entry holds Ann any more."""
-    return all(entry.own(ANN)[0] == "untouched" for entry in entries_of(store))
-
-
 def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
     replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lasting fault is logged once, and the job is retried."""
-    monkeypatch.setattr("service.workflows.maintenance.amend.SILENT_RETRIES", 3)
+    monkeypatch.setattr(amend_module, "SILENT_RETRIES", 3)
     faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
 
     def failing(writer: WriterThread, is_over: Any) -> int:
@@ -200,7 +162,7 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
             raise faults.pop()
         return amend_erased(writer, is_over=is_over)
 
-    monkeypatch.setattr("service.workflows.maintenance.amend.amend_erased", failing)
+    monkeypatch.setattr(amend_module, "amend_erased", failing)
     amender.ask(replica.registry.record("survey"), writer_of(replica))
     for expected in (0, 0, 1, 1):
         assert amender.step()
@@ -215,7 +177,7 @@ def test_an_error_is_an_incident_and_affects_that_dataset_alone(
 ) -> None:
     """The next dataset is amended."""
     with monkeypatch.context() as patched:
-        patched.setattr("service.workflows.maintenance.amend.amend_erased", lambda writer, is_over: 1 // 0)
+        patched.setattr(amend_module, "amend_erased", lambda writer, is_over: 1 // 0)
         amender.ask(replica.registry.record("survey"), writer_of(replica))
         assert amender.step()
     assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text

@@ -11,7 +11,7 @@ from service.workflows.maintenance.price_tables import PriceTables
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 
 def laplace(**more: Any) -> Query:
@@ -36,7 +36,7 @@ def test_tables_are_made_when_datasets_are_opened() -> None:
         made = laplace_prices.renyi_prices.cache_info().misses
         for number, order in enumerate((17.25, 17.5, 17.25)):
             opened(replica, f"d{number}", order)
-        eventually(lambda: laplace_prices.renyi_prices.cache_info().misses == made + 2)
+        until(lambda: laplace_prices.renyi_prices.cache_info().misses == made + 2)
     assert laplace_prices.renyi_prices.cache_info().misses == made + 2
 
 

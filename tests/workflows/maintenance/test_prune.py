@@ -1,49 +1,29 @@
 """Pruning drops quantities behind a verified sequence: accounts, answers, the chain and verification stay."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import prune as prune_module
-from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import Damaged, Pruned, prune
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ports.store import Store
-from service.workflows.replica import Replica
-from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
-from tests.keys import LEDGER_KEY
-from tests.memory.shards import only_shard
-from tests.memory.store import MemoryStore
-from tests.workflows.surveys import entries_of, findings, surveyed, writer_of
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, individual_named, open_replica, witness_of
+from tests.workflows.surveys import entries_of, findings, on_both_stores, spent_of, surveyed
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
 ENTRIES = 6
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn, with a ledger of three individuals and six entries; its replica is closed."""
-    if request.param == "memory":
-        opened: Store = MemoryStore()
-        filled(opened)
-        yield opened
-        return
-    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
-        filled(opened)
-        yield opened
-
-
-def filled(store: Store) -> None:
-    """A dataset of Ann, Bob and Eve, with its queries."""
+@pytest.fixture
+def store(store: Store) -> Store:
+    """A ledger of three individuals and six entries; its replica is closed."""
     with surveyed(store, [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as replica:
         who = analyst(replica)
         for number in range(ENTRIES):
             ask(replica, who, f"key-{number}", **SUM)
+    return store
 
 
 def pruned(store: Store, before: Any) -> Pruned:
@@ -51,28 +31,22 @@ def pruned(store: Store, before: Any) -> Pruned:
     return prune(store, witness_of(store), "survey", before=before, entropy=SeededEntropy(3))
 
 
-def spent(replica: Replica) -> list[int]:
-    """The spent totals by slot."""
-    writer = writer_of(replica)
-    writer.catch_up()
-    return writer.look(lambda state: only_shard(state).memory.accounts.spent[:3].tolist())
-
-
 def kept(store: Store) -> list[int]:
     """The sequences of entries that still hold quantities."""
     return [entry.seq for entry in entries_of(store) if not entry.is_pruned]
 
 
+@on_both_stores
 def test_pruned_entries_lose_their_quantities_and_all_else_stays(store: Store) -> None:
     """Accounts after a restart, answers and receipts of later entries stay, and the ledger can be appended to."""
     with open_replica(store, SeededEntropy(7)) as replica:
-        before = spent(replica)
+        before = spent_of(replica)
     assert pruned(store, 4) == Pruned(seq=3, seq_before=0)
     assert findings(store) == []
     assert kept(store) == [4, 5, 6]
     with open_replica(store, SeededEntropy(8)) as replica:
-        assert spent(replica) == before
-        bob = replica.principals.create(role="individual", name="bob", dataset="survey", individual="bob")[0]
+        assert spent_of(replica) == before
+        bob = individual_named(replica, "bob")
         page = replica.individuals.receipts(bob, cursor=None, limit=10)
         outcomes = [row.outcome for row in page.items]
         assert outcomes == 3 * ["charged"] + 3 * ["no_longer_kept"]
@@ -81,6 +55,7 @@ def test_pruned_entries_lose_their_quantities_and_all_else_stays(store: Store) -
     assert findings(store) == []
 
 
+@on_both_stores
 def test_a_later_pruning_goes_on_from_the_totals_of_the_earlier_one(store: Store) -> None:
     """Repeating a pruning drops nothing more."""
     pruned(store, 3)
@@ -157,38 +132,8 @@ def test_a_running_replica_goes_on_after_a_pruning(store: Store) -> None:
         behind.preload()
         with open_replica(store, SeededEntropy(8)) as ahead:
             ask(ahead, analyst(ahead, "bea"), "ahead", **SUM)
-            expected = spent(ahead)
+            expected = spent_of(ahead)
         pruned(store, 8)
-        assert spent(behind) == expected
+        assert spent_of(behind) == expected
         ask(behind, analyst(behind, "cid"), "behind", **SUM)
-    assert findings(store) == []
-
-
-@pytest.mark.parametrize("first", ["erase", "prune"])
-def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both work in either order, repeatedly, with amendments before and after the pruned sequence."""
-    monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
-
-    def erase(replica: Replica, key: str) -> None:
-        replica.curators.erase_individual("survey", key)
-        amend_erased(writer_of(replica))
-
-    with open_replica(store, SeededEntropy(7)) as replica:
-        if first == "erase":
-            erase(replica, "ann")
-        before = spent(replica)
-    pruned(store, 4)
-    assert findings(store) == []
-    with open_replica(store, SeededEntropy(8)) as replica:
-        erase(replica, "bob")
-        assert spent(replica) == before
-        upload(replica, "people", [("ann" if first == "erase" else "bob", "NO", 44, 99.5)])
-        ask(replica, analyst(replica, "bea"), "again", **SUM)
-        again = spent(replica)
-    assert findings(store) == []
-    assert pruned(store, 6) == Pruned(seq=5, seq_before=3)
-    assert findings(store) == []
-    with open_replica(store, SeededEntropy(9)) as replica:
-        assert spent(replica) == again
-        erase(replica, "eve")
     assert findings(store) == []

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import background
+from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance import start_check
 from service.workflows.maintenance.start_check import StartCheck, StartChecks
 from service.workflows.model.errors import LedgerDamaged
@@ -20,11 +21,14 @@ from service.workflows.model.rows import Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
+from tests.conftest import PostgresServer
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.memory.tables import Dataset
 from tests.memory.transaction import MemoryTransaction
-from tests.workflows.replicas import eventually
+from tests.waiting import until
+from tests.workflows.damages import damage, filled
+from tests.workflows.maintenance.verify.histories import history
 from tests.workflows.surveys import surveyed
 
 ENTRIES = 6
@@ -165,6 +169,51 @@ def test_every_damage_is_named(monkeypatch: pytest.MonkeyPatch, damage: Damage, 
     finding = checked(damage.change(whole())).finding
     assert finding is not None
     assert finding.startswith(damage.found)
+
+
+STORED = {
+    """UPDATE ledger SET "values" = set_byte("values", 7, get_byte("values", 7) # 1) WHERE seq = 2""": (
+        "ledger row 2: its contents do not give its hash"
+    ),
+    "UPDATE ledger SET piece = set_byte(piece, 20, get_byte(piece, 20) # 1) WHERE seq = 1": (
+        "ledger row 1: its contents do not give its hash"
+    ),
+    "UPDATE ledger SET sigma = 'NaN' WHERE seq = 3": "ledger row 3: its contents do not give its hash",
+    "UPDATE ledger SET charged_count = charged_count + 1 WHERE seq = 1": (
+        "ledger row 1: its contents do not give its hash"
+    ),
+    "DELETE FROM ledger WHERE seq = 2": "ledger row 2: is missing",
+    "DELETE FROM ledger WHERE seq = 3": "heads row 1: says seq 3, the ledger ends at 2",
+    "UPDATE heads SET worst_case_units = 0": "heads row 1: says worst_case_units 0, the ledger gives",
+    "UPDATE journal SET at_seq = 0 WHERE number = 4": "journal row 4: its contents do not give its hash",
+}
+"""Damages of stored rows, and what the check says: some that memory cannot hold, and some of each table."""
+
+
+@pytest.mark.slow
+def test_damages_of_stored_rows_are_named(postgres_server: PostgresServer, migrated_template: str) -> None:
+    """With triggers disabled by the owner; every entry of the whole ledger is checked."""
+
+    def found(store: PostgresStore) -> tuple[int, str | None]:
+        (record,) = store.datasets()
+        check, is_more = StartCheck(record), True
+        while is_more:
+            with store.transaction(record.id, lock=False) as transaction:
+                is_more = check.step(transaction)
+        return check.entries, check.finding
+
+    def fill(store: PostgresStore) -> None:
+        with open_replica(store) as replica:
+            history(replica)
+
+    with filled(postgres_server, migrated_template, fill) as ledger:
+        with ledger.copied() as (store, _):
+            assert found(store) == (3, None)
+        for statement, expected in STORED.items():
+            with ledger.copied() as (store, database_url):
+                damage(database_url, statement)
+                _, finding = found(store)
+            assert str(finding).startswith(expected), statement
 
 
 @given(
@@ -467,5 +516,5 @@ def test_a_replica_checks_opened_datasets_on_its_own_thread(replica: Replica) ->
     replica.registry.let_go([1])
     replica.check_ledgers()
     replica.preload()
-    eventually(lambda: code(replica, "one") == "ledger-damaged")
+    until(lambda: code(replica, "one") == "ledger-damaged")
     assert code(replica, "two") is None

@@ -25,7 +25,7 @@ from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask
 from tests.memory.store import MemoryStore
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 from tests.workflows.surveys import surveyed
 
 EVERY = timedelta(seconds=POINT_EVERY_S)
@@ -217,7 +217,7 @@ def test_the_thread_makes_points_until_it_is_closed(replica: Replica) -> None:
     replica.overview.follow()
     replica.overview.summary("survey")
     with replica.overview.watching("survey"):
-        eventually(lambda: len(replica.overview.history("survey").points) == 1)
+        until(lambda: len(replica.overview.history("survey").points) == 1)
     assert _threads() == 1
     replica.close()
     assert _threads() == 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model import journal
-from service.workflows.model.journal import JournalAct, joined_slots, rows_slots, told_slots
+from service.workflows.model.journal import joined_slots, rows_slots, told_slots
 
 SLOTS = st.sets(st.integers(0, 300) | st.integers(10**6, 10**6 + 300)).map(sorted)
 
@@ -35,12 +35,3 @@ def test_a_long_list_of_slots_becomes_a_list_of_pages(monkeypatch: pytest.Monkey
     slots = np.array([5, 700, 3 * PAGE_SLOTS + 1, 3 * PAGE_SLOTS + 9000, 7 * PAGE_SLOTS])
     told = rows_slots(told_slots(joined=slots[:0], rows=slots))
     assert told.tolist() == [page * PAGE_SLOTS + n for page in (0, 3, 7) for n in range(PAGE_SLOTS)]
-
-
-def test_the_chain_is_that_of_the_first_version() -> None:
-    """Acts written by older versions hash to the same bytes."""
-    first = JournalAct.following(bytes(32), number=1, at_seq=7, act="epoch", detail={"epoch": 2})
-    assert first.hash.hex() == "04a09f18c41d57ea8328abb7a420d08df9db7684d2d0a0af30ff23b8bf8a0bbf"
-    second = JournalAct.following(first.hash, number=2, at_seq=7, act="epoch", detail={"epoch": 2})
-    assert second.previous_hash == first.hash
-    assert second.hash != first.hash

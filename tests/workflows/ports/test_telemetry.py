@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
-from service.workflows.writer.threads import WriterThread
-from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register
+from tests.factories import TWO_PEOPLE, analyst, ask
+from tests.waiting import until
 from tests.workflows.stores import FaultyStore
-from tests.workflows.surveys import surveyed, writer_of
+from tests.workflows.surveys import held, surveyed, writer_of
 
 
 class Tally(NullTelemetry):
@@ -58,23 +58,16 @@ def test_batches_commits_and_invalidations_are_reported() -> None:
 
 def test_queries_that_wait_together_are_reported_as_one_batch() -> None:
     """The batch is reported with its size."""
-    tally, gate = Tally(), threading.Event()
-    with open_replica(None, None, telemetry=tally) as replica:
-        register(replica)
-        who = analyst(replica)
-        writer: WriterThread = writer_of(replica)
-        holder = writer.submit_look(lambda _: gate.wait(30))
-        while writer.length:
-            pass
+    tally = Tally()
+    with surveyed(telemetry=tally) as replica:
+        who, writer = analyst(replica), writer_of(replica)
         threads = [threading.Thread(target=ask, args=[replica, who, f"k{n}"]) for n in range(3)]
-        for thread in threads:
-            thread.start()
-        while writer.length < 3:
-            pass
-        gate.set()
+        with held(writer):
+            for thread in threads:
+                thread.start()
+            until(lambda: writer.length == 3)
         for thread in threads:
             thread.join()
-        assert holder.result(timeout=30)
     assert tally.told["batch of 3"] == 1
 
 

@@ -16,7 +16,8 @@ from service.workflows.reads.accounts import SLICES_MAX, Wanted
 from service.workflows.reads.ledger import snapshot
 from tests.factories import ask, upload
 from tests.gated_store import GatedStore
-from tests.workflows.replicas import Replicas, eventually, replicas
+from tests.waiting import until
+from tests.workflows.replicas import Replicas, replicas
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def leave(world: Replicas, number: int = 0) -> None:
     place = here(world, number)
     world.replicas[number].curators.budgets("survey", cursor=None, limit=100)
     genesis = place.genesis
-    eventually(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
+    until(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
 
 
 def here(world: Replicas, number: int = 0) -> LedgerPosition:
@@ -183,7 +184,7 @@ def test_an_own_account_is_read_outside_the_writer(world: Replicas, in_the_way: 
     bob, writer = individual(world), world.writer(1)
     ask(world.replicas[0], world.analyst, "another", reuse=False)
     usual = world.replicas[0].individuals.budgets(bob)
-    eventually(lambda: writer.position == world.writer(0).position)
+    until(lambda: writer.position == world.writer(0).position)
     if in_the_way == "not loaded":
         writer.submit_look(lambda state: state.invalidate_all()).result(timeout=30)
     if in_the_way == "behind":

@@ -18,7 +18,8 @@ from tests.factories import ask, witness_of
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
-from tests.workflows.replicas import Replicas, eventually, replicas, truth
+from tests.waiting import until
+from tests.workflows.replicas import Replicas, replicas, truth
 
 
 class ReadCountingStore(MemoryStore):
@@ -57,7 +58,7 @@ def ask_first(world: Replicas, count: int) -> None:
 def test_memory_follows_without_a_query_and_without_reading_the_ledger(world: Replicas) -> None:
     """The notice wakes the writer, and the tail is already loaded."""
     ask_first(world, 8)
-    eventually(lambda: world.seq(1) == 8)
+    until(lambda: world.seq(1) == 8)
     assert world.spent(1) == world.spent(0) == truth(world.store)
     # A background read may come before its tail; the ledger is read far less often than it grows.
     assert world.store.readings <= 4
@@ -74,10 +75,10 @@ def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas, m
         return heard[-1]
 
     monkeypatch.setattr(cache, "listen", noted)
-    eventually(lambda: heard != [])
+    until(lambda: heard != [])
     writer._state.invalidate_all()
     ask_first(world, 3)
-    eventually(lambda: 3 in {notice.seq for notices in heard for notice in notices})
+    until(lambda: 3 in {notice.seq for notices in heard for notice in notices})
     assert writer.position is None
     assert writer.length == 0
 
@@ -87,7 +88,7 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     world.replicas[0].curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
     )
-    eventually(lambda: int(only_shard(world.writer(1)._state).memory.people.present.sum()) == 4)
+    until(lambda: int(only_shard(world.writer(1)._state).memory.people.present.sum()) == 4)
 
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
@@ -117,7 +118,7 @@ def test_forged_entries_are_not_used(world: Replicas, lie: str) -> None:
     genesis = world.replicas[0].registry.record("survey").genesis
     second = world.writer(1)
     ask_first(world, 4)
-    eventually(lambda: world.seq(1) == 4)
+    until(lambda: world.seq(1) == 4)
     with world.store.transaction(1, lock=False) as transaction:
         entries = list(transaction.entries(after=0))
     second._state.invalidate()
@@ -155,7 +156,7 @@ def test_replicas_agree_on_what_was_spent(world: Replicas) -> None:
     for n in range(12):
         ask(world.replicas[n % 2], world.analyst, f"k{n}", reuse=False)
     assert truth(world.store) == world.spent(1)
-    eventually(lambda: world.spent(0) == world.spent(1))
+    until(lambda: world.spent(0) == world.spent(1))
 
 
 def test_an_unwitnessed_commit_is_not_shared(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:

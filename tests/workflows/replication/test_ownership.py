@@ -1,8 +1,7 @@
 """Ownership: when a process considers itself the owner of a dataset, and the requests that it then accepts."""
 
-import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
 from uuid import UUID
 
 import pytest
@@ -16,11 +15,11 @@ from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_E
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica
 from tests.memory.cache import MemoryLeases
 from tests.memory.store import MemoryStore
+from tests.waiting import PATIENCE_S, until
 from tests.workflows.surveys import fill
 
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 PEPPER = Pepper(b"p" * 32)
-PATIENCE_S = 10.0
 
 
 class Clock:
@@ -194,21 +193,11 @@ def test_only_a_holder_of_the_pepper_answers_for_a_replica() -> None:
 
 
 @contextmanager
-def opened(each: Ownership) -> Iterator[Ownership]:
-    """Ownership with its own thread."""
+def opened(each: Ownership) -> Iterator[None]:
+    """The thread of its own, during a block."""
     each.open()
-    try:
-        yield each
-    finally:
-        each.close()
-
-
-def await_that(happens: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    until = time.monotonic() + PATIENCE_S
-    while not happens():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    with closing(each):
+        yield
 
 
 def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +220,7 @@ def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPat
     one, other = (Ownership(leases=leases, replica=each, pepper=PEPPER, clock=clock) for each in (ONE, OTHER))
     with opened(one):
         one.claim(7)
-        await_that(lambda: len(renewed) >= 5)
+        until(lambda: len(renewed) >= 5)
         assert other.claim(7) == ONE
     assert other.claim(7) == OTHER
 
@@ -248,11 +237,10 @@ def test_a_store_that_is_away_at_the_end_does_not_block_closing(leases: SlowLeas
 
 
 @pytest.fixture
-def store() -> MemoryStore:
+def store(store: MemoryStore) -> MemoryStore:
     """A dataset of one person."""
-    made = MemoryStore()
-    fill(made, TWO_PEOPLE[:1])
-    return made
+    fill(store, TWO_PEOPLE[:1])
+    return store
 
 
 def test_a_replica_works_only_on_what_it_owns(

@@ -26,7 +26,7 @@ from tests.contracts.stores import dataset
 from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
 from tests.memory.shards import MemoryShards, divide
 from tests.memory.store import MemoryStore
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 from tests.workflows.shards.spread import KEYS, SEEN, filled, findings
 
 
@@ -128,7 +128,7 @@ def restored(count: int, *, is_running: bool) -> list[Any]:
         who = analyst(replica)
         asked(replica, who, "in the backup")
         replica.registry.opened()[0].checkpoint()
-        eventually(lambda: store.head(1).checkpoint_seq > 0)
+        until(lambda: store.head(1).checkpoint_seq > 0)
         backup = dict(store.kept)
         for number in range(2):
             ask(replica, who, f"lost {number}", reuse=False, noise={"sigma": 9.0})
@@ -149,7 +149,7 @@ def restored(count: int, *, is_running: bool) -> list[Any]:
         assert done is not None
         shown = [done.plan.missing_units, burned, asked(replica, who, "after"), seen(replica, SEEN)]
         replica.registry.opened()[0].checkpoint()
-        eventually(lambda: store.head(1).checkpoint_seq == store.head(1).seq)
+        until(lambda: store.head(1).checkpoint_seq == store.head(1).seq)
     with divided_replica(store, 5 - count, entropy) as (replica, _):
         shown += [seen(replica, SEEN)]
     assert findings(store) == []
@@ -196,7 +196,7 @@ def test_a_shard_that_dies_in_a_call_costs_nobody_anything(monkeypatch: pytest.M
                 with suppress(Unavailable):  # an act that is durable already is done
                     use(replica, who, key)
                 assert not backend.channels[0].is_to_die
-                eventually(lambda: not replica.registry.opened()[0].shards.lost)
+                until(lambda: not replica.registry.opened()[0].shards.lost)
                 with suppress(InvalidRequest):  # the upload was stored
                     use(replica, who, key)
                 ask(replica, who, f"after {key}", reuse=False)

@@ -24,7 +24,7 @@ from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica
 from tests.memory.store import MemoryStore
 from tests.rotation import some_of
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 from tests.workflows.shards.spread import KEYS, filled, findings
 
 pytestmark = pytest.mark.slow
@@ -123,7 +123,7 @@ def insist(act: Callable[[], None]) -> None:
             return True
         return False
 
-    eventually(is_done)
+    until(is_done)
 
 
 def spent_of(replica: Replica) -> dict[str, int]:

@@ -1,9 +1,8 @@
 """Optimistic commits: when a batch uses one, and that a refused one leaves nothing behind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
@@ -138,13 +137,14 @@ def test_an_allowance_is_judged_by_the_database(replica: Replica, store: CommitC
 def test_an_act_does_not_change_how_the_next_query_commits(replica: Replica, store: CommitCountingStore) -> None:
     """An upload and an epoch: optimistic where the head was known, and with a look where it was not."""
     who = analyst(replica)
-    for act in (
-        lambda: upload(replica, "people", [("joe", "SE", 20, 1)]),
-        lambda: replica.curators.open_epoch("survey"),
-    ):
+    acts: dict[str, Callable[[], object]] = {
+        "upload": lambda: upload(replica, "people", [("joe", "SE", 20, 1)]),
+        "epoch": lambda: replica.curators.open_epoch("survey"),
+    }
+    for key, act in acts.items():
         act()
         store.ways()
-        ask(replica, who, uuid4().hex, reuse=False)
+        ask(replica, who, key, reuse=False)
         assert store.ways() == (0, 1)
     with open_replica(store) as fresh:
         fresh.curators.open_epoch("survey")

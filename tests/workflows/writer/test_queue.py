@@ -1,6 +1,5 @@
 """The writer of one dataset: batches, retries, reuse, allowances, and commits with unknown outcome."""
 
-import threading
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -15,7 +14,7 @@ from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict,
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, analyst, ask, individual_named, open_replica, register, upload, values
 from tests.workflows.stores import FaultyStore
-from tests.workflows.surveys import findings, surveyed, writer_of
+from tests.workflows.surveys import findings, held, surveyed, writer_of
 
 
 @pytest.fixture
@@ -153,21 +152,11 @@ def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyS
 def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
     """Thirty queries behind a busy writer are answered in order, under one lock."""
     who = analyst(replica)
-    writer = writer_of(replica)
-    gate, waiting = threading.Event(), threading.Event()
-
-    def hold(*_: object) -> None:
-        waiting.set()
-        gate.wait(30)
-
-    holder = writer.submit_look(hold)
-    assert waiting.wait(30)
     before = store.locked
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
-    futures = [replica.analysts.submit(who, "survey", f"k{n}", query) for n in range(30)]
-    gate.set()
+    with held(writer_of(replica)):
+        futures = [replica.analysts.submit(who, "survey", f"k{n}", query) for n in range(30)]
     sequences = [future.result(timeout=30).sequence for future in futures]
-    holder.result(timeout=30)
     assert sequences == list(range(1, 31))
     assert store.locked - before == 1
 
@@ -187,22 +176,13 @@ def test_a_full_queue_refuses_at_once(replica: Replica, monkeypatch: pytest.Monk
     register(replica, "small")
     who = analyst(replica)
     writer = replica.registry.writer(replica.registry.record("small"))
-    gate, waiting = threading.Event(), threading.Event()
-
-    def hold(*_: object) -> None:
-        waiting.set()
-        gate.wait(30)
-
-    holder = writer.submit_look(hold)
-    assert waiting.wait(30)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
-    futures = [replica.analysts.submit(who, "small", f"k{n}", query) for n in range(2)]
-    refused = replica.analysts.submit(who, "small", "k3", query)
-    assert isinstance(refused.exception(timeout=30), Busy)
-    assert refused.dimension == 1
-    futures.append(replica.analysts.submit(analyst(replica, "bo"), "small", "k", query))
-    gate.set()
-    holder.result(timeout=30)
+    with held(writer):
+        futures = [replica.analysts.submit(who, "small", f"k{n}", query) for n in range(2)]
+        refused = replica.analysts.submit(who, "small", "k3", query)
+        assert isinstance(refused.exception(timeout=30), Busy)
+        assert refused.dimension == 1
+        futures.append(replica.analysts.submit(analyst(replica, "bo"), "small", "k", query))
     assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.errors import NotFound
 from tests.factories import open_replica, register
 from tests.memory.store import MemoryStore
 
@@ -29,12 +29,3 @@ def test_an_unregistered_dataset_has_no_writer() -> None:
         assert not replica.registry.is_open_for("survey")
         register(replica)
         assert replica.registry.record("survey").name == "survey"
-
-
-def test_no_writer_is_opened_after_closing() -> None:
-    """Its thread would outlive the replica."""
-    with open_replica(MemoryStore()) as replica:
-        register(replica)
-        record = replica.registry.record("survey")
-    with pytest.raises(Unavailable):
-        replica.registry.writer(record)

@@ -9,31 +9,16 @@ from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding
-from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import answer, burn, dataset, entry, priced_entry
-from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.cache import MemoryWitness
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
-from tests.workflows.surveys import findings, newest, surveyed
-
-
-def test_refused_events_add_no_individual() -> None:
-    """Events of a new individual, refused for being too many: the individual is neither counted nor charged."""
-    store = MemoryStore()
-    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
-    with surveyed(store, TWO_PEOPLE, tables={"people": PEOPLE, "visits": visits}) as replica:
-        with pytest.raises(InvalidRequest, match="rows_per_individual"):
-            upload(replica, "visits", [("new", 1)] * 3)
-        ask(replica, analyst(replica), "k")
-        assert newest(replica).charged == len(TWO_PEOPLE)
-        upload(replica, "visits", [("new", 1)] * 2)
-        assert replica.overview.summary("survey").individuals == len(TWO_PEOPLE) + 1
-    assert findings(store) == []
+from tests.workflows.surveys import surveyed
 
 
 class CutTransaction(MemoryTransaction):

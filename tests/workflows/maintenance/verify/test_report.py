@@ -1,13 +1,12 @@
-"""`ledger verify` names every damage by table and row, on a real Postgres and with its owner's rights."""
+"""`ledger verify` names every damage by table and row: of all that is stored, and of all that decides about people."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from io import BytesIO
 from typing import Any
 
 import orjson
-import psycopg
 import pytest
 
 from service.core.release import answer
@@ -18,87 +17,68 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
-from service.workflows.maintenance.verify.report import Report, verify_all
+from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import RegistrationHistory
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
-from tests.factories import PEOPLE, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register
-from tests.keys import LEDGER_KEY
-from tests.memory.cache import MemoryWitness
+from tests.conftest import PostgresServer
+from tests.factories import PEOPLE, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, witness_of
 from tests.memory.store import MemoryStore
-from tests.workflows.damages import DAMAGES, Damage
+from tests.workflows.damages import DAMAGES, Damage, Filled, damage, filled
 from tests.workflows.maintenance.verify.histories import history
 from tests.workflows.surveys import findings, surveyed, writer_of
 
-pytestmark = pytest.mark.slow
+
+@pytest.fixture(scope="module")
+def ledger(postgres_server: PostgresServer, migrated_template: str) -> Iterator[Filled[Principal]]:
+    """A database with the history, made by its analyst."""
+
+    def fill(store: PostgresStore) -> Principal:
+        with open_replica(store) as replica:
+            return history(replica)
+
+    with filled(postgres_server, migrated_template, fill) as made:
+        yield made
 
 
-@pytest.fixture
-def witness() -> MemoryWitness:
-    """The witness of the store."""
-    return MemoryWitness()
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[PostgresStore]:
-    """A store on a fresh database."""
-    with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def ana(store: PostgresStore, witness: MemoryWitness) -> Principal:
-    """The analyst of the queries; the replica is closed."""
-    with open_replica(store, witness=witness) as replica:
-        return history(replica)
-
-
-def report_of(store: Store, witness: MemoryWitness) -> Report:
-    """The report on the one dataset."""
-    (report,) = verify_all(store, witness)
-    return report
-
-
-def damage(database_url: str, statement: str) -> None:
-    """Run a statement with the owner's rights and without triggers."""
-    with psycopg.connect(database_url) as owner:
-        owner.execute("SET session_replication_role = replica")
-        owner.execute(statement.encode())
-
-
-@pytest.mark.usefixtures("ana")
-def test_a_sound_dataset_is_counted(store: PostgresStore, witness: MemoryWitness) -> None:
+@pytest.mark.slow
+def test_a_sound_dataset_is_counted(ledger: Filled[Principal]) -> None:
     """The report has no finding, and states how much was checked."""
-    report = report_of(store, witness)
+    with ledger.copied() as (store, _):
+        (report,) = verify_all(store, witness_of(store))
     assert report.findings == []
     assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", DAMAGES, ids=str)
-def test_every_damage_is_named(
-    database_url: str, store: PostgresStore, witness: MemoryWitness, ana: Principal, done: Damage
-) -> None:
+def test_every_damage_is_named(ledger: Filled[Principal], done: Damage) -> None:
     """The finding names table and row."""
-    damage(database_url, done.statement.format(ana=ana.id))
-    findings = report_of(store, witness).findings
-    assert any(done.found.format(ana=ana.id) in finding for finding in findings), findings
+    with ledger.copied() as (store, database_url):
+        damage(database_url, done.statement.format(ana=ledger.made.id))
+        found = findings(store)
+    assert any(done.found.format(ana=ledger.made.id) in finding for finding in found), found
 
 
-def test_charges_under_a_doubled_limit_are_found_after_it_is_set_back(
-    database_url: str, store: PostgresStore, witness: MemoryWitness
-) -> None:
+def limits_times(store: MemoryStore, factor: Fraction, slots: Collection[int]) -> None:
+    """Change the limits of some accounts with the rights of the owner."""
+    people = store.kept[1].people
+    for slot in slots:
+        people[slot] = replace(people[slot], limit_units=int(people[slot].limit_units * factor))
+
+
+def test_charges_under_a_doubled_limit_are_found_after_it_is_set_back(store: MemoryStore) -> None:
     """The broken promise of 0.5 is found, although the limit was set back."""
-    with open_replica(store, witness=witness) as replica:
+    with open_replica(store) as replica:
         history(replica)
-    damage(database_url, "UPDATE individuals SET limit_units = 4 * limit_units")
-    with open_replica(store, SeededEntropy(7), witness=witness) as replica:
+    limits_times(store, Fraction(4), range(3))
+    with open_replica(store, SeededEntropy(7)) as replica:
         who = analyst(replica, "bea")
         for key in ("d", "e"):
             ask(replica, who, key, reuse=False, noise={"sigma": 1.0})
-    damage(database_url, "UPDATE individuals SET limit_units = limit_units / 4")
-    findings = report_of(store, witness).findings
-    assert any("individuals row 0: has spent" in each and "its limit is" in each for each in findings), findings
-    assert any("individuals row 0: has spent" in each and "its largest limit ever" in each for each in findings)
+    limits_times(store, Fraction(1, 4), range(3))
+    found = findings(store)
+    assert any("individuals row 0: has spent" in each and "its limit is" in each for each in found), found
+    assert any("individuals row 0: has spent" in each and "its largest limit ever" in each for each in found)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +129,8 @@ def test_participation_is_derived_again(
         monkeypatch.setattr(Accounts, "debit", unchecked)
         shortened = {"rule": "clip"} if rule == "clip" else {}
         ask(replica, who, "b", reuse=False, noise={"sigma": 100.0 if rule == "drop" else 2.0}, **shortened)
-    (report,) = verify_all(store)
-    assert (found in report.findings) if found else (report.findings == []), report.findings
+    told = findings(store)
+    assert (found in told) if found else (told == []), told
 
 
 @pytest.mark.parametrize(
@@ -177,9 +157,8 @@ def test_a_vector_that_was_shortened_for_nothing_is_found(
     monkeypatch.setattr("service.workflows.shards.shard.answer", faulty)
     with surveyed(store, TWO_PEOPLE) as replica:
         ask(replica, analyst(replica), "a", noise={"sigma": 9.0}, rule="clip")
-    (report,) = verify_all(store)
-    findings = report.findings
-    assert (found in findings) if found else (findings == []), findings
+    told = findings(store)
+    assert (found in told) if found else (told == []), told
 
 
 def test_limits_count_from_when_they_were_lowered() -> None:
@@ -202,19 +181,18 @@ def test_limits_count_from_when_they_were_lowered() -> None:
     assert findings(store) == []
 
 
-def test_a_slot_left_out_wrongly_is_found(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
+def test_a_slot_left_out_wrongly_is_found(store: MemoryStore) -> None:
     """Uploaded limits are not in the journal, but an entry shows that one was once too small."""
-    with open_replica(store, witness=witness) as replica:
+    with open_replica(store) as replica:
         people: dict[str, Any] = dict(PEOPLE)
         people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
         register(replica, tables={"people": people})
         rows = "person_id,country,age,spend,limit\nann,NO,44,10,0.1\nbob,SE,30,20,\n"
         replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
         ask(replica, analyst(replica), "a", noise={"sigma": 2.0})
-    assert report_of(store, witness).findings == []
-    damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")
-    said = "ledger row 1: leaves out slot 0, whose limit affords it"
-    assert report_of(store, witness).findings == [said]
+    assert findings(store) == []
+    limits_times(store, Fraction(2), [0])
+    assert findings(store) == ["ledger row 1: leaves out slot 0, whose limit affords it"]
 
 
 def refused(*_: object, **__: object) -> Plan:
@@ -228,38 +206,36 @@ def with_another_group(*query: Any, **public: Any) -> Plan:
     return replace(plan, dimension=plan.dimension + 1)
 
 
+def state_otherwise(store: MemoryStore, who: Principal, **other: Any) -> None:
+    """Change what the answer under the key `a` states."""
+    answers = store.kept[1].answers
+    row = answers[who.id, "a"]
+    answers[who.id, "a"] = replace(row, body=orjson.dumps(orjson.loads(row.body) | other))
+
+
 @pytest.mark.parametrize("compiled", [refused, with_another_group])
 def test_a_query_of_an_unreadable_version_keeps_its_labels(
-    database_url: str,
-    store: PostgresStore,
-    witness: MemoryWitness,
-    monkeypatch: pytest.MonkeyPatch,
-    compiled: Callable[..., Plan],
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, compiled: Callable[..., Plan]
 ) -> None:
     """Its values are compared all the same, and the report counts such answers."""
-    with open_replica(store, witness=witness) as replica:
+    with open_replica(store) as replica:
         who = history(replica)
     monkeypatch.setattr(answers_module, "compile_query", compiled)
-    report = report_of(store, witness)
+    (report,) = verify_all(store, witness_of(store))
     assert (report.findings, report.uncompiled) == ([], 4)
     assert "(4 without their labels)" in str(report)
-    damage(database_url, DAMAGES[0].statement)
-    assert DAMAGES[0].found.format(ana=who.id) in report_of(store, witness).findings[0]
+    state_otherwise(store, who, values=[7])
+    (found,) = findings(store)
+    assert DAMAGES[0].found.format(ana=who.id) in found
 
 
 @pytest.mark.parametrize("change", [{"half_width_95": 5.9}, {"warnings": None}, {"another": 1}])
-def test_an_answer_that_states_anything_else_is_found(
-    database_url: str, store: PostgresStore, witness: MemoryWitness, change: dict[str, Any]
-) -> None:
+def test_an_answer_that_states_anything_else_is_found(store: MemoryStore, change: dict[str, Any]) -> None:
     """Its body is one function of the entry and the query, byte for byte."""
-    with open_replica(store, witness=witness) as replica:
-        history(replica)
-    with psycopg.connect(database_url) as owner:
-        owner.execute("SET session_replication_role = replica")
-        ((body,),) = owner.execute("SELECT body FROM answers WHERE idempotency_key = 'a'").fetchall()
-        stated = orjson.dumps(orjson.loads(body) | change)
-        owner.execute("UPDATE answers SET body = %s WHERE idempotency_key = 'a'", [stated])
-    assert len(report_of(store, witness).findings) == 1
+    with open_replica(store) as replica:
+        who = history(replica)
+    state_otherwise(store, who, **change)
+    assert len(findings(store)) == 1
 
 
 @pytest.mark.parametrize(
