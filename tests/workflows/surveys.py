@@ -41,7 +41,8 @@ def surveyed(
     """A replica with the dataset of these people, closed at the end."""
     with open_replica(store, entropy, witness, telemetry) as replica:
         register(replica, **registration)
-        upload(replica, "people", people)
+        if people:
+            upload(replica, "people", people)
         yield replica
 
 

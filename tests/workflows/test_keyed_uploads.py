@@ -1,7 +1,9 @@
 """Uploads under an idempotency key: stored once, whatever is sent again and however."""
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, BinaryIO
 from uuid import UUID
@@ -13,9 +15,9 @@ from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.ports.row_reader import ReaderHere, ReadRequest
 from service.workflows.replica import Replica
-from tests.factories import open_replica, register, upload
+from tests.factories import TWO_PEOPLE, open_replica, register, upload
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import findings
+from tests.workflows.surveys import findings, surveyed
 
 CURATOR, COLLEAGUE = UUID(int=1), UUID(int=2)
 ROWS = b"person_id,item\nann,1\nann,2\n"
@@ -26,14 +28,14 @@ def send(
     rows: bytes = ROWS,
     *,
     key: str | None = "k",
-    table: str = "visits",
     principal: UUID = CURATOR,
-    content_type: str = "text/csv",
+    dataset: str = "survey",
+    **options: Any,
 ) -> UploadOutcome:
-    """One upload under a key."""
-    address = None if key is None else (principal, key)
-    request = UploadRequest(table=table, content_type=content_type, address=address)
-    return replica.curators.upload("survey", request, BytesIO(rows))
+    """One upload of visits under a key."""
+    given: dict[str, Any] = {"table": "visits", "content_type": "text/csv"} | options
+    request = UploadRequest(address=None if key is None else (principal, key), **given)
+    return replica.curators.upload(dataset, request, BytesIO(rows))
 
 
 def stored(replica: Replica) -> int:
@@ -41,17 +43,18 @@ def stored(replica: Replica) -> int:
     return replica.curators.dataset("survey").rows["visits"]
 
 
-def begin(replica: Replica) -> None:
-    """A dataset with one individual."""
-    register(replica)
-    upload(replica, "people", [("ann", "NO", 44, 1)])
+@contextmanager
+def asked_once(store: MemoryStore | None = None) -> Iterator[Replica]:
+    """A dataset with one individual, to which the rows were sent under the key."""
+    with surveyed(store, TWO_PEOPLE[:1]) as replica:
+        send(replica)
+        yield replica
 
 
 def test_the_same_upload_again_gives_the_same_report_and_stores_nothing() -> None:
     """Any number of times, also at a replica that did not store it; without a key each is stored."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        begin(replica)
+    with surveyed(store, TWO_PEOPLE[:1]) as replica:
         first = send(replica)
         again = send(replica)
         assert (first.is_repeat, again.is_repeat) == (False, True)
@@ -67,56 +70,39 @@ def test_the_same_upload_again_gives_the_same_report_and_stores_nothing() -> Non
 
 
 @pytest.mark.parametrize(
-    ("rows", "table", "content_type"),
+    ("rows", "options"),
     [
-        (b"person_id,item\nann,1\nann,3\n", "visits", "text/csv"),
-        (b"not a row at all", "visits", "text/csv"),
-        (ROWS, "people", "text/csv"),
-        (ROWS, "visits", "application/x-ndjson"),
+        (b"person_id,item\nann,1\nann,3\n", {}),
+        (b"not a row at all", {}),
+        (ROWS, {"table": "people"}),
+        (ROWS, {"content_type": "application/x-ndjson"}),
+        (ROWS, {"delimiter": ";"}),
+        (ROWS, {"rows_over_limit": "truncate"}),
+        (ROWS, {"unknown_individuals": "drop"}),
+        (ROWS, {"duplicates": "drop"}),
     ],
 )
-def test_a_key_belongs_to_one_upload(rows: bytes, table: str, content_type: str) -> None:
-    """Other bytes, another table and another format are refused, and nothing is stored."""
-    with open_replica() as replica:
-        begin(replica)
-        send(replica)
+def test_a_key_belongs_to_one_upload(rows: bytes, options: dict[str, Any]) -> None:
+    """Other bytes, another table, another format and another option are refused, and nothing is stored."""
+    with asked_once() as replica:
         with pytest.raises(KeyConflict):
-            send(replica, rows, table=table, content_type=content_type)
+            send(replica, rows, **options)
         assert stored(replica) == 2
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"delimiter": ";"}, {"rows_over_limit": "truncate"}, {"unknown_individuals": "drop"}, {"duplicates": "drop"}],
-)
-def test_options_are_part_of_the_upload(options: dict[str, Any]) -> None:
-    """The same bytes with another option are another upload."""
-    with open_replica() as replica:
-        begin(replica)
-        send(replica)
-        request = UploadRequest(table="visits", content_type="text/csv", address=(CURATOR, "k"), **options)
-        with pytest.raises(KeyConflict):
-            replica.curators.upload("survey", request, BytesIO(ROWS))
 
 
 def test_keys_are_those_of_one_principal_and_one_dataset() -> None:
     """A colleague's key of the same text names another upload."""
-    with open_replica() as replica:
-        begin(replica)
-        send(replica)
+    with asked_once() as replica:
         assert not send(replica, principal=COLLEAGUE).is_repeat
         assert stored(replica) == 4
         register(replica, "other")
         with pytest.raises(InvalidRequest, match="no such individual"):
-            replica.curators.upload(
-                "other", UploadRequest(table="visits", content_type="text/csv", address=(CURATOR, "k")), BytesIO(ROWS)
-            )
+            send(replica, dataset="other")
 
 
 def test_a_refused_upload_takes_no_key() -> None:
     """The corrected rows may come under the same key."""
-    with open_replica() as replica:
-        begin(replica)
+    with surveyed(people=TWO_PEOPLE[:1]) as replica:
         with pytest.raises(InvalidRequest):
             send(replica, b"person_id,item\neve,1\n")
         with pytest.raises(NotFound):
@@ -138,8 +124,7 @@ class ReaderTogether(ReaderHere):
 
 def test_requests_under_one_key_at_once_store_one_upload() -> None:
     """All of them get the same report, and one of them has stored it."""
-    with open_replica() as replica:
-        begin(replica)
+    with surveyed(people=TWO_PEOPLE[:1]) as replica:
         replica.curators.reader = ReaderTogether(8)
         with ThreadPoolExecutor(8) as threads:
             outcomes = list(threads.map(lambda _: send(replica), range(8)))
@@ -150,9 +135,7 @@ def test_requests_under_one_key_at_once_store_one_upload() -> None:
 
 def test_a_repeat_after_an_erasure_brings_nothing_back() -> None:
     """The key is spent: the report comes again, the rows do not."""
-    with open_replica() as replica:
-        begin(replica)
-        send(replica)
+    with asked_once() as replica:
         replica.curators.erase_individual("survey", "ann")
         assert send(replica).is_repeat
         assert stored(replica) == 0
@@ -161,12 +144,9 @@ def test_a_repeat_after_an_erasure_brings_nothing_back() -> None:
 def test_the_record_of_an_upload_cannot_confirm_a_guessed_row() -> None:
     """The digest depends on the deployment's secret: equal uploads to two datasets have different digests."""
     store = MemoryStore()
-    with open_replica(store) as replica:
-        begin(replica)
-        send(replica)
+    with asked_once(store) as replica:
         register(replica, "other")
-        upload(replica, "people", [("ann", "NO", 44, 1)], "other")
-        request = UploadRequest(table="visits", content_type="text/csv", address=(CURATOR, "k"))
-        replica.curators.upload("other", request, BytesIO(ROWS))
+        upload(replica, "people", TWO_PEOPLE[:1], "other")
+        send(replica, dataset="other")
     digests = [upload.digest for kept in store.kept.values() for upload in kept.uploads.values()]
     assert len(set(digests)) == len(digests) == 2

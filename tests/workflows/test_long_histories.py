@@ -1,7 +1,7 @@
 """A witness of thousands of records is judged in one pass, since a start and its clients wait for it."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import FrameType
@@ -10,23 +10,21 @@ import pytest
 
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import judge, unaccounted
-from tests.factories import TWO_PEOPLE, analyst, ask
+from tests.factories import ask
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import surveyed
 
 LONG = 1000
 
 
 @pytest.fixture
-def replica(store: MemoryStore) -> Iterator[Replica]:
-    """A dataset of two individuals with three answers."""
-    with surveyed(store, TWO_PEOPLE) as opened:
-        who = analyst(opened)
-        for key in ("a", "b", "c"):
-            ask(opened, who, key, reuse=False)
-        yield opened
+def replica(replica: Replica, ana: Principal) -> Replica:
+    """A replica whose dataset has three answers."""
+    for key in ("a", "b", "c"):
+        ask(replica, ana, key, reuse=False)
+    return replica
 
 
 def calls_during(work: Callable[[], object]) -> int:

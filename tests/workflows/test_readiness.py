@@ -16,18 +16,12 @@ def _looks_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
 
 
-@pytest.fixture
-def who(replica: Replica) -> Principal:
-    """An analyst of every dataset."""
-    return analyst(replica)
-
-
 def close(replica: Replica, name: str) -> None:
     """Close a dataset, as a check does that finds damage."""
     replica.registry.guard(replica.registry.record(name)).close_for_damage()
 
 
-def test_one_closed_dataset_keeps_no_other_from_being_served(replica: Replica, who: Principal) -> None:
+def test_one_closed_dataset_keeps_no_other_from_being_served(replica: Replica, ana: Principal) -> None:
     """The process is ready, and tells the code of the one; the other answers."""
     register(replica, "town")
     assert replica.readiness.report().counts() == {}
@@ -35,7 +29,7 @@ def test_one_closed_dataset_keeps_no_other_from_being_served(replica: Replica, w
     report = replica.readiness.report()
     assert (report.codes, report.counts()) == ([], {"ledger-damaged": 1})
     assert replica.readiness.is_ready()
-    assert ask(replica, who, "a").sequence == 1
+    assert ask(replica, ana, "a").sequence == 1
 
 
 def test_without_an_open_dataset_the_process_is_not_ready(replica: Replica) -> None:
@@ -56,11 +50,11 @@ def test_a_process_without_datasets_is_ready(store: MemoryStore, replica: Replic
     assert replica.readiness.is_ready()
 
 
-def test_a_key_is_told_of_its_datasets_alone(replica: Replica, who: Principal) -> None:
+def test_a_key_is_told_of_its_datasets_alone(replica: Replica, ana: Principal) -> None:
     """A bound principal of its own, any other of all."""
     register(replica, "town")
     close(replica, "town")
-    assert replica.readiness.datasets_for(who) == {"survey": "open", "town": "ledger-damaged"}
+    assert replica.readiness.datasets_for(ana) == {"survey": "open", "town": "ledger-damaged"}
     bound = analyst(replica, "ben", dataset="survey")
     assert replica.readiness.datasets_for(bound) == {"survey": "open"}
 

@@ -20,7 +20,7 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from tests.factories import CLOCK, analyst, ask, upload
+from tests.factories import CLOCK, ask, upload
 from tests.memory.store import MemoryStore
 from tests.memory.tables import Dataset
 from tests.workflows.surveys import findings, surveyed
@@ -44,12 +44,6 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
     with surveyed(store, [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)]) as opened:
         upload(opened, "visits", [("ann", 3), ("ann", 7), ("eve", 3)])
         yield opened
-
-
-@pytest.fixture
-def ana(replica: Replica) -> Principal:
-    """The analyst."""
-    return analyst(replica)
 
 
 def kept(store: MemoryStore) -> Dataset:

@@ -1,7 +1,6 @@
 """Parameters by hash: kept with the first answer that names them, for their analyst alone, and planned again from."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -26,7 +25,6 @@ from service.workflows.replica import Replica
 from service.workflows.writer import batch
 from tests.factories import analyst, witness_of
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import surveyed
 
 THETA = np.array([[0.5, -0.25], [-0.5, 0.125]])
 FIELD = "select[0].gradient.parameters"
@@ -53,19 +51,6 @@ def sent(numbers: NDArray[np.floating] = THETA) -> Query:
 def named(numbers: NDArray[np.floating] = THETA, **more: Any) -> Query:
     """The step with a hash alone."""
     return gradient({"sha256": digest_of(numbers), **more})
-
-
-@pytest.fixture
-def replica(store: MemoryStore) -> Iterator[Replica]:
-    """A replica with three individuals."""
-    with surveyed(store) as opened:
-        yield opened
-
-
-@pytest.fixture
-def ana(replica: Replica) -> Principal:
-    """The analyst who sends numbers."""
-    return analyst(replica)
 
 
 def asked(replica: Replica, who: Principal, key: str, query: Query) -> StoredAnswer:
@@ -168,12 +153,12 @@ def test_entries_are_planned_again_from_what_is_kept(replica: Replica, ana: Prin
     asked(replica, analyst(replica, "bo"), "a", sent())
     (report,) = verify_all(store, witness_of(store))
     assert (report.findings, report.uncompiled) == ([], 0)
-    (kept,) = store.kept.values()
+    kept = store.kept[1]
     del kept.answers[ana.id, "a"]
     rebuilt = rebuild(store, "survey", seq=1, key="a")
     assert rebuilt is not None
     assert rebuilt.body == first.body
-    (kept,) = store.kept.values()
+    kept = store.kept[1]
     place = ana.id, digest_of(THETA)
     numbers = kept.parameters.pop(place)
     (missing,) = verify_all(store, witness_of(store))
@@ -260,14 +245,14 @@ def test_a_query_may_name_several_arrays(replica: Replica, ana: Principal, store
     first = asked(replica, ana, "a", both)
     again = counted(predicted(by_hash()), predicted(by_hash(2 * THETA)))
     assert asked(replica, ana, "a", again).body == first.body
-    (kept,) = store.kept.values()
+    kept = store.kept[1]
     assert {digest for _, digest in kept.parameters} == {digest_of(THETA), digest_of(2 * THETA)}
     other = counted(predicted(by_hash()), predicted(by_hash(3 * THETA)))
     assert refused(replica, ana, other) == [(PREDICTED.format(1), UNKNOWN)]
     assert refused(replica, analyst(replica, "bo"), again) == [(PREDICTED.format(0), UNKNOWN)]
     mixed = counted(predicted(by_hash()), predicted(HashedParameters.of(3 * THETA)))
     asked(replica, ana, "b", mixed)
-    (kept,) = store.kept.values()
+    kept = store.kept[1]
     del kept.parameters[ana.id, digest_of(2 * THETA)]
     (missing,) = verify_all(store, witness_of(store))
     name = f"parameters row {digest_of(2 * THETA)} of {ana.id}"

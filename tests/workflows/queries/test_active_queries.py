@@ -38,12 +38,6 @@ ONE = -(-(2**40) // 18)  # units that one count at sigma 3 costs
 BUDGET = 2**39  # of the dataset: rho 0.5, of which a count takes a ninth
 
 
-@pytest.fixture
-def ana(replica: Replica) -> Principal:
-    """The analyst."""
-    return analyst(replica)
-
-
 def told(replica: Replica, who: Principal, key: str, **more: Any) -> dict[str, Any]:
     """The answer to the query, as JSON."""
     shown: dict[str, Any] = orjson.loads(ask(replica, who, key, **ACTIVE | more).body)

@@ -20,7 +20,7 @@ from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
+from tests.factories import CLOCK, THREE_PEOPLE, ask, open_replica, register, upload
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
@@ -70,15 +70,9 @@ def replica(store: FaultyStore, witness: WatchedWitness) -> Iterator[Replica]:
         yield opened
 
 
-@pytest.fixture
-def who(replica: Replica) -> Principal:
-    """An analyst."""
-    return analyst(replica)
-
-
-def fresh(replica: Replica, who: Principal, key: str) -> int:
+def fresh(replica: Replica, ana: Principal, key: str) -> int:
     """Ask a query that is not reused; returns the answer's sequence."""
-    return ask(replica, who, key, reuse=False).sequence
+    return ask(replica, ana, key, reuse=False).sequence
 
 
 def spent(replica: Replica) -> dict[str, int]:
@@ -109,31 +103,31 @@ def mend(store: MemoryStore, witness: Witness, units: int | None = None) -> Reco
 
 
 def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
-    replica: Replica, who: Principal, witness: WatchedWitness
+    replica: Replica, ana: Principal, witness: WatchedWitness
 ) -> None:
     """The witness never runs ahead of the database, and is never behind what was released."""
     for n in range(1, 5):
-        assert fresh(replica, who, f"k{n}") == n
+        assert fresh(replica, ana, f"k{n}") == n
         assert witness.history(witness_name(replica.registry.record("survey")))[-1].seq == n
     assert all(told <= durable for told, durable in witness.told)
     assert [told for told, _ in witness.told] == [0, 0, 1, 2, 3, 4]
 
 
 def test_an_answer_that_cannot_be_witnessed_is_withheld_on_every_path(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """It is durable but withheld from queries, retries and listings. Later each of them returns it."""
     witness.is_away = True
     for _ in range(2):
         with pytest.raises(Unavailable):
-            ask(replica, who, "k")
-    query_id = replica.analysts.releases(who, cursor=None, limit=5).items[0].id
+            ask(replica, ana, "k")
+    query_id = replica.analysts.releases(ana, cursor=None, limit=5).items[0].id
     with pytest.raises(Unavailable):
-        replica.analysts.release(who, query_id)
+        replica.analysts.release(ana, query_id)
     assert replica.readiness.problems() == ["witness-unavailable"]
     witness.is_away = False
-    released = replica.analysts.release(who, query_id)
-    assert ask(replica, who, "k").body == released.body
+    released = replica.analysts.release(ana, query_id)
+    assert ask(replica, ana, "k").body == released.body
     assert store.head(1).seq == 1
     assert witness.told[-1] == (1, 1)
 
@@ -155,97 +149,97 @@ def test_readiness_tries_the_witness_again(
 
 
 def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """A new process that cannot read it answers nothing."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     witness.is_unreadable = True
     with open_replica(store, witness=witness) as other:
         assert other.readiness.check_witnesses() == ["witness-unavailable"]
         with pytest.raises(Unavailable) as refused:
-            fresh(other, who, "b")
+            fresh(other, ana, "b")
         assert type(refused.value) is Unavailable
         with pytest.raises(Unavailable):
             mend(store, witness)
         assert [report.findings for report in verify_all(store, witness)] == [["witness: cannot be read"]]
         witness.is_unreadable = False
         assert other.readiness.check_witnesses() == []
-        assert fresh(other, who, "b") == 2
+        assert fresh(other, ana, "b") == 2
 
 
 def test_a_stored_answer_is_witnessed_before_it_leaves_again(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """A process died between commit and witness and left an unreleased answer: the next confirms it recorded."""
-    fresh(replica, who, "a")
-    body = ask(replica, who, "b", reuse=False).body
+    fresh(replica, ana, "a")
+    body = ask(replica, ana, "b", reuse=False).body
     name = witness_name(replica.registry.record("survey"))
     witness.kept[name].pop()
     with open_replica(store, witness=witness) as other:
         assert witness.history(name)[-1].seq == 1
-        assert ask(other, who, "b", reuse=False).body == body
+        assert ask(other, ana, "b", reuse=False).body == body
         assert witness.history(name)[-1].seq == 2
 
 
 @pytest.mark.parametrize("how", ["asked", "fetched"])
 def test_a_witness_record_that_was_only_read_is_rewritten_before_a_replay(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, how: str
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness, how: str
 ) -> None:
     """Its writer may have died before it was on the disk; writing the record again makes it durable."""
-    first = ask(replica, who, "a")
+    first = ask(replica, ana, "a")
     with open_replica(store, witness=witness) as other:
         assert other.readiness.check_witnesses() == []
         witness.told.clear()
-        body = ask(other, who, "a").body if how == "asked" else other.analysts.release(who, first.query_id).body
+        body = ask(other, ana, "a").body if how == "asked" else other.analysts.release(ana, first.query_id).body
         assert body == first.body
         assert witness.told == [(1, 1)]
-        assert ask(other, who, "a").body == body
+        assert ask(other, ana, "a").body == body
         assert witness.told == [(1, 1)]  # from then on it is certain
 
 
 def test_after_a_restore_old_sequence_numbers_do_not_count_as_witnessed(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """The lost history had higher sequence numbers than the entries that came since."""
     backup = dict(store.kept)
     for n in range(5):
-        fresh(replica, who, f"k{n}")
+        fresh(replica, ana, f"k{n}")
     store.kept = backup
     mend(store, witness)
     with open_replica(store, witness=witness) as other:
         witness.is_away = True
         with pytest.raises(Unavailable):
-            fresh(other, who, "withheld")
+            fresh(other, ana, "withheld")
         witness.is_away = False
-        withheld = other.analysts.releases(who, cursor=None, limit=5).items[0]
+        withheld = other.analysts.releases(ana, cursor=None, limit=5).items[0]
         assert withheld.sequence < 5
         witness.told.clear()
-        replica.analysts.release(who, withheld.id)
+        replica.analysts.release(ana, withheld.id)
     assert witness.told == [(withheld.sequence, withheld.sequence)]
 
 
 def test_the_first_witness_is_written_even_if_the_second_already_was(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """The second witness is written while the first is: after a power cut it alone may have the last answer."""
-    body = ask(replica, who, "a", reuse=False).body
+    body = ask(replica, ana, "a", reuse=False).body
     second, name = MemoryWitness(), witness_name(replica.registry.record("survey"))
     second.write(name, witness.kept[name].pop())
     with open_replica(store, witness=CombinedWitness(witness, [second])) as other:
-        assert ask(other, who, "a", reuse=False).body == body
+        assert ask(other, ana, "a", reuse=False).body == body
     assert witness.history(name)[-1].seq == 1
 
 
 @pytest.mark.parametrize("fault", ["lost-reply", "lost-request"])
 def test_an_unclear_commit_is_witnessed_before_its_answer_leaves(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
 ) -> None:
     """An answer found by its key after an unclear commit is witnessed like any other."""
     store.faults, witness.is_away = [fault], True
     with pytest.raises(Unavailable):
-        ask(replica, who, "k")
+        ask(replica, ana, "k")
     witness.is_away = False
-    assert ask(replica, who, "k").sequence == 1
+    assert ask(replica, ana, "k").sequence == 1
     assert witness.told[-1] == (1, 1)
     assert store.head(1).seq == 1
 
@@ -266,18 +260,18 @@ def test_a_replica_without_queries_needs_no_witness(store: FaultyStore) -> None:
 
 
 def test_everything_is_closed_behind_the_witness(
-    replica: Replica, who: Principal, store: FaultyStore, caplog: pytest.LogCaptureFixture
+    replica: Replica, ana: Principal, store: FaultyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Queries, acts, readings and previews, for analysts, curators and individuals; readiness and one line say so."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
-    query_id = ask(replica, who, "b", reuse=False).query_id
+    query_id = ask(replica, ana, "b", reuse=False).query_id
     me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     store.kept = backup
     assert replica.readiness.problems() == []  # before the first look
     closed: list[Any] = [
-        lambda: ask(replica, who, "c"),
-        lambda: ask(replica, who, "a", reuse=False),
+        lambda: ask(replica, ana, "c"),
+        lambda: ask(replica, ana, "a", reuse=False),
         lambda: upload(replica, "people", [("joe", "NO", 1, 1)]),
         lambda: replica.curators.erase_individual("survey", "ann"),
         lambda: replica.curators.open_epoch("survey"),
@@ -287,14 +281,14 @@ def test_everything_is_closed_behind_the_witness(
         lambda: replica.individuals.budgets(me),
         lambda: replica.individuals.receipts(me, cursor=None, limit=5),
         lambda: replica.individuals.lower_limit(me, "survey", pause=True),
-        lambda: replica.analysts.preview(who, "survey", _count()),
+        lambda: replica.analysts.preview(ana, "survey", _count()),
     ]
     for call in closed:
         with pytest.raises(Fenced) as refused:
             call()
         assert type(refused.value) is Fenced
     with pytest.raises(NotFound):
-        replica.analysts.release(who, query_id)
+        replica.analysts.release(ana, query_id)
     assert replica.readiness.check_witnesses() == ["ledger-rollback"]
     assert mend(store, replica.registry.witness) is not None
     assert replica.readiness.check_witnesses() == []
@@ -315,13 +309,13 @@ def _count() -> Any:
 
 
 def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """The worst case of the lost answers, also for individuals that they had not touched; limits hold."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
-    ask(replica, who, "b", where={"ge": [{"col": "age"}, 40]}, reuse=False)
-    ask(replica, who, "c", where={"ge": [{"col": "age"}, 70]}, reuse=False)
+    ask(replica, ana, "b", where={"ge": [{"col": "age"}, 40]}, reuse=False)
+    ask(replica, ana, "c", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     truth = spent(replica)
     assert truth == {"ann": 2 * COST, "bob": COST, "eve": 3 * COST}
     store.kept = backup
@@ -332,7 +326,7 @@ def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
     assert (done.entry.charged_count, done.entry.charged_units, done.exhausted_count) == (3, 6 * COST, 0)
     assert spent(replica) == dict.fromkeys(truth, 3 * COST)
     assert (done.entry.seq, done.plan.fence) == (2, 2)
-    assert fresh(replica, who, "d") == 3
+    assert fresh(replica, ana, "d") == 3
     assert mend(store, replica.registry.witness) is None
     assert [report.findings for report in verify_all(store, replica.registry.witness)] == [[]]
     assert after(None) == ["nothing to reconcile: all that was witnessed is in the ledger"]
@@ -343,14 +337,14 @@ def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
 
 
 def test_a_burn_stops_at_the_limit_and_analysts_do_not_see_it(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """Curators see it in the ledger, individuals in their receipts; analysts do not see it."""
     me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     replica.individuals.lower_limit(me, "survey", limit_rho=Decimal("0.1"))
     backup = dict(store.kept)
     for n in range(4):
-        ask(replica, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
+        ask(replica, ana, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
     replica.readiness.check_witnesses()
     done = mend(store, replica.registry.witness)
@@ -363,31 +357,31 @@ def test_a_burn_stops_at_the_limit_and_analysts_do_not_see_it(
     receipt = replica.individuals.receipts(me, cursor=None, limit=5).items[0]
     assert (receipt.kind, receipt.outcome) == ("burn", "charged")
     assert receipt.asked == {"burn": {"why": "ledger-rollback", "units": str(4 * COST)}}
-    assert replica.analysts.releases(who, cursor=None, limit=5).items == ()
+    assert replica.analysts.releases(ana, cursor=None, limit=5).items == ()
 
 
-def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
+def test_lost_acts_alone_close_a_dataset_too(replica: Replica, ana: Principal, store: FaultyStore) -> None:
     """A lowered limit is undone, or an erased record is back: the operator has to know."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
     replica.curators.erase_individual("survey", "bob")
     store.kept = backup
     with pytest.raises(Fenced):
-        fresh(replica, who, "b")
+        fresh(replica, ana, "b")
     done = mend(store, replica.registry.witness)
     assert done is not None
     assert (done.plan.missing_units, done.entry.charged_count) == (0, 0)
-    assert fresh(replica, who, "b") == 3
+    assert fresh(replica, ana, "b") == 3
 
 
 def test_lost_individuals_do_not_return_with_a_fresh_budget(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """The lost people are unknown: individuals that join after the burn get a limit lower by it, the others pay."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
     upload(replica, "people", [("joe", "NO", 50, 1)])
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     assert spent(replica)["joe"] == COST
     before_loss = left(replica)
     store.kept = backup
@@ -401,17 +395,17 @@ def test_lost_individuals_do_not_return_with_a_fresh_budget(
 
 
 def test_people_lost_with_another_history_are_counted_as_lost(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """The lost and the restored history may give the same slots to different people."""
     backup = dict(store.kept)
     upload(replica, "people", [("joe", "NO", 50, 1)])
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     with_joe = dict(store.kept)
     store.kept = backup
     mend(store, replica.registry.witness)
     upload(replica, "people", [("zoe", "NO", 50, 1)])
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     store.kept = with_joe
     assert len(with_joe[1].people) == 4
     done = mend(store, replica.registry.witness)
@@ -421,13 +415,13 @@ def test_people_lost_with_another_history_are_counted_as_lost(
     assert left(replica)["zoe"] == 2**39 - COST  # the charge of b
 
 
-def test_erased_individuals_are_burned_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
+def test_erased_individuals_are_burned_too(replica: Replica, ana: Principal, store: FaultyStore) -> None:
     """They may have come back in the lost history, and may come back again: their account exists all the while."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     replica.curators.erase_individual("survey", "bob")
     backup = dict(store.kept)
     upload(replica, "people", [THREE_PEOPLE[1]])
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     truth = spent(replica)
     store.kept = backup
     done = mend(store, replica.registry.witness)
@@ -438,7 +432,7 @@ def test_erased_individuals_are_burned_too(replica: Replica, who: Principal, sto
 
 
 def test_a_saturated_sum_of_worst_cases_burns_everything(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """A saturated sum of worst cases says nothing about the lost answers."""
     wild: dict[str, Any] = {
@@ -447,10 +441,10 @@ def test_a_saturated_sum_of_worst_cases_burns_everything(
         "where": {"eq": [{"col": "age"}, 0]},
     }
     for n in range(2):
-        ask(replica, who, f"wild{n}", **wild)
+        ask(replica, ana, f"wild{n}", **wild)
     assert store.head(1).worst_case_units == 2**62
     backup = dict(store.kept)
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     store.kept = backup
     done = mend(store, witness)
     assert done is not None
@@ -462,15 +456,15 @@ def test_a_saturated_sum_of_worst_cases_burns_everything(
 
 
 def test_a_lost_witness_is_never_recreated_silently(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """The dataset closes until the operator states what to burn, also for individuals that join later."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     witness.kept.clear()
     with open_replica(store, witness=witness) as other:
         assert other.readiness.check_witnesses() == ["witness-lost"]
         with pytest.raises(WitnessLost):
-            fresh(other, who, "b")
+            fresh(other, ana, "b")
         assert witness.kept == {}
         assert "nothing is left" in next(iter(verify_all(store, witness))).findings[0]
         with pytest.raises(InvalidRequest):
@@ -482,134 +476,134 @@ def test_a_lost_witness_is_never_recreated_silently(
         assert mend(store, witness, 2**36) is not None
         assert spent(other) == dict.fromkeys(["ann", "bob", "eve"], COST + 2**36)
         assert other.readiness.check_witnesses() == []
-        assert fresh(other, who, "b") == 3
+        assert fresh(other, ana, "b") == 3
 
 
 def test_a_running_replica_notices_a_restore_without_its_witness(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """With the witness deleted under it, it still notices a database that goes back, and restores the witness."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     witness.kept.clear()
     now = dict(store.kept)
     store.kept = backup
     with pytest.raises(Fenced):
-        fresh(replica, who, "c")
+        fresh(replica, ana, "c")
     store.kept = now
-    assert fresh(replica, who, "c") == 3
+    assert fresh(replica, ana, "c") == 3
     assert witness.history(witness_name(replica.registry.record("survey")))[-1].seq == 3
 
 
 def test_a_witness_that_is_behind_is_brought_forward(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """An older copy of the witness, or a process that died before writing it: nothing is lost."""
     for n in range(4):
-        fresh(replica, who, f"k{n}")
+        fresh(replica, ana, f"k{n}")
     name = witness_name(replica.registry.record("survey"))
     del witness.kept[name][2:]
     with open_replica(store, witness=witness) as other:
         assert other.readiness.check_witnesses() == []
-        assert fresh(other, who, "k") == 5
+        assert fresh(other, ana, "k") == 5
     assert witness.history(name)[-1].seq == 5
 
 
-def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
+def test_replicas_on_one_database_share_a_witness(replica: Replica, ana: Principal, store: FaultyStore) -> None:
     """In turn or at once, neither takes the other for a clone."""
     with open_replica(store, witness=replica.registry.witness) as other:
         for n in range(6):
-            fresh((replica, other)[n % 2], who, f"k{n}")
+            fresh((replica, other)[n % 2], ana, f"k{n}")
         with ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(fresh, (replica, other)[n % 2], who, f"at once {n}") for n in range(24)]
+            asked = [pool.submit(fresh, (replica, other)[n % 2], ana, f"at once {n}") for n in range(24)]
             assert sorted(each.result(timeout=60) for each in asked) == list(range(7, 31))
         assert replica.readiness.check_witnesses() == other.readiness.check_witnesses() == []
 
 
-def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principal, store: FaultyStore) -> None:
+def test_a_clone_on_the_same_witness_closes_both(replica: Replica, ana: Principal, store: FaultyStore) -> None:
     """Two databases cannot both continue one copy: a replica that finds the other's mark stops answering."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     clone = copy_of(store)
     with open_replica(clone, witness=replica.registry.witness) as other:
-        fresh(replica, who, "b")
+        fresh(replica, ana, "b")
         for _ in range(2):
             with pytest.raises(Fenced):
-                fresh(other, who, "c")
+                fresh(other, ana, "c")
         assert other.readiness.check_witnesses() == ["ledger-rollback"]
         # The clone reaches the same number with other content.
         done = mend(clone, replica.registry.witness)
         assert done is not None
         with pytest.raises(Fenced):
-            fresh(replica, who, "d")
-        assert fresh(other, who, "d") == done.entry.seq + 1
+            fresh(replica, ana, "d")
+        assert fresh(other, ana, "d") == done.entry.seq + 1
 
 
 def test_a_clone_that_writes_first_is_detected_at_the_next_write(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Both were open when the clone was made; the second writer's answer is withheld, and both histories are burned."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     clone = copy_of(store)
     with open_replica(clone, witness=witness) as other:
         assert spent(other) == spent(replica)
-        fresh(other, who, "b")  # released
+        fresh(other, ana, "b")  # released
         with pytest.raises(Fenced):
-            fresh(replica, who, "c")  # withheld: the other's record stands where this one would
+            fresh(replica, ana, "c")  # withheld: the other's record stands where this one would
         assert replica.readiness.check_witnesses() == ["ledger-rollback"]
         truth = spent(other)
         done = mend(store, witness)
         assert done is not None
         assert all(spent(replica)[key] >= units for key, units in truth.items())
         with pytest.raises(Fenced):
-            fresh(other, who, "d")
+            fresh(other, ana, "d")
 
 
 def test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """A clone ran beside it with a witness of its own and took its place: the numbers fit, but not the hash."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     clone, apart = copy_of(store), MemoryWitness()
     apart.kept = {name: list(records) for name, records in replica.registry.witness.kept.items()}  # type: ignore[attr-defined]
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     with open_replica(clone, witness=apart) as other:
         for n in range(2):
-            fresh(other, who, f"there {n}")
+            fresh(other, ana, f"there {n}")
     store.kept = clone.kept
     with pytest.raises(Fenced):
-        fresh(replica, who, "c")
+        fresh(replica, ana, "c")
     assert replica.readiness.check_witnesses() == ["ledger-rollback"]
 
 
 def test_histories_that_were_witnessed_apart_are_both_burned(
-    replica: Replica, who: Principal, store: FaultyStore
+    replica: Replica, ana: Principal, store: FaultyStore
 ) -> None:
     """A clone ran beside it with a witness of its own: brought together, each must pay for the other's answers."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     clone, apart = copy_of(store), MemoryWitness()
     apart.kept = {name: list(records) for name, records in replica.registry.witness.kept.items()}  # type: ignore[attr-defined]
     with open_replica(clone, witness=apart) as other:
         for n in range(2):
-            fresh(other, who, f"there {n}")
+            fresh(other, ana, f"there {n}")
         for n in range(3):
-            fresh(replica, who, f"here {n}")
+            fresh(replica, ana, f"here {n}")
     together = CombinedWitness(replica.registry.witness, [apart])
     with open_replica(store, witness=together) as merged:
         with pytest.raises(Fenced):
-            fresh(merged, who, "b")
+            fresh(merged, ana, "b")
         done = mend(store, together)
         assert done is not None
         assert set(spent(merged).values()) == {(1 + 3 + 2) * COST}
 
 
 def test_reconciling_is_safe_to_repeat(
-    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, ana: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Repeating the command burns once, at whichever step it failed."""
-    fresh(replica, who, "a")
+    fresh(replica, ana, "a")
     backup = dict(store.kept)
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     store.kept = backup
     store.faults = ["gone"]
     with pytest.raises(StoreUnavailable):
@@ -623,21 +617,21 @@ def test_reconciling_is_safe_to_repeat(
         mend(store, witness)
     assert replica.readiness.check_witnesses() == []  # the burn is in the ledger and valid
     with pytest.raises(Unavailable):
-        fresh(replica, who, "c")
+        fresh(replica, ana, "c")
     witness.is_away = False
     assert mend(store, witness) is None
     assert spent(replica) == dict.fromkeys(["ann", "bob", "eve"], 3 * COST)
-    assert fresh(replica, who, "c") == 3
+    assert fresh(replica, ana, "c") == 3
     with pytest.raises(NotFound):
         reconcile(store, witness, "nothing", burn_units=None, clock=lambda: CLOCK)
 
 
-def test_a_reused_answer_survives_a_burn(replica: Replica, who: Principal, store: FaultyStore) -> None:
+def test_a_reused_answer_survives_a_burn(replica: Replica, ana: Principal, store: FaultyStore) -> None:
     """A burn is not an answer, and answers released before it can still be reused at no charge."""
-    first = ask(replica, who, "a")
+    first = ask(replica, ana, "a")
     backup = dict(store.kept)
-    fresh(replica, who, "b")
+    fresh(replica, ana, "b")
     store.kept = backup
     mend(store, replica.registry.witness)
-    again = orjson.loads(ask(replica, who, "c").body)
+    again = orjson.loads(ask(replica, ana, "c").body)
     assert (again["reused"], again["values"]) == (True, orjson.loads(first.body)["values"])
