@@ -10,10 +10,9 @@ import orjson
 import pytest
 from scipy import stats
 
-from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.accounting.accountings import PURE, Accounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
-from service.query.parse import parse_query
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.maintenance.what_if import NoBudget, what_if
 from service.workflows.model.errors import InvalidRequest
@@ -21,29 +20,18 @@ from service.workflows.model.stated_guarantee import StatedGuarantee
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.workflows.accountings import ACCOUNTINGS, NAMES, registered_under
 from tests.workflows.surveys import entries_of, findings, surveyed
 
-ACCOUNTINGS: list[tuple[Any, Accounting]] = [
-    ("gdp", GAUSSIAN),
-    ({"kind": "zcdp"}, ConcentratedAccounting()),
-    ({"kind": "rdp", "order": 32}, RenyiAccounting(order=32)),
-    ({"kind": "pure"}, PURE),
-]
-PLAIN = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":1}}'
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 4, 3), ("eve", "NO", 70, 0)]
 
 
-def guarantee(accounting: Accounting) -> dict[str, str]:
-    """Epsilon 1, and a delta where there is one."""
-    return {"epsilon": "1", "delta": "1e-5"} if accounting.has_delta else {"epsilon": "1"}
-
-
-@pytest.fixture(params=ACCOUNTINGS, ids=[accounting.name for _, accounting in ACCOUNTINGS])
+@pytest.fixture(params=ACCOUNTINGS, ids=NAMES)
 def opened(request: pytest.FixtureRequest) -> Iterator[tuple[MemoryStore, Replica, Accounting]]:
     """A dataset of three people under each accounting."""
     stated, accounting = request.param
     store = MemoryStore()
-    with surveyed(store, PEOPLE, guarantee=guarantee(accounting), accounting=stated) as replica:
+    with surveyed(store, PEOPLE, **registered_under(stated)) as replica:
         upload(replica, "visits", [("ann", 3), ("ann", 4), ("ann", 4), ("bob", 4)])
         yield store, replica, accounting
 
@@ -105,7 +93,7 @@ def test_an_answer_states_its_noise(opened: tuple[MemoryStore, Replica, Accounti
 )
 def test_other_precisions_give_a_scale(noise: dict[str, float], scale: float) -> None:
     """A standard deviation is sqrt(2) scales; half widths are by the law of Laplace noise, the grid included."""
-    with surveyed(people=PEOPLE, guarantee={"epsilon": "1"}, accounting={"kind": "pure"}) as replica:
+    with surveyed(people=PEOPLE, **registered_under({"kind": "pure"})) as replica:
         found = asked(replica, "a", noise=noise)
     assert found["scale"] == pytest.approx(scale, rel=1e-12)
     if "confidence" in noise:
@@ -126,21 +114,11 @@ def test_a_share_costs_what_it_says(opened: tuple[MemoryStore, Replica, Accounti
 def test_a_whole_budget_counts_everybody_once() -> None:
     """Epsilon 1 and a scale of the clip: the charge is the limit, exactly, and a second answer counts nobody."""
     store = MemoryStore()
-    with surveyed(store, PEOPLE, guarantee={"epsilon": "1"}, accounting={"kind": "pure"}) as replica:
+    with surveyed(store, PEOPLE, **registered_under({"kind": "pure"})) as replica:
         first = asked(replica, "a", noise={"scale": 1.0})
         asked(replica, "b", noise={"scale": 1.0}, reuse=False)
     assert [entry.charged_count for entry in entries_of(store)] == [3, 0]
     assert first["coverage_certified"]
-
-
-def test_a_gaussian_has_no_price_under_pure() -> None:
-    """The field is the mechanism; nothing is charged."""
-    with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee={"epsilon": "1"}, accounting={"kind": "pure"})
-        with pytest.raises(InvalidRequest, match=r"^mechanism: gaussian has no finite charge"):
-            ask(replica, analyst(replica), "k")
-        with pytest.raises(InvalidRequest, match=r"^mechanism: gaussian"):
-            replica.analysts.preview(analyst(replica, "b"), "survey", parse_query(PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +139,7 @@ def test_a_guarantee_of_another_accounting_is_refused(stated: Any, given: dict[s
 def test_a_ledger_of_laplace_noise_under_another_accounting() -> None:
     """Its numbers are priced again; a Gaussian has no price under pure."""
     store = MemoryStore()
-    with surveyed(store, PEOPLE, guarantee={"epsilon": "1", "delta": "1e-5"}) as replica:
+    with surveyed(store, PEOPLE, **registered_under("gdp")) as replica:
         for number in range(12):
             asked(replica, f"k{number}", noise={"scale": 10.0}, reuse=False)
         own = what_if(store, "survey")
@@ -183,7 +161,7 @@ def test_the_noise_is_laplace_noise() -> None:
     """Of 5,000 numbers without people, by Kolmogorov and Smirnov; a Gaussian of the same deviation is rejected."""
     tables = {"people": {"kind": "individuals", "key": "id", "columns": {"place": {"type": "category", "size": 5000}}}}
     with open_replica(MemoryStore()) as replica:
-        register(replica, guarantee={"epsilon": "1"}, accounting={"kind": "pure"}, tables=tables)
+        register(replica, **registered_under({"kind": "pure"}), tables=tables)
         found = asked(replica, "a", select=[{"histogram": {"column": "place"}}], noise={"scale": 1000.0})
     assert stats.kstest(found["values"], stats.laplace(0, 1000.0).cdf).pvalue > 1e-4
     assert stats.kstest(found["values"], stats.norm(0, found["sigma"]).cdf).pvalue < 1e-6
@@ -192,7 +170,7 @@ def test_the_noise_is_laplace_noise() -> None:
 def test_an_entry_that_another_accounting_has_priced_is_found() -> None:
     """Verification compares each entry's mechanism with the dataset's accounting, and its charges with the prices."""
     store = MemoryStore()
-    with surveyed(store, PEOPLE, guarantee={"epsilon": "1", "delta": "1e-5"}, accounting={"kind": "zcdp"}) as replica:
+    with surveyed(store, PEOPLE, **registered_under({"kind": "zcdp"})) as replica:
         asked(replica, "a", noise={"scale": 10.0})
         ask(replica, analyst(replica, "b"), "b")
     assert findings(store) == []

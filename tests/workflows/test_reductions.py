@@ -10,7 +10,7 @@ import orjson
 import pytest
 from scipy import stats
 
-from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
+from service.accounting.accountings import PURE, Accounting
 from service.core.charge import UNITS_PER_RHO, worst_case_units
 from service.core.laplace import laplace_worst_case_units
 from service.workflows.maintenance.what_if import what_if
@@ -19,14 +19,9 @@ from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload, values
 from tests.memory.shards import divide
 from tests.memory.store import MemoryStore
+from tests.workflows.accountings import ACCOUNTINGS, NAMES, registered_under
 from tests.workflows.surveys import entries_of, findings
 
-ACCOUNTINGS: list[tuple[Any, Accounting]] = [
-    ("gdp", GAUSSIAN),
-    ({"kind": "zcdp"}, ConcentratedAccounting()),
-    ({"kind": "rdp", "order": 32}, RenyiAccounting(order=32)),
-    ({"kind": "pure"}, PURE),
-]
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 4, 3), ("eve", "NO", 70, 0)]
 VISITS = [("ann", 3), ("ann", 4), ("ann", 4), ("ann", 4), ("bob", 4), ("bob", 5), ("eve", 3)]
 VECTORS = {"ann": {3: 1, 4: 3}, "bob": {4: 1, 5: 1}, "eve": {3: 1}}
@@ -39,13 +34,12 @@ HISTOGRAM: dict[str, Any] = {
 
 def filled(replica: Replica, accounting: Any = "gdp", **more: Any) -> None:
     """Three people, and their visits."""
-    guarantee = {"epsilon": "1"} if accounting == {"kind": "pure"} else {"epsilon": "1", "delta": "1e-5"}
-    register(replica, **{"guarantee": guarantee, "accounting": accounting} | more)
+    register(replica, **registered_under(accounting) | more)
     upload(replica, "people", PEOPLE)
     upload(replica, "visits", VISITS)
 
 
-@pytest.fixture(params=ACCOUNTINGS, ids=[accounting.name for _, accounting in ACCOUNTINGS])
+@pytest.fixture(params=ACCOUNTINGS, ids=NAMES)
 def opened(request: pytest.FixtureRequest) -> Iterator[tuple[MemoryStore, Replica, Accounting]]:
     """A dataset under each accounting."""
     stated, accounting = request.param

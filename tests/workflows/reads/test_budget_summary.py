@@ -126,14 +126,6 @@ def test_memory_that_is_behind_catches_up_first() -> None:
         assert reading.overview.summary("survey").sequence == 1
 
 
-def test_a_dataset_without_people_has_a_summary() -> None:
-    """The summary counts zero individuals."""
-    with open_replica() as replica:
-        register(replica)
-        told = replica.overview.summary("survey")
-    assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
-
-
 def test_memory_that_stays_invalid_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Accounts that may be outdated are not shown."""
     writer = writer_of(replica)
