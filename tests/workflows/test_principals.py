@@ -52,9 +52,14 @@ class World:
         )
 
 
-def test_a_key_is_recognised_and_no_other() -> None:
+@pytest.fixture
+def world() -> World:
+    """Principals over a counting store."""
+    return World()
+
+
+def test_a_key_is_recognised_and_no_other(world: World) -> None:
     """A wrong secret, an unknown id and a malformed key all give None."""
-    world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     assert world.principals.authenticate(key) == principal
     for wrong in (key[:-1], key + "x", "sparing_" + "0" * 32 + "_x", "sparing__", "", "bearer", key.replace("_", "-")):
@@ -62,9 +67,8 @@ def test_a_key_is_recognised_and_no_other() -> None:
         assert world.principals.remembered(wrong) is None
 
 
-def test_a_recognised_key_is_remembered_for_a_moment_only() -> None:
+def test_a_recognised_key_is_remembered_for_a_moment_only(world: World) -> None:
     """Within a second the database is not asked; later, and before the first time, memory gives None."""
-    world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     assert world.principals.remembered(key) is None
     world.principals.authenticate(key)
@@ -78,9 +82,8 @@ def test_a_recognised_key_is_remembered_for_a_moment_only() -> None:
     assert world.store.looked_up == before
 
 
-def test_a_key_revoked_here_stops_at_once() -> None:
+def test_a_key_revoked_here_stops_at_once(world: World) -> None:
     """Revoking forgets the key; revoking it again raises NotFound."""
-    world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     world.principals.authenticate(key)
     world.principals.revoke(principal.id)
@@ -103,18 +106,16 @@ def test_a_key_revoked_here_stops_at_once() -> None:
         ("allowance_rho", {"role": "analyst", "name": "a", "allowance_rho": -1}),
     ],
 )
-def test_a_principal_that_makes_no_sense_names_the_field(field: str, wish: dict[str, object]) -> None:
+def test_a_principal_that_makes_no_sense_names_the_field(world: World, field: str, wish: dict[str, object]) -> None:
     """No principal is created."""
-    world = World()
     with pytest.raises(InvalidRequest) as refusal:
         world.principals.create(**wish)  # type: ignore[arg-type]  # that is the point
     assert refusal.value.errors[0].field == field
     assert world.principals.listed(cursor=None, limit=10).items == ()
 
 
-def test_an_expired_key_is_unknown_also_where_it_is_remembered() -> None:
+def test_an_expired_key_is_unknown_also_where_it_is_remembered(world: World) -> None:
     """From the instant of the expiry on; before it the key works."""
-    world = World()
     _, key = world.principals.create(role="analyst", name="ana", expires_at=CLOCK + REMEMBERED_FOR / 2)
     assert world.principals.authenticate(key) is not None
     assert world.principals.remembered(key) is not None
@@ -123,9 +124,8 @@ def test_an_expired_key_is_unknown_also_where_it_is_remembered() -> None:
     assert world.principals.authenticate(key) is None
 
 
-def test_a_replaced_key_ends_the_old_one_and_its_sign_ins() -> None:
+def test_a_replaced_key_ends_the_old_one_and_its_sign_ins(world: World) -> None:
     """At once in this process; the new key is the same principal's."""
-    world = World()
     principal, key = world.principals.create(role="curator", name="cy")
     token = world.sign_ins.begin(principal)
     assert world.sign_ins.authenticate(token) == principal
@@ -137,9 +137,8 @@ def test_a_replaced_key_ends_the_old_one_and_its_sign_ins() -> None:
     assert world.sign_ins.authenticate(token) is None
 
 
-def test_changes_take_effect_on_the_next_request() -> None:
+def test_changes_take_effect_on_the_next_request(world: World) -> None:
     """Only what is named changes; a revoked or unknown principal cannot be changed; bad facts name their field."""
-    world = World()
     principal, key = world.principals.create(role="analyst", name="ana", allowance_rho=Decimal(1), purpose="health")
     row = world.principals.change(principal.id, {"allowance_rho": Decimal(2), "organisation": "Institute"})
     assert (row.allowance_rho, row.organisation, row.purpose, row.name) == ("2", "Institute", "health", "ana")
@@ -230,9 +229,8 @@ def test_a_search_of_principals_goes_on_behind_pages_without_one(monkeypatch: py
         (datetime.fromisoformat("9999-12-31T23:59:59-14:00"), "must lie before the year 9999"),
     ],
 )
-def test_a_key_ends_in_a_year_that_every_zone_can_write(expires_at: datetime, fault: str) -> None:
+def test_a_key_ends_in_a_year_that_every_zone_can_write(world: World, expires_at: datetime, fault: str) -> None:
     """A date that is of the year 10000 in the database's zone could be stored, and never read again."""
-    world = World()
     with pytest.raises(InvalidRequest) as refused:
         world.principals.create(role="auditor", name="eve", expires_at=expires_at)
     assert [(error.field, error.message) for error in refused.value.errors] == [("expires_at", fault)]

@@ -28,9 +28,14 @@ class World:
         self.token = self.sign_ins.begin(self.principal)
 
 
-def test_a_token_is_recognised_and_no_other() -> None:
+@pytest.fixture
+def world() -> World:
+    """A curator that has signed in."""
+    return World()
+
+
+def test_a_token_is_recognised_and_no_other(world: World) -> None:
     """Nothing of the token is kept but its keyed hash."""
-    world = World()
     assert world.sign_ins.authenticate(world.token) == world.principal
     for wrong in ("", world.token[:-1], world.token + "x"):
         assert world.sign_ins.authenticate(wrong) is None
@@ -40,17 +45,15 @@ def test_a_token_is_recognised_and_no_other() -> None:
     assert world.token not in repr(kept)
 
 
-def test_a_token_has_256_bits_and_is_new_each_time() -> None:
+def test_a_token_has_256_bits_and_is_new_each_time(world: World) -> None:
     """Also for a principal that is signed in already."""
-    world = World()
     tokens = [world.token, *(world.sign_ins.begin(world.principal) for _ in range(99))]
     assert {len(base64.urlsafe_b64decode(f"{token}=")) for token in tokens} == {32}
     assert len({*tokens}) == len(world.store.sign_ins.kept) == len(tokens)
 
 
-def test_a_sign_in_ends_when_it_is_not_used() -> None:
+def test_a_sign_in_ends_when_it_is_not_used(world: World) -> None:
     """Half an hour after its last use, to the instant."""
-    world = World()
     world.now += IDLE - INSTANT
     assert world.sign_ins.authenticate(world.token) is not None
     world.now += IDLE - INSTANT
@@ -59,9 +62,8 @@ def test_a_sign_in_ends_when_it_is_not_used() -> None:
     assert world.sign_ins.authenticate(world.token) is None
 
 
-def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
+def test_a_sign_in_ends_after_half_a_day_however_it_is_used(world: World) -> None:
     """Uses extend it no further."""
-    world = World()
     while world.now < CLOCK + LONGEST - RENEWED_AFTER:
         world.now += IDLE / 2
         if world.now < CLOCK + LONGEST:
@@ -70,9 +72,8 @@ def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
     assert world.sign_ins.authenticate(world.token) is None
 
 
-def test_a_sign_in_under_a_clock_that_was_wrong_ends_when_it_is_put_right() -> None:
+def test_a_sign_in_under_a_clock_that_was_wrong_ends_when_it_is_put_right(world: World) -> None:
     """It would last for centuries; one of a machine whose clock is minutes ahead is good."""
-    world = World()
     world.now = CLOCK - CLOCKS_DIFFER
     assert world.sign_ins.authenticate(world.token) is not None
     world.now -= INSTANT
@@ -81,9 +82,8 @@ def test_a_sign_in_under_a_clock_that_was_wrong_ends_when_it_is_put_right() -> N
     assert world.sign_ins.authenticate(world.token) is None
 
 
-def test_uses_are_written_at_most_once_a_minute() -> None:
+def test_uses_are_written_at_most_once_a_minute(world: World) -> None:
     """The end moves only when it would move by a minute."""
-    world = World()
     ends = set()
     for _ in range(120):
         world.now += timedelta(seconds=1)
@@ -92,9 +92,8 @@ def test_uses_are_written_at_most_once_a_minute() -> None:
     assert len(ends) == 2
 
 
-def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out() -> None:
+def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out(world: World) -> None:
     """A request in the event loop reads no database meanwhile."""
-    world = World()
     assert world.sign_ins.remembered(world.token) is None
     world.sign_ins.authenticate(world.token)
     assert world.sign_ins.remembered(world.token) == world.principal
@@ -107,34 +106,30 @@ def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out()
     world.sign_ins.end(world.token)
 
 
-def test_one_sign_out_leaves_other_browsers_signed_in() -> None:
+def test_one_sign_out_leaves_other_browsers_signed_in(world: World) -> None:
     """Each has a token of its own."""
-    world = World()
     other = world.sign_ins.begin(world.principal)
     world.sign_ins.end(world.token)
     assert world.sign_ins.authenticate(other) == world.principal
 
 
-def test_a_revoked_key_ends_its_sign_ins_at_once() -> None:
+def test_a_revoked_key_ends_its_sign_ins_at_once(world: World) -> None:
     """Also one that was recognised a moment ago; no new one begins."""
-    world = World()
     world.sign_ins.authenticate(world.token)
     world.principals.revoke(world.principal.id)
     assert world.sign_ins.remembered(world.token) is None
     assert world.sign_ins.authenticate(world.token) is None
 
 
-def test_a_principal_that_is_gone_cannot_sign_in() -> None:
+def test_a_principal_that_is_gone_cannot_sign_in(world: World) -> None:
     """It may have been erased since its key was shown."""
-    world = World()
     world.store.principal_records.clear()
     with pytest.raises(NotFound):
         world.sign_ins.begin(world.principal)
 
 
-def test_expired_sign_ins_are_dropped_when_another_begins() -> None:
+def test_expired_sign_ins_are_dropped_when_another_begins(world: World) -> None:
     """The table does not grow for ever."""
-    world = World()
     world.now += IDLE
     world.sign_ins.begin(world.principal)
     assert len(world.store.sign_ins.kept) == 1

@@ -2,8 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,7 +24,6 @@ from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask
 from tests.memory.store import MemoryStore
 from tests.waiting import until
-from tests.workflows.surveys import surveyed
 
 EVERY = timedelta(seconds=POINT_EVERY_S)
 
@@ -59,81 +56,74 @@ class World:
         return [point.seq for point in self.store.summaries.points(self.record.id)]
 
 
-@contextmanager
-def opened() -> Iterator[World]:
-    """A world."""
-    store = MemoryStore()
-    with surveyed(store) as replica:
-        yield World(replica, store)
+@pytest.fixture
+def world(replica: Replica, store: MemoryStore) -> World:
+    """A replica whose points the test makes."""
+    return World(replica, store)
 
 
-def test_a_point_is_made_where_the_ledger_has_moved_and_not_too_often() -> None:
+def test_a_point_is_made_where_the_ledger_has_moved_and_not_too_often(world: World) -> None:
     """One at first; then none within ten seconds, and none without a query."""
-    with opened() as world:
-        assert world.after(0) == [0]
-        assert world.after(POINT_EVERY_S) == [0]
-        world.ask()
-        assert world.after(0) == [0, 1]
-        world.ask()
-        assert world.after(POINT_EVERY_S - 1) == [0, 1]
-        assert world.after(1) == [0, 1, 2]
+    assert world.after(0) == [0]
+    assert world.after(POINT_EVERY_S) == [0]
+    world.ask()
+    assert world.after(0) == [0, 1]
+    world.ask()
+    assert world.after(POINT_EVERY_S - 1) == [0, 1]
+    assert world.after(1) == [0, 1, 2]
 
 
-def test_a_clock_that_is_put_back_makes_no_point_wait() -> None:
+def test_a_clock_that_is_put_back_makes_no_point_wait(world: World) -> None:
     """It was 500 years ahead; alarms ring with points."""
     years_500 = 500 * 365 * 86_400
-    with opened() as world:
-        assert world.after(years_500) == [0]
-        world.ask()
-        assert world.after(-years_500) == [0, 1]
+    assert world.after(years_500) == [0]
+    world.ask()
+    assert world.after(-years_500) == [0, 1]
 
 
-def test_points_are_made_more_often_while_a_curator_watches() -> None:
+def test_points_are_made_more_often_while_a_curator_watches(world: World) -> None:
     """Until the last one has gone."""
-    with opened() as world:
-        world.after(0)
-        with world.points.watching(world.record.id), world.points.watching(world.record.id):
-            pass
-        with world.points.watching(world.record.id):
-            world.ask()
-            assert world.after(WATCHED_EVERY_S) == [0, 1]
+    world.after(0)
+    with world.points.watching(world.record.id), world.points.watching(world.record.id):
+        pass
+    with world.points.watching(world.record.id):
         world.ask()
         assert world.after(WATCHED_EVERY_S) == [0, 1]
+    world.ask()
+    assert world.after(WATCHED_EVERY_S) == [0, 1]
 
 
-def test_a_point_says_what_the_summary_says() -> None:
+def test_a_point_says_what_the_summary_says(world: World) -> None:
     """At the same sequence, the same numbers."""
-    with opened() as world:
-        world.ask()
-        world.after(0)
-        told = world.replica.overview.summary("survey")
-        history = world.replica.overview.history("survey")
-        point = history.points[-1]
-        assert (point.seq, point.individuals, point.exhausted, point.paused) == (1, 3, told.exhausted, told.paused)
-        assert dict(zip(map(str, history.quantiles), point.quantiles, strict=True)) == told.quantiles
-        assert told.typical_query is not None
-        assert point.cannot_afford == told.typical_query.cannot_afford
-        assert told.typical_query.words == "count of people, σ 3"
+    world.ask()
+    world.after(0)
+    told = world.replica.overview.summary("survey")
+    history = world.replica.overview.history("survey")
+    point = history.points[-1]
+    assert (point.seq, point.individuals, point.exhausted, point.paused) == (1, 3, told.exhausted, told.paused)
+    assert dict(zip(map(str, history.quantiles), point.quantiles, strict=True)) == told.quantiles
+    assert told.typical_query is not None
+    assert point.cannot_afford == told.typical_query.cannot_afford
+    assert told.typical_query.words == "count of people, σ 3"
 
 
-def test_many_points_are_thinned_but_for_the_newest() -> None:
+def test_many_points_are_thinned_but_for_the_newest(world: World) -> None:
     """The first stays too, so that the history keeps its beginning."""
-    with opened() as world:
-        for seq in range(-POINTS_MAX, 0):
-            world.store.summaries.add_point(world.record.id, _point(seq))
-        found = world.after(0)
-        assert len(found) < POINTS_MAX
-        assert found[0] == -POINTS_MAX
-        assert found[-POINTS_KEPT_WHOLE:] == [*range(1 - POINTS_KEPT_WHOLE, 1)]
+    for seq in range(-POINTS_MAX, 0):
+        world.store.summaries.add_point(world.record.id, _point(seq))
+    found = world.after(0)
+    assert len(found) < POINTS_MAX
+    assert found[0] == -POINTS_MAX
+    assert found[-POINTS_KEPT_WHOLE:] == [*range(1 - POINTS_KEPT_WHOLE, 1)]
 
 
 def _point(seq: int) -> SummaryPoint:
     return SummaryPoint(seq=seq, at=CLOCK, individuals=1, exhausted=0, paused=0, cannot_afford=None, quantiles=(1.0,))
 
 
-def test_the_alarm_rings_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_alarm_rings_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """When the share is reached; its line names the dataset and no number of people. Set anew, it rings again."""
-    with opened() as world, caplog.at_level(logging.WARNING, logger="sparing.alarm"):
+    with caplog.at_level(logging.WARNING, logger="sparing.alarm"):
         world.replica.overview.set_alarm("survey", 1.0)
         world.ask(noise={"sigma": 3.0})
         world.after(POINT_EVERY_S)
@@ -154,25 +144,24 @@ def test_the_alarm_rings_once(caplog: pytest.LogCaptureFixture) -> None:
         assert world.replica.overview.alarm("survey") is None
 
 
-def test_an_alarm_that_rings_is_told_once_and_without_people() -> None:
+def test_an_alarm_that_rings_is_told_once_and_without_people(world: World) -> None:
     """Dataset, sequence and share."""
     told: list[AlarmNotice] = []
-    with opened() as world:
-        world.points = SummaryPoints(world.store, clock=world._clock, tell=told.append)
-        writer = world.replica.registry.writer(world.record)
-        world.points.writer_opened(world.record, writer.guard, writer)
-        world.replica.overview.set_alarm("survey", 1.0)
-        for _ in range(10):
-            world.ask()
-            world.after(POINT_EVERY_S)
+    world.points = SummaryPoints(world.store, clock=world._clock, tell=told.append)
+    writer = world.replica.registry.writer(world.record)
+    world.points.writer_opened(world.record, writer.guard, writer)
+    world.replica.overview.set_alarm("survey", 1.0)
+    for _ in range(10):
+        world.ask()
+        world.after(POINT_EVERY_S)
     assert [replace(each, id=UUID(int=0)) for each in told] == [
         AlarmNotice(id=UUID(int=0), dataset="survey", sequence=8, share=1.0, rang_at=CLOCK + 8 * EVERY)
     ]
 
 
-def test_one_absurd_query_does_not_ring_the_alarm(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_absurd_query_does_not_ring_the_alarm(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Neither one that nobody could ever pay nor one that was paid and cannot be paid again by anybody."""
-    with opened() as world, caplog.at_level(logging.WARNING, logger="sparing.alarm"):
+    with caplog.at_level(logging.WARNING, logger="sparing.alarm"):
         world.replica.overview.set_alarm("survey", 0.1)
         world.ask(noise={"sigma": 0.5})
         world.after(POINT_EVERY_S)
@@ -192,23 +181,22 @@ def test_an_alarm_has_a_share(replica: Replica, wrong: float) -> None:
 
 
 def test_an_error_over_one_dataset_is_an_incident_and_the_others_go_on(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried again after as long as a point would be."""
-    with opened() as world:
-        calls = []
+    calls = []
 
-        def fail(*_: object) -> None:
-            calls.append(1)
-            raise RuntimeError("broken")
+    def fail(*_: object) -> None:
+        calls.append(1)
+        raise RuntimeError("broken")
 
-        monkeypatch.setattr(summary_points, "all_accounts", fail)
-        assert world.after(0) == []
-        assert world.after(1) == []
-        assert len(calls) == 1
-        assert "summary of survey" in caplog.text
-        monkeypatch.undo()
-        assert world.after(POINT_EVERY_S) == [0]
+    monkeypatch.setattr(summary_points, "all_accounts", fail)
+    assert world.after(0) == []
+    assert world.after(1) == []
+    assert len(calls) == 1
+    assert "summary of survey" in caplog.text
+    monkeypatch.undo()
+    assert world.after(POINT_EVERY_S) == [0]
 
 
 def test_the_thread_makes_points_until_it_is_closed(replica: Replica) -> None:

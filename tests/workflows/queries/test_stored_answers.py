@@ -16,6 +16,7 @@ from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.workflows.admission.admission import Admission, MemoryBound
 from service.workflows.admission.scheduler import Scheduler, slot_rules
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, DatasetRecord, WitnessRecord
 from service.workflows.model.views import Principal
@@ -127,6 +128,15 @@ def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any])
     return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
 
 
+def answered_before(store: LaterMemoryStore) -> tuple[Principal, StoredAnswer]:
+    """An analyst, and the answer under its key to a query that is refused from now on."""
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **OF_AGE)
+    store.is_later = True
+    return who, first
+
+
 def test_an_answered_key_replays_a_query_refused_today(either: Any) -> None:
     """The key gives the same bytes, charged once; under another key the query is refused."""
     with replica_on(either) as replica:
@@ -226,10 +236,7 @@ def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None
 
 def test_a_lookup_begins_in_its_slots_and_can_be_cancelled(store: LaterMemoryStore) -> None:
     """Its response leaves at the end of the slots, as a query's does."""
-    with replica_on(store) as replica:
-        who = analyst(replica)
-        first = ask(replica, who, "k", **OF_AGE)
-    store.is_later = True
+    who, first = answered_before(store)
     scheduler = Scheduler(slot_rules(100_000_000, Speed()), deadline_ns=10**10)
     with replica_on(store, admission=Admission(scheduler=scheduler)) as replica:
         store.transactions.clear()
@@ -266,10 +273,7 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
 
 def test_while_the_database_is_unavailable_a_key_is_not_refused(store: LaterMemoryStore) -> None:
     """While the database is unavailable the key may have an answer, so the refusal is Unavailable, which is retried."""
-    with replica_on(store) as replica:
-        who = analyst(replica)
-        first = ask(replica, who, "k", **OF_AGE)
-    store.is_later = True
+    who, first = answered_before(store)
     with replica_on(store) as replica:
         store.is_away = True
         assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
@@ -314,10 +318,7 @@ def test_an_error_during_a_lookup_reaches_the_waiting_caller(
     store: LaterMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is an incident, and the next lookup works."""
-    with replica_on(store) as replica:
-        who = analyst(replica)
-        first = ask(replica, who, "k", **OF_AGE)
-    store.is_later = True
+    who, first = answered_before(store)
     with replica_on(store) as replica:
 
         def broken(*_: object) -> int:

@@ -99,6 +99,13 @@ def mend(store: MemoryStore, witness: Witness, units: int | None = None) -> Reco
     return reconcile(store, witness, "survey", burn_units=units, clock=lambda: CLOCK)
 
 
+def burned(store: MemoryStore, witness: Witness) -> Reconciled:
+    """Reconcile a dataset that has lost something."""
+    done = mend(store, witness)
+    assert done is not None
+    return done
+
+
 # Before an answer leaves
 
 
@@ -319,9 +326,7 @@ def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
     truth = spent(replica)
     assert truth == {"ann": 2 * COST, "bob": COST, "eve": 3 * COST}
     store.kept = backup
-    done = mend(store, replica.registry.witness)
-
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     assert (done.plan.missing_units, done.plan.joining_units) == (2 * COST, 0)
     assert (done.entry.charged_count, done.entry.charged_units, done.exhausted_count) == (3, 6 * COST, 0)
     assert spent(replica) == dict.fromkeys(truth, 3 * COST)
@@ -347,8 +352,7 @@ def test_a_burn_stops_at_the_limit_and_analysts_do_not_see_it(
         ask(replica, ana, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
     replica.readiness.check_witnesses()
-    done = mend(store, replica.registry.witness)
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     limit = int(Decimal("0.1") * 2**40)
     assert spent(replica) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
     assert done.exhausted_count == 1
@@ -368,8 +372,7 @@ def test_lost_acts_alone_close_a_dataset_too(replica: Replica, ana: Principal, s
     store.kept = backup
     with pytest.raises(Fenced):
         fresh(replica, ana, "b")
-    done = mend(store, replica.registry.witness)
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     assert (done.plan.missing_units, done.entry.charged_count) == (0, 0)
     assert fresh(replica, ana, "b") == 3
 
@@ -385,8 +388,7 @@ def test_lost_individuals_do_not_return_with_a_fresh_budget(
     assert spent(replica)["joe"] == COST
     before_loss = left(replica)
     store.kept = backup
-    done = mend(store, replica.registry.witness)
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     assert done.plan.joining_units == COST
     upload(replica, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
     assert left(replica) == before_loss | {"zoe": before_loss["joe"]}
@@ -408,8 +410,7 @@ def test_people_lost_with_another_history_are_counted_as_lost(
     fresh(replica, ana, "b")
     store.kept = with_joe
     assert len(with_joe[1].people) == 4
-    done = mend(store, replica.registry.witness)
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     assert done.plan.fence == 3  # no other history was ever under it
     upload(replica, "people", [("zoe", "NO", 50, 1)])
     assert left(replica)["zoe"] == 2**39 - COST  # the charge of b
@@ -424,8 +425,7 @@ def test_erased_individuals_are_burned_too(replica: Replica, ana: Principal, sto
     fresh(replica, ana, "b")
     truth = spent(replica)
     store.kept = backup
-    done = mend(store, replica.registry.witness)
-    assert done is not None
+    done = burned(store, replica.registry.witness)
     assert done.entry.charged_count == 3
     upload(replica, "people", [THREE_PEOPLE[1]])
     assert spent(replica) == truth == dict.fromkeys(truth, 2 * COST)
@@ -446,8 +446,7 @@ def test_a_saturated_sum_of_worst_cases_burns_everything(
     backup = dict(store.kept)
     fresh(replica, ana, "a")
     store.kept = backup
-    done = mend(store, witness)
-    assert done is not None
+    done = burned(store, witness)
     assert "everything" in before(done.plan)[1]
     assert set(left(replica).values()) == {0}
 
@@ -532,8 +531,7 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, ana: Principa
                 fresh(other, ana, "c")
         assert other.readiness.check_witnesses() == ["ledger-rollback"]
         # The clone reaches the same number with other content.
-        done = mend(clone, replica.registry.witness)
-        assert done is not None
+        done = burned(clone, replica.registry.witness)
         with pytest.raises(Fenced):
             fresh(replica, ana, "d")
         assert fresh(other, ana, "d") == done.entry.seq + 1
@@ -552,8 +550,7 @@ def test_a_clone_that_writes_first_is_detected_at_the_next_write(
             fresh(replica, ana, "c")  # withheld: the other's record stands where this one would
         assert replica.readiness.check_witnesses() == ["ledger-rollback"]
         truth = spent(other)
-        done = mend(store, witness)
-        assert done is not None
+        burned(store, witness)
         assert all(spent(replica)[key] >= units for key, units in truth.items())
         with pytest.raises(Fenced):
             fresh(other, ana, "d")
@@ -592,8 +589,7 @@ def test_histories_that_were_witnessed_apart_are_both_burned(
     with open_replica(store, witness=together) as merged:
         with pytest.raises(Fenced):
             fresh(merged, ana, "b")
-        done = mend(store, together)
-        assert done is not None
+        burned(store, together)
         assert set(spent(merged).values()) == {(1 + 3 + 2) * COST}
 
 

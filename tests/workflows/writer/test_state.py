@@ -21,6 +21,18 @@ from tests.memory.transaction import MemoryTransaction
 from tests.workflows.surveys import surveyed
 
 
+def follow(state: DatasetState, store: MemoryStore) -> None:
+    """Bring a memory to where the store stands."""
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+
+
+def loaded(store: MemoryStore) -> DatasetState:
+    """The memory of a replica that begins."""
+    state = DatasetState(store.datasets()[0])
+    follow(state, store)
+    return state
+
+
 class CutTransaction(MemoryTransaction):
     """A transaction whose connection breaks while the records are read."""
 
@@ -37,7 +49,7 @@ def test_a_load_cut_short_is_begun_again() -> None:
         upload(replica, "people", TWO_PEOPLE)
     record = store.datasets()[0]
     state = DatasetState(record)
-    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    follow(state, store)
     newest, store.kept[1] = store.kept[1], older
     with pytest.raises(StoreUnavailable):
         state.catch_up(CutTransaction(store, 1, lock=False))
@@ -54,15 +66,14 @@ def test_acts_of_another_history_are_not_followed(more: int) -> None:
         older = store.kept[1]
         replica.curators.erase_individual("survey", "ann")
         upload(replica, "people", TWO_PEOPLE[:1])
-    state = DatasetState(store.datasets()[0])
-    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    state = loaded(store)
     store.kept[1] = older
     with open_replica(store, witness=MemoryWitness()) as replica:
         upload(replica, "people", [("eve", "NO", 71, 0)])
         replica.curators.erase_individual("survey", "ann")
         for _ in range(more):
             replica.curators.open_epoch("survey")
-    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    follow(state, store)
     assert np.flatnonzero(only_shard(state).memory.people.present).tolist() == [1, 2]
     assert state.data_version == store.head(1).data_version
 
@@ -74,11 +85,11 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
     with surveyed(store, TWO_PEOPLE) as replica:
         state = DatasetState(store.datasets()[0])
         for acts in (2, 3):
-            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            follow(state, store)
             memory = only_shard(state).memory
             for _ in range(acts):
                 replica.curators.open_epoch("survey")
-            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            follow(state, store)
             read.append(only_shard(state).memory is not memory)
     assert read == [False, True]
 
@@ -91,11 +102,10 @@ def test_pages_that_have_gone_back_are_loaded_again() -> None:
         ask(replica, who, "k")
         before = store.kept[1]
     assert store.head(1).checkpoint_seq == 1
-    state = DatasetState(store.datasets()[0])
-    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    state = loaded(store)
     assert state.checkpoint().pages == {}
     store.kept[1] = before
-    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    follow(state, store)
     assert state.is_tail_long(entries=1)
     assert list(state.checkpoint().pages) == [0]
 
@@ -109,7 +119,7 @@ def test_a_tail_is_long_by_the_bytes_of_its_pieces_too(monkeypatch: pytest.Monke
         assert not state.is_tail_long(entries=0)  # before the first load
         for n in range(3):
             ask(replica, who, f"k{n}", reuse=False)
-        state.catch_up(MemoryTransaction(store, 1, lock=False))
+        follow(state, store)
     assert state.is_tail_long(entries=3)
     assert not state.is_tail_long(entries=4)
     entries = MemoryTransaction(store, 1, lock=False).entries(after=0)
@@ -130,7 +140,7 @@ def test_a_tail_is_long_by_the_bytes_of_its_pieces_too(monkeypatch: pytest.Monke
 def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
     """Also pages on which a query only leaves people out; burns are not counted, and no entry counts twice."""
     store, made = MemoryStore(), priced_entry if is_priced else entry
-    record = store.add_dataset(dataset())
+    store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
         slots = np.array([0, 1, PAGE_SLOTS])
         transaction.add_individuals(slots, ["a", "b", "c"], np.full(3, 2**50))
@@ -142,13 +152,11 @@ def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
             transaction.append([asked], [answer(asked, f"k{number}")], {})
             transaction.append([burn(transaction.head, {0: 7, 1: 7})], [], {})
             transaction.commit()
-    copied = DatasetState(record)
-    copied.catch_up(MemoryTransaction(store, 1, lock=False))
+    copied = loaded(store)
     written = copied.checkpoint()
     assert sorted(written.pages) == [0, 1]
     store.write_page(1, written, 1)
-    fresh = DatasetState(record)
-    fresh.catch_up(MemoryTransaction(store, 1, lock=False))
+    fresh = loaded(store)
     for state in (copied, fresh):
         counters = only_shard(state).memory.counters
         assert (counters.charged[slots].tolist(), counters.charged.sum()) == ([3, 0, 0], 3)
@@ -165,11 +173,11 @@ def test_an_entry_that_touches_no_slot_is_read_again() -> None:
         transaction.commit()
     state = DatasetState(record)
     for charged, left_out in (({0: 5}, (PAGE_SLOTS,)), ({0: 5, PAGE_SLOTS: 5}, ())):
-        state.catch_up(MemoryTransaction(store, 1, lock=False))
+        follow(state, store)
         with pytest.raises(IndexError):
             state.apply(entry(store.head(1), charged, left_out))
         assert state.position is None
-        state.catch_up(MemoryTransaction(store, 1, lock=False))
+        follow(state, store)
         assert not only_shard(state).memory.accounts.spent.any()
         assert not only_shard(state).memory.counters.charged.any()
         assert state.seq == 0
