@@ -1,7 +1,6 @@
 """Points of the budget summary: when they are made, that they are kept and thinned, and the alarm."""
 
 import logging
-import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +23,7 @@ from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask
 from tests.memory.store import MemoryStore
 from tests.waiting import until
+from tests.workflows.surveys import logged
 
 EVERY = timedelta(seconds=POINT_EVERY_S)
 
@@ -127,19 +127,19 @@ def test_the_alarm_rings_once(world: World, caplog: pytest.LogCaptureFixture) ->
         world.replica.overview.set_alarm("survey", 1.0)
         world.ask(noise={"sigma": 3.0})
         world.after(POINT_EVERY_S)
-        assert caplog.messages == []
+        assert logged(caplog, "sparing.alarm") == []
         for _ in range(8):
             world.ask(noise={"sigma": 3.0})
         world.after(POINT_EVERY_S)
-        assert caplog.messages == ["the budget alarm of dataset survey has rung at sequence 9"]
+        assert logged(caplog, "sparing.alarm") == ["the budget alarm of dataset survey has rung at sequence 9"]
         assert world.replica.overview.alarm("survey") == BudgetAlarm(share=1.0, rang_seq=9)
         world.ask()
         world.after(POINT_EVERY_S)
-        assert len(caplog.messages) == 1
+        assert len(logged(caplog, "sparing.alarm")) == 1
         world.replica.overview.set_alarm("survey", 0.5)
         world.ask()
         world.after(POINT_EVERY_S)
-        assert len(caplog.messages) == 2
+        assert len(logged(caplog, "sparing.alarm")) == 2
         assert world.replica.overview.set_alarm("survey", None) is None
         assert world.replica.overview.alarm("survey") is None
 
@@ -168,7 +168,7 @@ def test_one_absurd_query_does_not_ring_the_alarm(world: World, caplog: pytest.L
         for sigma in (20.0, 1.1, 20.0):
             world.ask(noise={"sigma": sigma})
             world.after(POINT_EVERY_S)
-        assert caplog.messages == []
+        assert logged(caplog, "sparing.alarm") == []
         points = world.store.summaries.points(world.record.id)
         assert [point.cannot_afford for point in points] == [None, 0, 0, 0]
 
@@ -206,10 +206,8 @@ def test_the_thread_makes_points_until_it_is_closed(replica: Replica) -> None:
     replica.overview.summary("survey")
     with replica.overview.watching("survey"):
         until(lambda: len(replica.overview.history("survey").points) == 1)
-    assert _threads() == 1
+    assert replica.overview._points is not None
+    (thread,) = replica.overview._points._threads
+    assert thread.is_alive()
     replica.close()
-    assert _threads() == 0
-
-
-def _threads() -> int:
-    return sum(thread.name == "summaries" and thread.is_alive() for thread in threading.enumerate())
+    assert not thread.is_alive()
