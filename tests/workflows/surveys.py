@@ -70,7 +70,7 @@ def newest(replica: Replica) -> LedgerRow:
 
 
 def counts_of(replica: Replica) -> list[tuple[int, int]]:
-    """How many individuals each entry has charged and how many it has left out, in order."""
+    """How many individuals each of the last hundred entries has charged and has left out, in order."""
     items = replica.auditors.ledger("survey", cursor=None, limit=100).items
     return [(row.charged, row.left_out) for row in reversed(items)]
 

@@ -11,7 +11,7 @@ from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.replicas import replicas
-from tests.workflows.surveys import findings, surveyed
+from tests.workflows.surveys import counts_of, findings, surveyed
 
 ONE = -(-(2**40) // 18)  # units that one count at sigma 3 costs: 1 / (2 * 3^2), rounded up
 REST = rho_of_units(ONE)
@@ -61,8 +61,7 @@ def test_under_the_drop_rule_a_pause_is_not_for_good_and_being_left_out_is() -> 
 def counted(replica: Replica, who: Principal, key: str, sigma: float = 3.0) -> tuple[int, int]:
     """How many a new count charges, and how many it leaves out."""
     ask(replica, who, key, reuse=False, noise={"sigma": sigma})
-    (row,) = replica.auditors.ledger("survey", cursor=None, limit=1).items
-    return row.charged, row.left_out
+    return counts_of(replica)[-1]
 
 
 def test_what_another_process_has_charged_since_counts() -> None:

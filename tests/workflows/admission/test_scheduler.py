@@ -227,7 +227,7 @@ class TestActs:
         """It begins half a millisecond into the first free slot after its arrival, as any work would."""
         clock.now_ns = 3 * MS
         clock.act()
-        assert clock.at(4 * MS) is None or clock.acts == [4 * MS]
+        clock.at(4 * MS)
         assert clock.acts == [4 * MS]
 
     def test_it_does_not_begin_late_in_a_slot(self, clock: Clock) -> None:
@@ -558,7 +558,6 @@ def test_the_rules_follow_from_the_speed() -> None:
     assert rules.slots(5 * MS, 1) == 1  # and 0.3 ms of reserve
     assert rules.slots(6 * MS, 1) == 2
     assert rules.slots(5 * MS, 2) == 2
-    assert rules.slots(6 * MS, 1) == 2
 
 
 def test_in_short_slots_work_has_room_for_the_rest_of_an_act() -> None:

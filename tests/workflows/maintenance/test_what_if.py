@@ -22,7 +22,7 @@ from service.workflows.replica import Replica
 from tests.factories import CLOCK, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import surveyed, writer_of
+from tests.workflows.surveys import counts_of, surveyed, writer_of
 
 RHO = 2**40
 RHO_1, RHO_8 = StatedGuarantee(rho=Decimal(1)), StatedGuarantee(rho=Decimal("0.125"))
@@ -51,12 +51,6 @@ def asked(replica: Replica, *queries: dict[str, Any]) -> None:
     who = analyst(replica)
     for number, query in enumerate(queries):
         ask(replica, who, f"k{number}", reuse=False, **query)
-
-
-def own_counts(replica: Replica) -> list[tuple[int, int]]:
-    """(counted, left out) of each query by the ledger itself, in order."""
-    items = replica.auditors.ledger("survey", cursor=None, limit=100).items
-    return [(each.charged, each.left_out) for each in reversed(items)]
 
 
 def supposed(store: MemoryStore, **options: Any) -> tuple[WhatIf, list[tuple[int, int]]]:
@@ -104,7 +98,7 @@ def test_its_own_rule_gives_the_numbers_of_the_ledger(store: MemoryStore, rule: 
         writer.act(pausing("bob", paused=False))
         asked(replica, *ASKED[:1])
         found, by_query = supposed(store)
-        assert by_query == own_counts(replica)
+        assert by_query == counts_of(replica)
     assert found.kept == found.kept_here
     assert found.paused == (3 if rule == "skip" else 0)
     assert found.contributions == 2 + 2 + 2 + 2 + 3
@@ -134,7 +128,7 @@ def test_an_uploaded_limit_stays_and_a_whole_one_follows_the_budget(store: Memor
         writer_of(replica).act(lowering("ann", limit_units=RHO // 2))
         asked(replica, *3 * [{"noise": {"sigma": 2.0}}], {"noise": {"sigma": 1.0}})
         found, by_query = supposed(store)
-        assert by_query == own_counts(replica) == [(3, 0), (2, 1), (2, 1), (0, 3)]
+        assert by_query == counts_of(replica) == [(3, 0), (2, 1), (2, 1), (0, 3)]
     found, by_query = supposed(store, guarantee=RHO_1)
     assert by_query == [(3, 0), (2, 1), (2, 1), (2, 1)]
     assert found.largest_units == 7 * RHO // 8
@@ -162,7 +156,7 @@ def test_an_erased_individual_is_unknown_in_earlier_queries(store: MemoryStore, 
     upload(replica, "people", [("ann", "NO", 44, 10)])
     asked(replica, *2 * [{"noise": {"sigma": 2.0}, **NORWAY}])
     found, by_query = supposed(store)
-    assert by_query[4:] == own_counts(replica)[4:] == [(1, 1), (0, 2)]
+    assert by_query[4:] == counts_of(replica)[4:] == [(1, 1), (0, 2)]
     assert (found.unknown, found.returned, found.largest_units) == (4, 1, 3 * RHO // 8 + 1)
 
 
@@ -179,7 +173,7 @@ def test_an_upload_that_tells_pages_alone_hides_no_individual(
         writer_of(replica).act(lowering("eve", limit_units=RHO // 4))
         asked(replica, *ASKED)
         found, by_query = supposed(store)
-        assert by_query == own_counts(replica) == [(3, 0), (0, 3), (3, 0), (1, 1)]
+        assert by_query == counts_of(replica) == [(3, 0), (0, 3), (3, 0), (1, 1)]
     found, by_query = supposed(store, guarantee=RHO_1)
     assert by_query == [(3, 0), (2, 1), (3, 0), (1, 1)]
     assert found.largest_units == 7 * RHO // 8

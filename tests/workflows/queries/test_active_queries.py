@@ -31,7 +31,7 @@ from tests.factories import (
     upload,
 )
 from tests.memory.store import MemoryStore
-from tests.workflows.surveys import findings, newest, surveyed
+from tests.workflows.surveys import counts_of, findings, surveyed
 
 ACTIVE: dict[str, Any] = {"select": [{"active": {"share": 0.5}}], "noise": {"sigma": 3.0}}
 ONE = -(-(2**40) // 18)  # units that one count at sigma 3 costs
@@ -44,20 +44,13 @@ def told(replica: Replica, who: Principal, key: str, **more: Any) -> dict[str, A
     return shown
 
 
-def charged(replica: Replica) -> tuple[int, int]:
-    """How many individuals the newest entry has charged, and how many it has left out."""
-    row = newest(replica)
-    return row.charged, row.left_out
-
-
 def test_every_query_is_answered_anew_and_charged(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Under keys of their own, by the same analyst and another, until half of the budget is left to nobody."""
     bea = analyst(replica, "bea")
     answers = [told(replica, who, f"key {n}") for n, who in enumerate([ana, ana, bea, bea, ana, ana])]
     assert [answer["sequence"] for answer in answers] == [1, 2, 3, 4, 5, 6]
     assert not any(answer["reused"] for answer in answers)
-    rows = replica.auditors.ledger("survey", cursor=None, limit=9).items
-    assert [(row.charged, row.left_out) for row in reversed(rows)] == [(3, 0)] * 5 + [(0, 0)]
+    assert counts_of(replica) == [(3, 0)] * 5 + [(0, 0)]
     (budget,) = replica.individuals.budgets(individual_named(replica, "ann"))
     assert (budget.queries_charged, budget.queries_left_out) == (5, 0)
     assert findings(store) == []
@@ -69,8 +62,7 @@ def test_the_same_query_twice_in_one_batch_is_two_queries(replica: Replica, ana:
     pending = replica.analysts.submit_all(ana, "survey", [(key, parse_query(document)) for key in "abc"])
     shown = [orjson.loads(each.result(timeout=30).body) for each in pending]
     assert [answer["reused"] for answer in shown] == [False] * 3
-    rows = replica.auditors.ledger("survey", cursor=None, limit=9).items
-    assert [row.charged for row in reversed(rows)] == [3, 0, 0]
+    assert [charged for charged, _ in counts_of(replica)] == [3, 0, 0]
 
 
 def test_its_key_replays_at_no_charge_with_and_without_the_default(replica: Replica, ana: Principal) -> None:
@@ -105,7 +97,7 @@ def test_a_refusal_does_not_depend_on_the_exhausted(
     before = refused("early")
     for number in range(10):
         ask(replica, ana, f"{number}", reuse=False)
-    assert charged(replica) == (0, 3)
+    assert counts_of(replica)[-1] == (0, 3)
     assert refused("late") == before
     assert f"field='{field}'" in before
     assert replica.overview.sequence("survey") == 10
@@ -172,7 +164,7 @@ def test_an_individual_reads_what_it_was_asked_for(replica: Replica, ana: Princi
     newest, _ = replica.individuals.receipts(ann, cursor=None, limit=9).items
     assert newest.words == "count of people with at least 50 % of the budget left, σ 3"
     assert (newest.outcome, newest.charged_rho) == ("untouched", "0")
-    assert charged(replica) == (1, 0)
+    assert counts_of(replica)[-1] == (1, 0)
     bob = replica.individuals.receipts(individual_named(replica, "bob"), cursor=None, limit=9).items[0]
     assert bob.outcome == "charged"
 
@@ -199,7 +191,7 @@ def test_a_query_whose_commit_was_rejected_is_answered_by_the_accounts_before_it
         with pytest.raises(CommitRejected):
             ask(replica, who, "rejected", **query, noise={"sigma": REJECTED_SIGMA})
         ask(replica, who, "k", **query, noise={"sigma": 40.0})
-        assert charged(replica) == (2, 0)
+        assert counts_of(replica)[-1] == (2, 0)
 
 
 def test_another_replica_counts_by_what_the_first_has_charged(store: MemoryStore, replica: Replica) -> None:
@@ -209,9 +201,9 @@ def test_another_replica_counts_by_what_the_first_has_charged(store: MemoryStore
         ask(replica, ana, f"{number}", where={"eq": [{"col": "country"}, "NO"]}, reuse=False)
     with open_replica(store, SeededEntropy(6)) as other:
         ask(other, ana, "there", **ACTIVE)
-        assert charged(other) == (3, 0)
+        assert counts_of(other)[-1] == (3, 0)
         ask(other, ana, "again", **ACTIVE)
-        assert charged(other) == (1, 0)
+        assert counts_of(other)[-1] == (1, 0)
 
 
 @settings(max_examples=20, deadline=None)
@@ -237,5 +229,5 @@ def test_a_forecast_is_what_happens(spent: list[int], share: float, paused: int)
         shares = {point.queries: point.share for point in forecast.curve}
         for number in range(10):
             ask(replica, who, f"k {number}", **query)
-            counted, _ = charged(replica)
+            counted, _ = counts_of(replica)[-1]
             assert counted == round(shares.get(number, 0) * has_enough), number

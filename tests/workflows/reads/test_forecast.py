@@ -15,15 +15,10 @@ from service.workflows.replica import Replica
 from service.workflows.writer.operations import look_beside
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.query.samples import body
-from tests.workflows.surveys import surveyed, writer_of
+from tests.workflows.surveys import counts_of, surveyed, writer_of
 
 QUERY: dict[str, Any] = {"version": 1, "select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 40.0}}
 PEOPLE = st.lists(st.integers(0, 100), min_size=1, max_size=6)
-
-
-def _left(replica: Replica, share_at: int) -> tuple[int, int]:
-    row = replica.auditors.ledger("survey", cursor=None, limit=share_at).items[0]
-    return row.charged, row.left_out
 
 
 @settings(max_examples=40, deadline=None)
@@ -47,7 +42,7 @@ def test_the_curve_is_what_happens(rule: str, spends: list[int], asked_before: i
         assert told.touched == touched
         for number in range(12):
             ask(replica, who, f"k {number}", **QUERY | {"reuse": False})
-            charged, left_out = _left(replica, 1)
+            charged, left_out = counts_of(replica)[-1]
             assert charged + left_out == touched
             if touched:
                 assert share_after(told, number) == pytest.approx(charged / touched), number

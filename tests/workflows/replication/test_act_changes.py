@@ -20,6 +20,7 @@ from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 from tests.waiting import until
 from tests.workflows.replicas import Replicas, replicas, truth
+from tests.workflows.surveys import newest
 
 
 class ReadCountingStore(MemoryStore):
@@ -98,7 +99,7 @@ def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) ->
     def asked(number: int, key: str) -> tuple[int, int, int]:
         """The numbers of charged and left-out individuals of a query, and bob's spent total after it."""
         ask(world.replicas[number], world.analyst, key, reuse=False)
-        row = world.replicas[number].auditors.ledger("survey", cursor=None, limit=1).items[0]
+        row = newest(world.replicas[number])
         return row.charged, row.left_out, truth(world.store)[1]
 
     charge = asked(1, "before")[2]
