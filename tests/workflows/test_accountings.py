@@ -29,6 +29,7 @@ STATED = [
     ({"kind": "rdp", "order": 32}, RenyiAccounting(order=32)),
     ({"kind": "rdp", "order": 17.809, "conversion": "simple"}, RenyiAccounting(order=17.809, conversion="simple")),
 ]
+OTHERS: list[Accounting] = [GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=2), RenyiAccounting(order=31)]
 GUARANTEE = {"epsilon": "1", "delta": "1e-5"}
 
 
@@ -149,10 +150,10 @@ def test_a_changed_accounting_is_found(guarantee: dict[str, str]) -> None:
         record = record_of(stated, guarantee=guarantee)
         assert record.accounting == accounting
         assert check_registration(RegistrationHistory(record), []) == []
-        for other in (GAUSSIAN, ConcentratedAccounting(), RenyiAccounting(order=2), RenyiAccounting(order=31)):
-            if other != accounting:
-                (found,) = check_registration(RegistrationHistory(replace(record, accounting=other)), [])
-                assert "accounting" in found or "genesis" in found
+        others = [other for other in OTHERS if other != accounting]
+        for other in others if "epsilon" in guarantee else others[-1:]:  # a rho is tried in ten thousand spellings
+            (found,) = check_registration(RegistrationHistory(replace(record, accounting=other)), [])
+            assert "accounting" in found or "genesis" in found
 
 
 def test_every_accounting_has_a_genesis_of_its_own() -> None:
