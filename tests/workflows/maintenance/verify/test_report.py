@@ -18,7 +18,7 @@ from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.rows import RegistrationHistory
+from service.workflows.model.rows import DatasetRecord, RegistrationHistory
 from service.workflows.model.views import Principal
 from tests.conftest import PostgresServer
 from tests.factories import PEOPLE, TWO_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, witness_of
@@ -238,17 +238,26 @@ def test_an_answer_that_states_anything_else_is_found(store: MemoryStore, change
     assert len(findings(store)) == 1
 
 
+def registered(rho: Any, floor: str | None) -> DatasetRecord:
+    """The registration of a dataset with this rho and this floor of limits."""
+    with open_replica() as replica:
+        register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
+        return replica.registry.record("survey")
+
+
 @pytest.mark.parametrize(
     ("rho", "floor"),
     [("0.5", None), ("0.50", None), (0.1, None), ("1E-3", None), ("12", "0.25"), ("0.333", "0.333"), ("1E+2", None)],
 )
 def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> None:
     """The row stores only units; the genesis binds the digits."""
-    store = MemoryStore()
-    with open_replica(store) as replica:
-        register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
-        record = replica.registry.record("survey")
-    assert check_registration(RegistrationHistory(record), []) == []
+    assert check_registration(RegistrationHistory(registered(rho, floor)), []) == []
+
+
+@pytest.mark.parametrize(("rho", "floor"), [("0.5", None), ("12", "0.25")])
+def test_a_budget_or_a_floor_of_other_units_is_found(rho: str, floor: str | None) -> None:
+    """By a unit more or less; all spellings of those units are tried before."""
+    record = registered(rho, floor)
     for changed in (
         replace(record, budget_units=record.budget_units + 1),
         replace(record, limit_floor_units=record.limit_floor_units - 1),
