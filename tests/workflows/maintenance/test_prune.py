@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from service.workflows.maintenance import amend as amend_module
 from service.workflows.maintenance import prune as prune_module
+from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import Damaged, Pruned, prune
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ports.store import Store
-from tests.factories import CLOCK, SeededEntropy, analyst, ask, individual_named, open_replica, witness_of
-from tests.workflows.surveys import entries_of, findings, on_both_stores, spent_of, surveyed
+from service.workflows.replica import Replica
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, individual_named, open_replica, upload, witness_of
+from tests.workflows.surveys import entries_of, findings, on_both_stores, spent_of, surveyed, writer_of
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
 ENTRIES = 6
@@ -136,4 +139,34 @@ def test_a_running_replica_goes_on_after_a_pruning(store: Store) -> None:
         pruned(store, 8)
         assert spent_of(behind) == expected
         ask(behind, analyst(behind, "cid"), "behind", **SUM)
+    assert findings(store) == []
+
+
+@pytest.mark.parametrize("first", ["erase", "prune"])
+def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both work in either order, repeatedly, with amendments before and after the pruned sequence."""
+    monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
+
+    def erase(replica: Replica, key: str) -> None:
+        replica.curators.erase_individual("survey", key)
+        amend_erased(writer_of(replica))
+
+    with open_replica(store, SeededEntropy(7)) as replica:
+        if first == "erase":
+            erase(replica, "ann")
+        before = spent_of(replica)
+    pruned(store, 4)
+    assert findings(store) == []
+    with open_replica(store, SeededEntropy(8)) as replica:
+        erase(replica, "bob")
+        assert spent_of(replica) == before
+        upload(replica, "people", [("ann" if first == "erase" else "bob", "NO", 44, 99.5)])
+        ask(replica, analyst(replica, "bea"), "again", **SUM)
+        again = spent_of(replica)
+    assert findings(store) == []
+    assert pruned(store, 6) == Pruned(seq=5, seq_before=3)
+    assert findings(store) == []
+    with open_replica(store, SeededEntropy(9)) as replica:
+        assert spent_of(replica) == again
+        erase(replica, "eve")
     assert findings(store) == []
