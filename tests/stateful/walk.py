@@ -50,6 +50,7 @@ WEIGHTS: Final = {
 }
 HOLDERS_MAX: Final = 60
 STEPS: Final = 2_500
+"""Those of a walk of the soak."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,10 +98,11 @@ class Step:
 
 @dataclass(kw_only=True)
 class Walk:
-    """The state of a walk, and its next steps."""
+    """The state of a walk, and its next steps. Without `has_crowds`, no two requests are at the same time."""
 
     world: World
     random: Random
+    has_crowds: bool
     credentials: list[Credential] = field(init=False, default_factory=list)
     datasets: list[str] = field(init=False, default_factory=lambda: ["care"])
     queries: dict[str, set[str]] = field(init=False, default_factory=dict)  # the analysts that were answered with it
@@ -119,7 +121,7 @@ class Walk:
     async def go(self, steps: int) -> None:
         """Take so many steps. Raises AssertionError with the last ones for an answer that is not allowed."""
         while self.steps < steps:
-            count = self.random.randint(2, 5) if self.random.random() < 0.03 else 1
+            count = self.random.randint(2, 5) if self.has_crowds and self.random.random() < 0.03 else 1
             taken = [self._drawn() for _ in range(count)]
             if sum(str(each.route) in CHANGES_PRINCIPALS for each in taken) > 1:
                 continue
@@ -360,11 +362,11 @@ def sent_with(credential: Credential, *, is_marked: bool) -> dict[str, str]:
     return cookie | {"X-Sparing-Request": "1"} if is_marked else cookie
 
 
-async def walked(number: int, steps: int = STEPS) -> Counter[tuple[str, int]]:
+async def walked(number: int, steps: int = STEPS, *, has_crowds: bool = True) -> Counter[tuple[str, int]]:
     """One walk; the statuses of each operation. Raises AssertionError for an answer that is not allowed."""
     world = build_world()
     try:
-        walk = Walk(world=world, random=Random(number))
+        walk = Walk(world=world, random=Random(number), has_crowds=has_crowds)
         await walk.go(steps)
         assert [report.findings for report in verify_all(world.store) if report.findings] == []
     finally:
