@@ -20,6 +20,7 @@ from service.api.middleware.request_limits import REFUSED_AS, Fallback, RequestL
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime
 from tests.api.receiving import received, request
+from tests.waiting import settled
 
 MS = 1_000_000
 SECRET = "Kari Nordmann, 42"
@@ -103,16 +104,43 @@ class TestFailure:
         assert caplog.text == ""
 
 
+LIMIT_S = 30.0
+
+
+class Time:
+    """An event loop that has nothing but a clock, and counts the timers that were set."""
+
+    def __init__(self) -> None:
+        self.now_s, self.timers = 0.0, 0
+        self._calls: list[tuple[float, int, Callable[[], object]]] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_at(self, when: float, callback: Callable[[], object], /) -> None:
+        self.timers += 1
+        heapq.heappush(self._calls, (when, self.timers, callback))
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time pass, and ring whatever rings meanwhile."""
+        until_s = self.now_s + seconds
+        while self._calls and self._calls[0][0] <= until_s:
+            self.now_s, _, ring = heapq.heappop(self._calls)
+            ring()
+        self.now_s = until_s
+
+
 class Slow:
     """An application that works until it is let go, and notes how it ended."""
 
     def __init__(self) -> None:
-        self.gate, self.ended = asyncio.Event(), asyncio.Event()
+        self.gate, self.begun, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.received: list[str] = []
         self.outcome = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait, then answer."""
+        self.begun.set()
         try:
             await self.gate.wait()
             self.received.append((await receive())["type"])
@@ -127,21 +155,17 @@ class Slow:
             self.ended.set()
 
 
-async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
-    """One request to a slow application under a deadline."""
-    app = received(Fallback(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")]))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
-        return await client.get(path)
-
-
 class Served:
-    """A server around the application: it runs in a task, and the client has its response when that is sent.
+    """A server around a slow application under a deadline that passes when the test says so.
 
-    A client that is cancelled cancels the task.
+    It runs in a task, and the client has its response when that is sent. A client that is cancelled cancels the task.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self.time = Time()
+        fallback = Fallback(app, deadline_s=LIMIT_S, exempt=[re.compile("/rows")])
+        fallback._shared_timeout._running = lambda: self.time
+        self.app = received(fallback)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answered = asyncio.Event()
@@ -161,6 +185,10 @@ class Served:
         if work.done():
             await work
 
+    def ask(self, path: str = "/") -> "asyncio.Task[httpx.Response]":
+        """A request that comes now."""
+        return asyncio.create_task(request(self, path=path))
+
 
 class TestLateness:
     """The deadline passes."""
@@ -169,20 +197,24 @@ class TestLateness:
         """The answer itself."""
         slow = Slow()
         slow.gate.set()
-        assert (await late(slow, deadline_s=30)).text == "done"
+        assert (await Served(slow).ask()).text == "done"
 
     @pytest.mark.parametrize("path", ["/", "/fails"])
     async def test_what_is_late_is_refused_and_works_on(self, path: str, caplog: pytest.LogCaptureFixture) -> None:
         """503 with Retry-After; the work is not cancelled, what it sends is dropped, what it fails with is not told."""
         slow = Slow()
-        response = await late(slow, path)
+        server = Served(slow)
+        asked = server.ask(path)
+        await slow.begun.wait()
+        server.time.pass_by(LIMIT_S)
+        response = await asked
         assert response.status_code == 503
         assert response.json()["type"] == "urn:sparing:problem:unavailable"
         assert response.headers["retry-after"] == "1"
         assert not slow.ended.is_set()
         slow.gate.set()
-        await asyncio.wait_for(slow.ended.wait(), 30)
-        await asyncio.sleep(0)
+        await slow.ended.wait()
+        await settled()
         assert slow.received == ["http.disconnect"]
         assert slow.outcome == ("answered" if path == "/" else "")
         assert SECRET not in caplog.text
@@ -190,19 +222,20 @@ class TestLateness:
     async def test_a_refusal_on_its_slot_outwaits_the_work(self) -> None:
         """A server takes a request that returns unanswered for a broken one, and sends a 500 of its own."""
         slow, time, sent = Slow(), FakeTime(), list[Message]()
-        fallback = Fallback(slow, deadline_s=0.001, exempt=[])
+        server = Served(slow)
         slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(fallback, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
+        held = ReleaseSlots(server.app, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
 
         async def send(message: Message) -> None:
             sent.append(message)
 
         scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
         request = asyncio.ensure_future(held(scope, _nothing, send))
-        await asyncio.sleep(0.02)
+        await slow.begun.wait()
+        server.time.pass_by(LIMIT_S)
         slow.gate.set()
         await slow.ended.wait()
-        await asyncio.sleep(0.01)
+        await settled()
         assert sent == []
         assert not request.done()
         time.pass_to(time.ns + 10 * MS)
@@ -211,53 +244,60 @@ class TestLateness:
 
     async def test_only_late_requests_are_refused(self) -> None:
         """Requests that came after it have their own time, and those before it are gone."""
-        early, late_one, young = Slow(), Slow(), Slow()
-        inside = {"/early": early, "/late": late_one, "/young": young}
+        inside = {name: Slow() for name in ("/early", "/late", "/young")}
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await inside[scope["path"]](scope, receive, send)
 
-        served = Served(received(Fallback(app, deadline_s=0.2, exempt=[])))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
-            requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
-            early.gate.set()
-            await asyncio.sleep(0.15)
-            requests.append(asyncio.create_task(client.get("/young")))
-            responses = [await requests[0], await requests[1]]
-            young.gate.set()
-            responses.append(await requests[2])
-        late_one.gate.set()
-        assert [response.status_code for response in responses] == [200, 503, 200]
+        server, asked = Served(app), dict[str, asyncio.Task[httpx.Response]]()
+        for path, passes_s in (("/early", 0), ("/late", LIMIT_S - 1), ("/young", 1)):
+            asked[path] = server.ask(path)
+            await inside[path].begun.wait()
+            if path == "/late":
+                inside["/early"].gate.set()
+                await asked["/early"]
+            server.time.pass_by(passes_s)
+        await asked["/late"]
+        for slow in inside.values():
+            slow.gate.set()
+        assert [(await each).status_code for each in asked.values()] == [200, 503, 200]
 
     async def test_uploads_have_the_time_they_need(self) -> None:
         """An exempt path is only passed on."""
         slow = Slow()
-        asyncio.get_running_loop().call_later(0.05, slow.gate.set)
-        assert (await late(slow, "/rows", deadline_s=0.001)).text == "done"
+        server = Served(slow)
+        asked = server.ask("/rows")
+        await slow.begun.wait()
+        server.time.pass_by(100 * LIMIT_S)
+        slow.gate.set()
+        assert (await asked).text == "done"
 
     async def test_what_has_begun_to_answer_is_let_finish(self) -> None:
         """Half an answer and then a refusal would be neither."""
-        gate = asyncio.Event()
+        begun, gate = asyncio.Event(), asyncio.Event()
 
         async def halting(scope: Scope, receive: Receive, send: Send) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
+            begun.set()
             await gate.wait()
             await send({"type": "http.response.body", "body": b"whole"})
 
-        asyncio.get_running_loop().call_later(0.05, gate.set)
-        transport = httpx.ASGITransport(received(Fallback(halting, deadline_s=0.01, exempt=[])))
-        async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
-            assert (await client.get("/")).text == "whole"
+        server = Served(halting)
+        asked = server.ask()
+        await begun.wait()
+        server.time.pass_by(LIMIT_S)
+        gate.set()
+        assert (await asked).text == "whole"
 
     async def test_a_server_that_cancels_reaches_the_work(self) -> None:
         """At the very end of a drain the server cancels what is left, and no task may outlive it."""
         slow = Slow()
-        request = asyncio.create_task(late(slow, deadline_s=30))
-        await asyncio.sleep(0.01)
-        request.cancel()
+        asked = Served(slow).ask()
+        await slow.begun.wait()
+        asked.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await request
-        await asyncio.wait_for(slow.ended.wait(), 30)
+            await asked
+        await slow.ended.wait()
         assert slow.outcome == "cancelled"
 
 
@@ -352,32 +392,6 @@ async def _nothing() -> Message:
 
 async def _nowhere(message: Message) -> None:
     return None
-
-
-LIMIT_S = 30.0
-
-
-class Time:
-    """An event loop that has nothing but a clock, and counts the timers that were set."""
-
-    def __init__(self) -> None:
-        self.now_s, self.timers = 0.0, 0
-        self._calls: list[tuple[float, int, Callable[[], object]]] = []
-
-    def time(self) -> float:
-        return self.now_s
-
-    def call_at(self, when: float, callback: Callable[[], object], /) -> None:
-        self.timers += 1
-        heapq.heappush(self._calls, (when, self.timers, callback))
-
-    def pass_by(self, seconds: float) -> None:
-        """Let time pass, and ring whatever rings meanwhile."""
-        until_s = self.now_s + seconds
-        while self._calls and self._calls[0][0] <= until_s:
-            self.now_s, _, ring = heapq.heappop(self._calls)
-            ring()
-        self.now_s = until_s
 
 
 STEPS = st.one_of(
