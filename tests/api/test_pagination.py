@@ -1,5 +1,7 @@
 """Cursors are opaque, and safe within an address."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 from service.api.pagination import opaque, place_of
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Page
+from tests.api.route_table import REGISTRATION, ROUTES, Route
+from tests.api.world import COUNT, World
 
 ASCII = st.text(alphabet=st.characters(max_codepoint=127), max_size=60)
 
@@ -33,3 +37,69 @@ async def test_anything_else_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         await place_of(cursor)
     assert [error.field for error in refused.value.errors] == ["cursor"]
+
+
+LISTINGS = [
+    *("/v1/datasets", "/v1/queries", "/v1/principals", "/v1/me/receipts", "/v1/datasets/{dataset}/budgets"),
+    *("/v1/datasets/{dataset}/ledger", "/v1/datasets/{dataset}/acts", "/v1/datasets/{dataset}/receipts"),
+    "/v1/datasets/{dataset}/erasure-requests",
+]
+CASES = [(each, role) for each in ROUTES if each.method == "GET" and each.template in LISTINGS for role in each.roles]
+
+
+async def listed(world: World, route: Route, role: str, **params: Any) -> Any:
+    """A page of a listing; one of an individual's names it."""
+    reply = await route.call(world, role, params={**route.options.get("params", {}), **params})
+    return reply.json()
+
+
+@pytest.fixture
+async def filled(world: World) -> World:
+    """The world with three items or more in every listing."""
+    for number, name in enumerate(("a-b", "a_b", "ab")):
+        await world.call("curator", "POST", "/v1/datasets", json=REGISTRATION | {"name": name})
+        await world.ask(name, COUNT.replace(b"20.0", b"%d" % (30 + number)))
+    made = await world.call("curator", "POST", "/v1/datasets/care/individuals/keys", json=["bo", "cy"])
+    world.keys |= {each["individual"]: each["api_key"] for each in made.json()}
+    for individual in ("individual", "bo", "cy"):
+        await world.call(individual, "POST", "/v1/me/budgets/care/lower", json={"pause": True})
+        await world.call(individual, "POST", "/v1/me/erasure/care")
+    return world
+
+
+def test_every_listing_is_among_them(world: World) -> None:
+    """A route that takes a cursor has its pages checked below."""
+    paths = world.app.openapi()["paths"].items()
+    taking = [
+        path
+        for path, methods in paths
+        for each in methods.get("get", {}).get("parameters", ())
+        if each["name"] == "cursor"
+    ]
+    assert sorted(taking) == sorted(LISTINGS)
+
+
+@pytest.mark.parametrize(("route", "role"), CASES, ids=str)
+async def test_the_pages_of_a_listing_follow_each_other(filled: World, route: Route, role: str) -> None:
+    """A cursor leads on to every item once and in order, and the last page has none."""
+    whole = await listed(filled, route, role, limit=1000)
+    assert (len(whole["items"]) >= 3, whole["next"]) == (True, None)
+    found, cursor = [], {}
+    while cursor is not None:
+        page = await listed(filled, route, role, limit=2, **cursor)
+        assert len(page["items"]) <= 2
+        found += page["items"]
+        cursor = None if page["next"] is None else {"cursor": page["next"]}
+    assert found == whole["items"]
+
+
+@pytest.mark.parametrize(("route", "role"), CASES, ids=str)
+async def test_what_no_listing_has_is_refused_by_name(world: World, route: Route, role: str) -> None:
+    """A limit from 1 to 1,000, and a cursor that the listing may have given."""
+    wrong = [("limit", value) for value in ("0", "1001", "-1", "many", "1.5")]
+    wrong += [
+        ("cursor", value) for value in ("x", "-1", "x" * 600, "%00", "AA", "ICA", "QQ", "Y2FyZQo", "!", "YQ" * 100)
+    ]
+    for name, value in wrong:
+        problem = await listed(world, route, role, **{name: value})
+        assert (value, problem.get("status"), problem.get("errors", [{}])[0].get("field")) == (value, 422, name)

@@ -1,13 +1,10 @@
 """The ledger, for auditors."""
 
 import hashlib
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import rfc8785
 
-from service.workflows.model.views import LedgerRow
 from sparing import Chain
 from sparing._chain import chain_of
 from tests.api.world import World
@@ -18,48 +15,12 @@ PUBLIC = (
     *("grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256"),
     *("analyst_id", "analyst", "asked_at"),
 )
-ROW = LedgerRow(
-    sequence=2,
-    query_id=UUID(int=1),
-    analyst="ana",
-    query={},
-    words="count of people, σ 1",
-    sigma=1.0,
-    grid=1.0,
-    dimension=1,
-    worst_case_rho="0.5",
-    charged=3,
-    left_out=1,
-    asked_at=datetime(2026, 11, 22, tzinfo=UTC),
-    epoch=1,
-    kind="query",
-    format=2,
-    mechanism="gaussian",
-    analyst_id=UUID(int=2),
-    query_sha256="",
-    query_hash="",
-    grid_log2=0,
-    worst_case_units="1",
-    worst_case_total_units="1",
-    values_sha256="",
-    private_digest="cc",
-    previous_hash="bb",
-    hash="aa",
-    is_checkable=True,
-)
-
-
-async def test_a_curator_sees_how_many_were_charged(world: World) -> None:
-    """Five people, all of them active."""
-    page = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
-    (row,) = page["items"]
-    assert (row["charged"], row["left_out"]) == (5, 0)
-    assert (row["query_id"], row["analyst"], page["next"]) == (world.query_id, "analyst", None)
 
 
 async def test_an_auditor_sees_everything_else(world: World) -> None:
-    """The same rows without the counts of people."""
+    """The same rows without the counts of people, which a curator reads: five people, all of them active."""
     full = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
+    assert [(row["charged"], row["left_out"], row["query_id"]) for row in full["items"]] == [(5, 0, world.query_id)]
     audited = (await world.call("auditor", "GET", "/v1/datasets/care/ledger")).json()
     expected = [{name: value for name, value in row.items() if name not in COUNTS} for row in full["items"]]
     assert audited == {"items": expected, "next": None}
@@ -94,16 +55,3 @@ def hash_of(row: dict[str, Any]) -> str:
     public = hashlib.sha256(rfc8785.dumps({name: row[name] for name in PUBLIC})).digest()
     parts = (bytes.fromhex(row["previous_hash"]), public, bytes.fromhex(row["private_digest"]))
     return hashlib.sha256(b"sparing ledger 2\0" + b"".join(parts)).hexdigest()
-
-
-async def test_the_pages_follow_each_other(world: World) -> None:
-    """A cursor leads on, to every entry once."""
-    for number in range(3):
-        await world.ask(f"k{number}", b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":%d}}' % (30 + number))
-    seen: list[int] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = (await world.call("auditor", "GET", f"/v1/datasets/care/ledger?limit=2{cursor}")).json()
-        seen += [row["sequence"] for row in page["items"]]
-        cursor = None if page["next"] is None else f"&cursor={page['next']}"
-    assert seen == [4, 3, 2, 1]

@@ -67,17 +67,6 @@ class TestAnswers:
         assert {answer["request_id"] for answer in answers if "type" in answer} == {"r"}
         assert "twice" in answers[3]["detail"]
 
-    async def test_the_same_key_twice_is_one_query(self, world: World) -> None:
-        """As it is in two requests."""
-        response = await world.call("analyst", "POST", PATH, content=batch(("a", count(30)), ("a", count(30))))
-        first, second = response.json()["answers"]
-        assert first == second
-
-    async def test_an_unknown_dataset_refuses_all(self, world: World) -> None:
-        """It stands in the path: 404, as for a single query."""
-        response = await world.call("analyst", "POST", PATH.replace("care", "nowhere"), content=batch(("a", COUNT)))
-        assert (response.status_code, response.json()["type"]) == (404, "urn:sparing:problem:not-found")
-
     async def test_an_incident_before_admission_is_the_requests(
         self, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.route_table import REGISTRATION
 from tests.api.world import CSV, TABLES, World
-from tests.engine.ingest.uploads import ARROW, PARQUET, arrow, parquet
+from tests.engine.ingest.uploads import ARROW, PARQUET, parquet
 
 ROWS = "/v1/datasets/care/tables/people/rows"
 PREVIEW = "/v1/files/preview"
@@ -51,11 +51,6 @@ class TestRegister:
             ({"capacity": "10"}, "capacity"),
             ({"rule": "clip"}, "rule"),
             ({"limit_floor_rho": "100000"}, "limit_floor_rho"),
-            ({"tables": {}}, "tables"),
-            (
-                {"tables": {"people": {**TABLES["people"], "columns": {"age": {"type": "float"}}}}},
-                "tables.people.columns.age",
-            ),
             (
                 {"tables": {"people": {**TABLES["people"], "columns": {"age": {"type": "integer", "lower": 0}}}}},
                 "tables.people.columns.age.upper",
@@ -133,20 +128,10 @@ class TestRows:
         assert ("idempotent-replayed" in first.headers, again.headers["idempotent-replayed"]) == (False, "true")
         assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 6
 
-    async def test_a_key_with_other_bytes_is_refused(self, world: World) -> None:
-        """With the problem that a query gets."""
-        headers = CSV | {"Idempotency-Key": "one"}
-        await world.call("curator", "POST", ROWS, headers=headers, content=b"person_id,country,age\nfa,NO,1\n")
-        response = await world.call(
-            "curator", "POST", ROWS, headers=headers, content=b"person_id,country,age\ngo,NO,1\n"
-        )
-        assert (response.status_code, response.json()["type"]) == (422, "urn:sparing:problem:idempotency-key-reused")
-
-    @pytest.mark.parametrize("key", ["", "k" * 129, "k\x7f"])
-    async def test_a_key_is_printable_and_short(self, world: World, key: str) -> None:
-        """As a query's."""
-        response = await world.call("curator", "POST", ROWS, headers=CSV | {"Idempotency-Key": key}, content=b"x")
-        assert response.status_code == 400
+    async def test_a_key_is_as_that_of_a_query(self, world: World) -> None:
+        """Printable, and short."""
+        response = await world.call("curator", "POST", ROWS, headers=CSV | {"Idempotency-Key": "k\x7f"}, content=b"x")
+        assert (response.status_code, response.json()["type"]) == (400, "urn:sparing:problem:idempotency-key-invalid")
 
     async def test_gzip_is_unpacked(self, world: World) -> None:
         """The same rows; under a key they are the same upload as the plain ones."""
@@ -204,33 +189,26 @@ class TestRows:
         assert (response.status_code, response.json()["rows"], response.json()["stored"]) == (200, 1, False)
         assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 5
 
-    async def test_too_many_rows_are_refused_by_key_or_dropped(self, world: World) -> None:
-        """The curator chooses."""
+    async def test_what_is_refused_may_be_dropped_as_the_address_says(self, world: World) -> None:
+        """Rows beyond a limit, of unknown individuals, and repeated ones; what the address may say is named."""
         visits = ROWS.replace("people", "visits")
-        rows = b"person_id,day\nbo,1\n" + b"ada,1\n" * 5000
+        rows = b"person_id,day\nnobody,1\n" + b"ada,1\n" * 5000
         problem = (await world.call("curator", "POST", visits, headers=CSV, content=rows)).json()
+        assert problem["errors"][0]["field"] == "rows[1].person_id"
+        unknown = f"{visits}?unknown_individuals=drop"
+        problem = (await world.call("curator", "POST", unknown, headers=CSV, content=rows)).json()
         assert problem["rows"]["over_limit"]["first"][0]["key"] == "ada"
-        dropping = f"{visits}?rows_over_limit=truncate"
+        dropping = f"{unknown}&rows_over_limit=truncate"
         report = (await world.call("curator", "POST", dropping, headers=CSV, content=rows)).json()
-        assert report["rows_dropped"] == problem["rows"]["over_limit"]["excess"]
-
-    async def test_unknown_individuals_and_repeated_rows_are_refused_or_dropped(self, world: World) -> None:
-        """As the address says; what it may say is named."""
-        visits = ROWS.replace("people", "visits")
-        rows = b"person_id,day\nbo,1\nnobody,1\nbo,1\n"
-        refused = await world.call("curator", "POST", visits, headers=CSV, content=rows)
-        assert refused.json()["errors"][0]["field"] == "rows[2].person_id"
-        dropping = f"{visits}?unknown_individuals=drop&duplicates=drop"
-        report = (await world.call("curator", "POST", dropping, headers=CSV, content=rows)).json()
-        assert (report["rows"], report["rows_unknown"], report["rows_repeated"]) == (1, 1, 1)
-        for option in ("unknown_individuals=create", "duplicates=once"):
-            wrong = await world.call("curator", "POST", f"{visits}?{option}", headers=CSV, content=rows)
+        assert (report["rows_unknown"], report["rows_dropped"]) == (1, problem["rows"]["over_limit"]["excess"])
+        repeated = b"person_id,day\nbo,1\nbo,1\n"
+        report = (
+            await world.call("curator", "POST", f"{visits}?duplicates=drop", headers=CSV, content=repeated)
+        ).json()
+        assert (report["rows"], report["rows_repeated"]) == (1, 1)
+        for option in ("rows_over_limit=cut", "unknown_individuals=create", "duplicates=once"):
+            wrong = await world.call("curator", "POST", f"{visits}?{option}", headers=CSV, content=repeated)
             assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, option.partition("=")[0])
-
-    async def test_an_unknown_table_is_not_found(self, world: World) -> None:
-        """As everything unknown is."""
-        response = await world.call("curator", "POST", ROWS.replace("people", "pets"), headers=CSV, content=b"a\n")
-        assert response.status_code == 404
 
 
 class TestPreview:
@@ -259,113 +237,12 @@ class TestPreview:
         assert [(await world.call("curator", "GET", place)).content for place in places] == before
         assert "k0815" not in caplog.text
 
-    async def test_gzip_is_unpacked(self, world: World) -> None:
-        """As of an upload."""
-        headers = {"Content-Type": ARROW, "Content-Encoding": "gzip"}
-        response = await world.call(
-            "curator", "POST", PREVIEW, headers=headers, content=gzip.compress(arrow({"a": [1]}))
-        )
-        assert (response.status_code, response.json()["csv"]) == (200, "a\r\n1\r\n")
-
-    @pytest.mark.parametrize("content_type", ["text/csv", "application/x-ndjson", "application/json", ""])
+    @pytest.mark.parametrize("content_type", ["text/csv", "application/json"])
     async def test_text_is_refused_unread(self, world: World, content_type: str) -> None:
         """A reader of CSV is wherever the file is, and nothing need be sent."""
         response = await world.call("curator", "POST", PREVIEW, headers={"Content-Type": content_type}, content=b"a\n")
         accepted = f"{PARQUET}, {ARROW}"
         assert (response.status_code, response.headers["accept"]) == (415, accepted)
-
-    async def test_a_body_that_is_no_such_file_is_refused_as_an_upload_is(self, world: World) -> None:
-        """422, naming the rows."""
-        response = await world.call("curator", "POST", PREVIEW, headers=IN_PARQUET, content=b"PAR1PAR1")
-        expected = [{"field": "rows", "message": "the body is not a readable Parquet file"}]
-        assert (response.status_code, response.json()["errors"]) == (422, expected)
-
-    async def test_it_is_for_curators_of_all_datasets(self, world: World) -> None:
-        """As a registration, which is what it is for."""
-        world.enrol("one", "curator", dataset="care")
-        response = await world.call("one", "POST", PREVIEW, headers=IN_PARQUET, content=parquet({"a": [1]}))
-        assert (response.status_code, response.json()["type"]) == (403, "urn:sparing:problem:role-required")
-
-
-class TestPeople:
-    """Budgets and erasure."""
-
-    async def test_every_individual_has_an_account(self, world: World) -> None:
-        """Page by page, each person once."""
-        keys: list[str] = []
-        path: str | None = "/v1/datasets/care/budgets?limit=2"
-        while path is not None:
-            page = (await world.call("curator", "GET", path)).json()
-            assert set(page["items"][0] if page["items"] else ACCOUNT) >= ACCOUNT
-            keys += [row["key"] for row in page["items"]]
-            path = page["next"] and f"/v1/datasets/care/budgets?limit=2&cursor={page['next']}"
-        assert sorted(keys) == ["ada", "bo", "cy", "di", "ed"]
-
-    async def test_the_summary_speaks_of_all(self, world: World) -> None:
-        """How many, how many exhausted, and the shares that remain."""
-        summary = (await world.call("curator", "GET", "/v1/datasets/care/budgets/summary")).json()
-        assert (summary["individuals"], summary["exhausted"], summary["sequence"]) == (5, 0, 1)
-        assert sum(share["individuals"] for share in summary["remaining_share_histogram"]) == 5
-
-    async def test_an_erased_individual_is_gone(self, world: World) -> None:
-        """204 without a body, and then no individual has that key."""
-        path = "/v1/datasets/care/individual?individual=bo"
-        first, second = [await world.call("curator", "DELETE", path) for _ in range(2)]
-        assert (first.status_code, first.content, second.status_code) == (204, b"", 404)
-        assert "content-type" not in first.headers
-
-    @pytest.mark.parametrize("limit", ["0", "1001", "-1", "many", "1.5"])
-    async def test_a_limit_out_of_bounds_is_refused(self, world: World, limit: str) -> None:
-        """1 to 1000."""
-        response = await world.call("curator", "GET", f"/v1/datasets/care/budgets?limit={limit}")
-        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "limit")
-
-    @pytest.mark.parametrize("cursor", ["x", "-1", "x" * 600, "%00"])
-    async def test_an_unknown_cursor_is_refused(self, world: World, cursor: str) -> None:
-        """By name."""
-        for listing in ("datasets/care/budgets", "datasets/care/acts", "datasets/care/ledger", "principals"):
-            response = await world.call("curator", "GET", f"/v1/{listing}?cursor={cursor}")
-            assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "cursor")
-
-
-class TestActs:
-    """The acts on a dataset."""
-
-    async def test_acts_are_told_without_the_keys_of_erased_individuals(self, world: World) -> None:
-        """Newest first, page by page."""
-        lowered = await world.call("individual", "POST", "/v1/me/budgets/care/lower", json={"limit_rho": "0.5"})
-        assert lowered.status_code == 200
-        assert (await world.call("curator", "DELETE", "/v1/datasets/care/individual?individual=bo")).status_code == 204
-        first = (await world.call("curator", "GET", "/v1/datasets/care/acts?limit=2")).json()
-        second = (await world.call("curator", "GET", f"/v1/datasets/care/acts?limit=2&cursor={first['next']}")).json()
-        assert [set(item) for item in first["items"]] == [ACT, ACT]
-        shown = [(item["act"], item["individual"], item["detail"]) for item in (*first["items"], *second["items"])]
-        assert shown == [
-            ("erase", None, {}),
-            ("limit", "ada", {"limit_rho": "0.5"}),
-            ("rows", None, {"table": "people", "rows": 5, "individuals": 5}),
-        ]
-        assert second["next"] is None
-
-    async def test_a_curator_sees_the_acts_of_its_own_dataset_alone(self, world: World) -> None:
-        """Another's is not found, as what does not exist."""
-        assert (await world.call("curator", "POST", "/v1/datasets", json=registration())).status_code == 201
-        world.enrol("bound", "curator", dataset="new")
-        assert (await world.call("bound", "GET", "/v1/datasets/new/acts")).json() == {"items": [], "next": None}
-        assert (await world.call("bound", "GET", "/v1/datasets/care/acts")).status_code == 404
-
-
-ACT = {"number", "act", "sequence", "at", "individual", "detail"}
-ACCOUNT = {
-    "key",
-    "budget_rho",
-    "spent_rho",
-    "remaining_rho",
-    "spent_units",
-    "budget_units",
-    "queries_charged",
-    "queries_left_out",
-}
 
 
 class TestEpochs:
@@ -398,29 +275,18 @@ class TestPrincipals:
         assert body["key"] not in listed
         assert body["key"].split("_", 2)[2] not in listed
 
-    async def test_the_list_is_narrowed_and_paged(self, world: World) -> None:
-        """By role, by dataset, and by words in the name and the other facts; a page of the rest follows."""
-        keys = [f"p{number:02}" for number in range(20)]
-        rows = "person_id,country,age\n" + "".join(f"{key},NO,1\n" for key in keys)
-        await world.call("curator", "POST", ROWS, headers=CSV, content=rows.encode())
-        await world.call("curator", "POST", "/v1/datasets/care/individuals/keys", json=keys)
+    async def test_the_list_is_narrowed(self, world: World) -> None:
+        """By role, by dataset, and by words in the name and the other facts."""
+        await world.call("curator", "POST", "/v1/datasets/care/individuals/keys", json=["bo", "cy"])
 
-        async def listed(**params: str) -> list[str]:
-            found, cursor = [], ""
-            while True:
-                page = {**params, **({"cursor": cursor} if cursor else {})}
-                reply = (await world.call("curator", "GET", "/v1/principals", params=page)).json()
-                found += [row["individual"] or row["role"] for row in reply["items"]]
-                if reply["next"] is None:
-                    return sorted(found)
-                cursor = reply["next"]
+        async def listed(**params: str) -> set[str]:
+            reply = await world.call("curator", "GET", "/v1/principals", params=params)
+            return {row["individual"] or row["role"] for row in reply.json()["items"]}
 
-        assert len(await listed()) > len(keys)
-        assert await listed(role="individual", limit="3") == ["ada", *keys]
-        assert await listed(search="P0 individual", limit="4") == keys[:10]
-        assert await listed(search="care p07") == ["p07"]
-        assert await listed(dataset="nowhere") == []
-        assert set(await listed(role="auditor")) == {"auditor"}
+        assert await listed() == {"curator", "analyst", "auditor", "ada", "bo", "cy"}
+        assert await listed(role="individual", limit="3") == {"ada", "bo", "cy"}
+        assert await listed(dataset="nowhere") == set()
+        assert await listed(search="CARE bo") == {"bo"}
         wrong = await world.call("curator", "GET", "/v1/principals", params={"role": "owner"})
         assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "role")
 
@@ -436,14 +302,8 @@ class TestPrincipals:
         [
             ({"role": "owner", "name": "x"}, "role"),
             ({"role": "analyst"}, "name"),
-            ({"role": "analyst", "name": ""}, "name"),
-            ({"role": "analyst", "name": "x", "dataset": "nowhere"}, "dataset"),
             ({"role": "analyst", "name": "x", "dataset": 7}, "dataset"),
-            ({"role": "individual", "name": "x", "dataset": "care"}, "individual"),
-            ({"role": "individual", "name": "x", "individual": "ada"}, "dataset"),
             ({"role": "individual", "name": "x", "dataset": "care", "individual": "a\0"}, "individual"),
-            ({"role": "curator", "name": "x", "allowance_rho": "1"}, "allowance_rho"),
-            ({"role": "analyst", "name": "x", "allowance_rho": "-1"}, "allowance_rho"),
             ({"role": "analyst", "name": "x", "allowance_rho": "Infinity"}, "allowance_rho"),
             ({"role": "analyst", "name": "x", "admin": True}, "admin"),
         ],

@@ -15,6 +15,7 @@ from service.api.routes.overview import PARQUET
 from service.core.charge import rho_of_units
 from tests.api.world import COUNT, CSV, World
 from tests.memory.cache import MemoryWitness
+from tests.waiting import until_async
 
 ODD = ["ø, å", 'say "x"', "=1+1", "-5", "a/b?c"]
 
@@ -102,12 +103,6 @@ async def test_an_export_has_every_account(world: World, monkeypatch: pytest.Mon
     assert pq.read_table(io.BytesIO(as_parquet.content)).to_pylist() == listed
 
 
-async def test_a_refused_export_is_a_problem(world: World) -> None:
-    """It comes before the first byte of a file."""
-    response = await world.call("curator", "GET", "/v1/datasets/nowhere/budgets/export")
-    assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
-
-
 async def test_one_account_and_its_receipts_are_found_by_any_key(world: World) -> None:
     """A key may hold a slash and a question mark."""
     await _add_odd_people(world)
@@ -130,10 +125,8 @@ async def test_a_verification_runs_in_the_background_and_tells_its_result(world:
     assert (await world.call("curator", "GET", path)).json()["state"] == "never"
     begun = await world.call("curator", "POST", path)
     assert (begun.status_code, begun.json()["state"]) == (202, "running")
-    for _ in range(500):
-        told = (await world.call("curator", "GET", path)).json()
-        if told["state"] != "running":
-            break
+    await until_async(lambda: world.replica.overview.verification("care").state != "running")
+    told = (await world.call("curator", "GET", path)).json()
     assert (told["state"], told["entries"], told["findings"]) == ("clean", 1, [])
 
 

@@ -3,8 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from http.cookies import SimpleCookie
 from typing import Any
 
@@ -13,11 +12,11 @@ import pytest
 
 from service.api.auth import COOKIE as SESSION
 from service.api.routes.provider_sign_in import COOKIE
-from service.store.openid_connect import CLOCK_SKEW_S, OpenIdProvider
+from service.store.openid_connect import OpenIdProvider
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.provider_sign_ins import ClaimRules, Grant
-from tests.api.world import World, build_world
-from tests.providers import ISSUER, OTHER_KEY, REGISTRATION, FakeProvider
+from tests.api.world import World, build_world, wall_clock
+from tests.providers import ISSUER, REGISTRATION, FakeProvider
 
 BEGIN, BACK, PAGE = "/sign-in/provider", "/sign-in/callback", "/sign-in"
 RULES = ClaimRules(
@@ -36,8 +35,7 @@ class Browser:
         self.world, self.fake = world, FakeProvider()
         self.cookies: dict[str, str] = {}
         self.given: SimpleCookie = SimpleCookie()
-        clock = lambda: datetime.now(UTC)  # noqa: E731
-        world.replica.admit_by(OpenIdProvider(REGISTRATION, clock=clock, transport=self.fake), RULES)
+        world.replica.admit_by(OpenIdProvider(REGISTRATION, clock=wall_clock, transport=self.fake), RULES)
 
     async def get(self, path: str, **options: Any) -> httpx.Response:
         """One request, without following a redirect."""
@@ -117,39 +115,13 @@ async def test_an_act_has_its_author(browser: Browser) -> None:
     assert await browser.back(await browser.begin()) == f"{PAGE}?refused=no-role"
 
 
-def _until(seconds: int) -> int:
-    return int((datetime.now(UTC) + timedelta(seconds=seconds)).timestamp())
-
-
-def _updated(change: dict[str, Any], claims: dict[str, Any]) -> None:
-    claims.update(change)
-
-
-LIES: dict[str, dict[str, Any]] = {
-    "nonce": {"nonce": "another"},
-    "audience": {"aud": "another"},
-    "issuer": {"iss": "https://other.example"},
-    "expired": {"exp": _until(-CLOCK_SKEW_S - 60)},
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-async def test_a_token_that_lies_signs_nobody_in(browser: Browser, lie: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_token_that_lies_signs_nobody_in(browser: Browser, caplog: pytest.LogCaptureFixture) -> None:
     """The page says that it was refused, the log which check failed; no cookie is left."""
-    browser.fake.change = lambda claims: claims.update(LIES[lie])
+    browser.fake.change = lambda claims: claims.update({"iss": "https://other.example"})
     assert await browser.back(await browser.begin()) == f"{PAGE}?refused=refused"
     assert browser.cookies == {}
     assert "sign-in by the identity provider refused: the check of" in caplog.text
     assert "other" not in caplog.text
-
-
-async def test_an_unsigned_token_and_one_of_another_key_sign_nobody_in(browser: Browser) -> None:
-    """`alg: none`, and the right key's name on a wrong key."""
-    browser.fake.algorithm = "none"
-    assert await browser.back(await browser.begin()) == f"{PAGE}?refused=refused"
-    browser.fake.algorithm, browser.fake.key = "RS256", OTHER_KEY
-    assert await browser.back(await browser.begin()) == f"{PAGE}?refused=refused"
-    assert browser.cookies == {}
 
 
 async def test_an_answer_to_another_attempt_signs_nobody_in(browser: Browser) -> None:
@@ -209,16 +181,6 @@ async def test_honest_sign_ins_have_a_place_beside_strangers_codes(browser: Brow
     assert {told.headers["location"] for told in await asyncio.gather(*strangers)} == {f"{PAGE}?refused=refused"}
 
 
-async def test_a_code_is_used_once(browser: Browser) -> None:
-    """A replayed answer has no attempt any more, with the attempt's cookie neither."""
-    parameters = await browser.begin()
-    mine = dict(browser.cookies)
-    assert await browser.back(parameters) == f"{PAGE}?done=1"
-    assert await browser.back(parameters) == f"{PAGE}?refused=expired"
-    browser.cookies = mine
-    assert await browser.back(parameters) == f"{PAGE}?refused=expired"
-
-
 async def test_an_error_or_another_issuers_answer_signs_nobody_in(browser: Browser) -> None:
     """A person that says no at the provider; a code of another provider (RFC 9207)."""
     parameters = await browser.begin()
@@ -229,10 +191,9 @@ async def test_an_error_or_another_issuers_answer_signs_nobody_in(browser: Brows
 
 
 async def test_a_person_without_a_role_is_told_so(browser: Browser) -> None:
-    """The claim is missing, has another value, or names an individual that is not there."""
-    for change in ({"roles": None}, {"roles": ["guest"]}, {"roles": "patients"}, {"roles": "patients", "patient": "x"}):
-        browser.fake.change = partial(_updated, change)
-        assert await browser.back(await browser.begin()) == f"{PAGE}?refused=no-role"
+    """As one whose individual is not there; the individual itself reads its own budgets."""
+    browser.fake.change = lambda claims: claims.update({"roles": "patients", "patient": "x"})
+    assert await browser.back(await browser.begin()) == f"{PAGE}?refused=no-role"
     browser.fake.change = lambda claims: claims.update({"roles": "patients", "patient": "ada"})
     assert await browser.back(await browser.begin()) == f"{PAGE}?done=1"
     assert (await browser.get("/v1/me/budgets")).status_code == 200
@@ -263,7 +224,7 @@ async def test_a_database_that_is_away_signs_nobody_in(browser: Browser, monkeyp
 async def test_under_a_clock_that_is_wrong_by_years_nobody_begins_or_ends_a_sign_in() -> None:
     """The page says that sign-in is unavailable."""
     ahead = [timedelta(0)]
-    browser = Browser(build_world(clock=lambda: datetime.now(UTC) + ahead[0]))
+    browser = Browser(build_world(clock=lambda: wall_clock() + ahead[0]))
     parameters = await browser.begin()
     ahead[0] = timedelta(days=500 * 365)
     assert await browser.back(parameters) == f"{PAGE}?refused=unavailable"
@@ -304,13 +265,10 @@ async def test_another_site_begins_no_sign_in(browser: Browser) -> None:
     assert (await browser.get(BEGIN, headers={"Sec-Fetch-Site": "same-origin"})).headers["location"].startswith(ISSUER)
 
 
-async def test_without_a_provider_there_is_nothing(world: World) -> None:
-    """And the page is told so."""
+async def test_the_page_is_told_of_the_provider_if_there_is_one(world: World) -> None:
+    """By its name, for the button; without one, nothing leads there."""
     assert (await world.client.get("/sign-in/options")).json() == {"provider": None}
     for path in (BEGIN, BACK):
         assert (await world.client.get(path)).status_code == 404
-
-
-async def test_the_page_is_told_the_providers_name(browser: Browser) -> None:
-    """For its button."""
+    browser = Browser(world)
     assert (await browser.get("/sign-in/options")).json() == {"provider": "the town"}
