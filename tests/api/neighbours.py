@@ -2,11 +2,10 @@
 
 import asyncio
 import socket
-import time
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import httpx
@@ -23,12 +22,11 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
-from tests.api.world import PEPPER, Settings, World, build_world, client_of
+from tests.api.world import PEPPER, Settings, World, build_world, client_of, wall_clock
 from tests.memory.cache import MemoryLeases, MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import settled, until_async
 
-PATIENCE_S = 30.0
-POLL_S = 0.005
 NOWHERE = "http://127.0.0.1:1"
 
 
@@ -46,13 +44,23 @@ class Counted(NullTelemetry):
         return sum(count for (each, _), count in self.counts.items() if each == route)
 
 
-class MortalLeases(MemoryLeases):
-    """Leases that a dead replica can neither renew nor release; `release_s` is how long a release takes."""
+class Clock:
+    """Seconds that pass when the test says so."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class MortalLeases(MemoryLeases):
+    """Leases that a dead replica can neither renew nor release; a release takes until it may."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
         self.dead: set[UUID] = set()
-        self.release_s = 0.0
+        self.may_release = threading.Event()
+        self.may_release.set()
 
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         self._refuse(replica)
@@ -60,7 +68,7 @@ class MortalLeases(MemoryLeases):
 
     def release(self, replica: ReplicaAddress) -> None:
         self._refuse(replica)
-        time.sleep(self.release_s)
+        self.may_release.wait()
         super().release(replica)
 
     def _refuse(self, replica: ReplicaAddress) -> None:
@@ -77,6 +85,7 @@ class Neighbours:
     owning: Ownership
     others: Ownership
     leases: MortalLeases
+    clock: Clock
     owner_counts: Counted = field(default_factory=Counted)
     other_counts: Counted = field(default_factory=Counted)
     server: uvicorn.Server
@@ -85,8 +94,8 @@ class Neighbours:
         """The owner answers no request any more, and its leases run out."""
         self.leases.dead.add(self.owning.replica.id)
         self.server.should_exit = True
-        await until(lambda: not (self.server.servers[0].is_serving() or self.server.server_state.connections))
-        await asyncio.sleep(POLL_S)  # the other end hears of it
+        await until_async(lambda: not (self.server.servers[0].is_serving() or self.server.server_state.connections))
+        await settled()  # the other end hears of it
 
     def loaded(self) -> int:
         """How many datasets the other process has opened."""
@@ -121,13 +130,6 @@ async def ask_sealed(
     )
 
 
-async def until(happens: Callable[[], object]) -> None:
-    """Wait until it does."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not happens():  # noqa: ASYNC110 - the awaited state has no event
-            await asyncio.sleep(POLL_S)
-
-
 def bound() -> socket.socket:
     """A free port."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -149,7 +151,7 @@ async def served(app: ASGIApp, listener: socket.socket) -> AsyncIterator[uvicorn
     server = uvicorn.Server(config)
     serving = asyncio.ensure_future(server._serve([listener]))
     try:
-        await until(lambda: server.started)
+        await until_async(lambda: server.started)
         yield server
     finally:
         server.should_exit = True
@@ -158,21 +160,22 @@ async def served(app: ASGIApp, listener: socket.socket) -> AsyncIterator[uvicorn
 
 @asynccontextmanager
 async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | None = None) -> AsyncIterator[Neighbours]:
-    """Both, on one store; the owner can be stopped."""
-    store, leases, witness = store or MemoryStore(), MortalLeases(), MemoryWitness()
+    """Both, on one store and one clock that stands still; the owner can be stopped."""
+    clock = Clock()
+    store, leases, witness = store or MemoryStore(), MortalLeases(clock), MemoryWitness()
     counts, edge = (Counted(), Counted()), edge or HttpOptions()
     with bound() as listener:
-        owning = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=url_of(listener)), pepper=PEPPER)
-        others = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=NOWHERE), pepper=PEPPER)
+        owning, others = (
+            Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=url), pepper=PEPPER, clock=clock)
+            for url in (url_of(listener), NOWHERE)
+        )
         owner = build_world(
             edge=replace(edge, drain_state=DrainState(owning.leave), telemetry=counts[0]),
             store=store,
             witness=witness,
             ownership=owning,
         )
-        replica = Replica(
-            store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=lambda: datetime.now(UTC)
-        )
+        replica = Replica(store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=wall_clock)
         replica.share(others)
         app = create_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
         other = replace(owner, replica=replica, app=app, client=client_of(app))
@@ -185,6 +188,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | No
                 owning=owning,
                 others=others,
                 leases=leases,
+                clock=clock,
                 owner_counts=counts[0],
                 other_counts=counts[1],
                 server=server,

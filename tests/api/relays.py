@@ -2,8 +2,7 @@
 
 import asyncio
 import hashlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
@@ -20,20 +19,11 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.replication.ownership import Ownership
-from tests.api.neighbours import bound, served, url_of
+from tests.api.neighbours import Clock, bound, served, url_of
 from tests.api.receiving import received
 from tests.memory.cache import MemoryLeases
 
 PEPPER = Pepper(b"p" * 32)
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @dataclass
@@ -92,7 +82,7 @@ class Relay:
 
 @asynccontextmanager
 async def carried(
-    app: ASGIApp, clock: Callable[[], float] = time.monotonic, pepper: Pepper = PEPPER
+    app: ASGIApp, clock: Clock | None = None, pepper: Pepper = PEPPER
 ) -> AsyncIterator[tuple[Relay, Owner]]:
     """A relay in front of an owner that works as `app`."""
     async with AsyncExitStack() as stack:
@@ -100,7 +90,10 @@ async def carried(
         replica = ReplicaAddress(id=uuid4(), url=url_of(doors[0]))
         theirs = Ownership(leases=MemoryLeases(), replica=replica, pepper=pepper)
         ours = Ownership(leases=MemoryLeases(), replica=ReplicaAddress(id=uuid4(), url=""), pepper=PEPPER)
-        owner, relay = Owner(theirs, app), Relay(ForwardingClient(ours, clock), replica, url=url_of(doors[1]))
+        owner, relay = (
+            Owner(theirs, app),
+            Relay(ForwardingClient(ours, clock or Clock()), replica, url=url_of(doors[1])),
+        )
         owner.server = await stack.enter_async_context(served(received(owner), doors[0]))
         await stack.enter_async_context(served(received(relay), doors[1]))
         yield relay, owner

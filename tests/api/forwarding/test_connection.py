@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from service.api.forwarding.connection import BUFFERED_BYTES_MAX, ConnectionLost, PeerConnection
-from tests.api.neighbours import bound, until
+from tests.api.neighbours import bound
+from tests.waiting import settled, until_async
 
 RESPONSE = b"HTTP/1.1 201 Created\r\nX-Own: 1\r\nContent-Length: 10\r\n\r\n0123456789"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
 LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -97,11 +99,11 @@ async def test_a_line_end_that_nobody_awaits_breaks_the_connection() -> None:
         writer.write(RESPONSE)
         assert await response_of(wire) == b"0123456789"
         writer.write(b"\r\n")
-        await until(lambda: wire.is_lost)
+        await until_async(lambda: wire.is_lost)
 
 
 @pytest.mark.parametrize("is_together", [True, False])
-@pytest.mark.parametrize("surplus", [RESPONSE, b"H", b"x", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\n"])
+@pytest.mark.parametrize("surplus", [RESPONSE, b"H", b"x", SWITCHED])
 async def test_what_comes_after_the_response_breaks_the_connection(surplus: bytes, *, is_together: bool) -> None:
     """A reply too many, or a byte: whether it comes with the response or once that was taken."""
     async with wired() as (wire, _, writer):
@@ -113,15 +115,14 @@ async def test_what_comes_after_the_response_breaks_the_connection(surplus: byte
             assert await response_of(wire) == b"0123456789"
             assert wire.is_reusable
             writer.write(surplus)
-            await until(lambda: wire.is_lost)
+            await until_async(lambda: wire.is_lost)
         assert not wire.is_reusable
 
 
-@pytest.mark.parametrize("raw", [b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"])
-async def test_another_protocol_is_no_response(raw: bytes) -> None:
+async def test_another_protocol_is_no_response() -> None:
     """None was asked for."""
     async with wired() as (wire, _, writer):
-        writer.write(raw)
+        writer.write(SWITCHED)
         with pytest.raises(ConnectionLost):
             await response_of(wire)
 
@@ -157,6 +158,7 @@ async def test_no_more_is_read_than_the_reader_takes() -> None:
     async with wired() as (wire, _, writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
         await wire.head()
-        await asyncio.sleep(0.2)
-        assert BUFFERED_BYTES_MAX < wire._waiting_bytes < 4 * BUFFERED_BYTES_MAX
+        await until_async(lambda: wire._waiting_bytes > BUFFERED_BYTES_MAX)
+        await settled()
+        assert wire._waiting_bytes < 4 * BUFFERED_BYTES_MAX
         assert len(await body_of(wire)) == size

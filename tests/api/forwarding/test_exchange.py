@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import re
+from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
@@ -17,8 +18,9 @@ from service.api.middleware.request_context import DeliveryFailed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress
-from tests.api.neighbours import bound, until, url_of
-from tests.api.relays import Clock, Owner, answered, carried, connected, echo
+from tests.api.neighbours import Clock, bound, url_of
+from tests.api.relays import Owner, answered, carried, connected, echo
+from tests.waiting import settled, until_async
 
 pytestmark = pytest.mark.slow
 
@@ -169,9 +171,17 @@ async def test_a_client_that_leaves_takes_its_request_from_the_owner() -> None:
             path = f"/{number}"
             async with connected(relay) as client:
                 await client.send(b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n" % path.encode() + body)
-                await until(partial(heard, owner, path))
-            assert await asyncio.wait_for(left.get(), 10) == path
-        await until(lambda: relay.outcomes == [True, True])
+                await until_async(partial(heard, owner, path))
+            assert await left.get() == path
+        await until_async(lambda: relay.outcomes == [True, True])
+
+
+async def stalled(count: Callable[[], int]) -> None:
+    """Let the event loop turn until a count stands still."""
+    before = -1
+    while count() != before:
+        before = count()
+        await settled()
 
 
 def heard(owner: Owner, path: str) -> bool:
@@ -224,7 +234,7 @@ async def test_an_owner_that_dies_in_the_middle_is_not_mistaken_for_one_that_has
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"8")]})
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     async with carried(app) as (relay, owner), connected(relay) as client:
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -239,11 +249,11 @@ async def test_an_owner_that_dies_before_it_answers_may_have_worked() -> None:
     """503, and no second attempt."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     async with carried(app) as (relay, owner), connected(relay) as client:
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
-        await until(lambda: owner.scopes)
+        await until_async(lambda: owner.scopes)
         owner.die()
         status, headers, _ = await client.answer()
         assert (status, headers["retry-after"], len(owner.scopes)) == (503, "1", 1)
@@ -307,10 +317,7 @@ async def test_a_reader_that_does_not_read_is_waited_for() -> None:
     async with carried(app) as (relay, _), connected(relay) as client:
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
         await client.head()
-        before = -1
-        while sent != before:
-            before = sent
-            await asyncio.sleep(0.3)
+        await stalled(lambda: sent)
         assert sent < size / 2  # the rest is in the kernel's buffers
         assert len(await client.reader.readexactly(size)) == size
 
@@ -331,9 +338,9 @@ async def test_a_reader_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyP
     async with carried(app) as (relay, _), connected(relay) as client:
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
         await client.head()
-        await until(lambda: relay.outcomes)
+        await until_async(lambda: relay.outcomes)
         assert isinstance(relay.outcomes[0], DeliveryFailed)
-        await asyncio.wait_for(left.wait(), 10)
+        await left.wait()
         while await client.reader.read(MEBIBYTE):
             pass  # what was under way
 
@@ -356,10 +363,8 @@ async def test_an_owner_that_does_not_read_is_waited_for() -> None:
                 await client.send(bytes(MEBIBYTE))
                 written += MEBIBYTE
 
-        writing, before = asyncio.ensure_future(write()), -1
-        while written != before:
-            before = written
-            await asyncio.sleep(0.3)
+        writing = asyncio.ensure_future(write())
+        await stalled(lambda: written)
         assert written < size / 2
         go_on.set()
         assert (await client.answer())[2].startswith(b"%d " % size)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from service.api.forwarding.connection import PeerConnection
 from service.api.forwarding.idle import IDLE_S, KEPT_MAX, IdleConnections
-from tests.api.relays import Clock
+from tests.api.neighbours import Clock
 
 A, B, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
 REPLICA = UUID(int=9)

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.forwarding.middleware import Forwarding
 from service.api.forwarding.request_head import HOP_HEADER
+from service.api.middleware.request_context import UNMATCHED
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import NoCache
@@ -20,6 +21,7 @@ from tests.api.route_table import ROUTES, Route
 from tests.api.world import COUNT, CSV, PEOPLE, World, client_of
 from tests.memory.cache import MemoryLeases
 from tests.rotation import some_of
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +40,7 @@ async def pair() -> AsyncIterator[Neighbours]:
 
 async def forwarded(pair: Neighbours, expected: int) -> int:
     """The requests that the neighbour has forwarded; one is counted a little after its response has left."""
-    for _ in range(400):
-        if pair.other_counts.of("forwarded") >= expected:
-            break
-        await asyncio.sleep(0.005)
+    await until_async(lambda: pair.other_counts.of("forwarded") >= expected)
     return pair.other_counts.of("forwarded")
 
 
@@ -191,7 +190,7 @@ async def test_an_owner_that_is_not_there_any_more_is_followed(pair: Neighbours)
     await pair.die()
     refused = await pair.other.ask("l", FRESH)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-    await asyncio.sleep(LEASE_S)
+    pair.clock.now_s += LEASE_S
     assert (await pair.other.ask("l", FRESH)).status_code == 200
     assert pair.loaded() == 1
 
@@ -217,9 +216,12 @@ async def test_an_owner_that_leaves_hands_over_without_a_refusal(pair: Neighbour
 async def test_an_owner_that_leaves_is_waited_for_until_its_lease_is_released(pair: Neighbours) -> None:
     """It refuses from its signal on, and the store takes a moment to release the lease."""
     assert (await pair.other.ask("k", FRESH)).status_code == 200
-    pair.leases.release_s = 0.15
+    pair.leases.may_release.clear()
     pair.owner.app.state.drain_state.drain()
-    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    asked = asyncio.create_task(pair.other.ask("l", FRESH))
+    await until_async(lambda: pair.owner_counts.of(UNMATCHED) > 0)
+    pair.leases.may_release.set()
+    assert (await asked).status_code == 200
     assert pair.loaded() == 1
 
 
