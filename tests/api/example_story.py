@@ -1,6 +1,5 @@
 """The examples of the OpenAPI document, sent one after the other to a service in memory that begins empty."""
 
-import asyncio
 import io
 import json
 import re
@@ -19,6 +18,7 @@ from tests.api.world import PEPPER, Settings, World, client_of
 from tests.engine.ingest.uploads import ARROW, arrow
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
+from tests.waiting import until_async
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
@@ -117,7 +117,7 @@ class Story:
                 points.writer_opened(record, writer.guard, writer)
                 points.step()
             case "read_verification":
-                await _settled(replica)
+                await until_async(lambda: replica.overview.verification("town").state != "running")
             case "delete_dataset":
                 body = examples()["register_dataset"]["request"][JSON] | {"name": "trial"}
                 assert (await self.world.call("curator", "POST", "/v1/datasets", json=body)).status_code == 201
@@ -178,10 +178,3 @@ def _person(number: int) -> str:
     country = ("NO", "SE")[number % 2]
     member, joined = ("true", "false")[number % 3 == 0], f"{2020 + number % 6}-{1 + number % 12:02}-15"
     return f"p{number:04},{country},{number * 7 % 90},{number % 480},{member},{joined}\n"
-
-
-async def _settled(replica: Replica) -> None:
-    """Wait until the verification has ended."""
-    async with asyncio.timeout(30):
-        while replica.overview.verification("town").state == "running":  # noqa: ASYNC110 - a thread, and no event of it
-            await asyncio.sleep(0.01)

@@ -24,8 +24,9 @@ from service.workflows.model.errors import AllowanceExceeded, NotFound, Unavaila
 from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
 from tests.api.route_table import REGISTRATION
-from tests.api.slotted import MS, Client, Slotted, settled
+from tests.api.slotted import MS, Client, Slotted
 from tests.api.world import COUNT, World, build_world
+from tests.waiting import settled
 
 ANSWER = StoredAnswer(query_id=UUID(int=1), sequence=1, body=b"{}", values=lambda: np.zeros(1))
 
@@ -52,8 +53,10 @@ def test_nothing_else_is(key: str) -> None:
 async def test_the_answer_arrives_from_another_thread() -> None:
     """A future of the writer's, awaited."""
     future = PendingAnswer()
-    asyncio.get_running_loop().call_later(0.01, future.set_result, ANSWER)
-    assert await wait_for_answer(future) is ANSWER
+    waiting = asyncio.create_task(wait_for_answer(future))
+    await settled()
+    await asyncio.to_thread(future.set_result, ANSWER)
+    assert await waiting is ANSWER
 
 
 async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,25 +97,25 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     """The wait is cancelled, the query is not: it is charged and stored, to be fetched under its key."""
     future = PendingAnswer()
     waiting = asyncio.create_task(wait_for_answer(future))
-    await asyncio.sleep(0.01)
+    await settled()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert not future.cancelled()
     future.set_result(ANSWER)
-    await asyncio.sleep(0.01)
+    await settled()
 
 
 async def test_a_refusal_without_a_waiting_client_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The event loop would write its text into the log."""
     future = PendingAnswer()
     waiting = asyncio.create_task(wait_for_answer(future))
-    await asyncio.sleep(0.01)
+    await settled()
     waiting.cancel()
     with caplog.at_level(logging.DEBUG), pytest.raises(asyncio.CancelledError):
         await waiting
     future.set_exception(AllowanceExceeded("secret"))
-    await asyncio.sleep(0.01)
+    await settled()
     assert "secret" not in caplog.text
 
 

@@ -23,6 +23,7 @@ from service.workflows.ports.store import StoreUnavailable
 from tests.api.world import COUNT, World, build_world
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
+from tests.waiting import until_async
 from tests.workflows.slotwise import Asked, Slotwise
 
 MS = 1_000_000
@@ -251,8 +252,7 @@ async def test_memory_is_held_until_the_response_has_left(stack: Stack) -> None:
     headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
     asked = asyncio.ensure_future(stack.world.call("analyst", "POST", ASK, headers=headers, content=count(44)))
     before = len(stack.requests)
-    while len(stack.requests) == before:  # noqa: ASYNC110 - another thread tells
-        await asyncio.sleep(0.001)
+    await until_async(lambda: len(stack.requests) > before)
     assert stack.admission.memory.requests == 1
     assert stack.admission.memory.kept_bytes == stack.requests[-1].cost.kept_bytes
     await asked

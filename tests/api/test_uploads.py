@@ -22,6 +22,7 @@ from service.workflows.admission.spools import SpoolBounds
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
 from service.workflows.model.errors import Busy, DiskFull, InvalidRequest, TooManyBytesSpooled
 from service.workflows.model.views import Principal
+from tests.waiting import settled, until_async
 
 CURATOR = Principal(id=UUID(int=1), role="curator", name="c", dataset=None, individual=None, allowance_units=None)
 
@@ -114,7 +115,8 @@ async def test_an_upload_waits_for_memory_and_is_refused_when_none_comes(monkeyp
         await anext(two)
     monkeypatch.setattr(uploads, "PATIENCE_S", 30)
     waiting = asyncio.ensure_future(anext(three))
-    await asyncio.sleep(0.1)
+    await until_async(lambda: transfers.held_bytes == 2 * RECEIVING_BYTES + taken.bounds.memory_bytes)
+    await settled()
     assert not waiting.done()
     await one.aclose()  # type: ignore[attr-defined]
     assert (await waiting).bounds == taken.bounds

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from service.api.middleware import release_clock
 from service.api.middleware.release_clock import LoopTimer, ReleaseClock, TimerFd, system_clock
 from tests.api.clocks import FakeTime
+from tests.waiting import settled
 
 
 @pytest.fixture
@@ -23,12 +23,6 @@ async def wait(clock: ReleaseClock, instant_ns: int, name: str, woken: list[str]
     """Wait, then say so."""
     await clock.until(instant_ns)
     woken.append(name)
-
-
-async def settled() -> None:
-    """Let everything that is ready run."""
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 async def test_waiters_are_woken_at_their_instants_in_order(fake: FakeTime) -> None:
@@ -115,7 +109,7 @@ def test_a_real_alarm_wakes_in_order_and_never_early(alarm: Any) -> None:
 
 async def _three_waits(clock: ReleaseClock) -> None:
     """Further and further apart, until all three have come before the first instant: a machine may be busy."""
-    asyncio.create_task(clock.until(time.monotonic_ns() + 10**12)).set_name("left waiting")
+    asyncio.create_task(clock.until(clock.now_ns() + 10**12)).set_name("left waiting")
     apart_ns = 3_000_000
     while not await _waited_in_order(clock, apart_ns):
         apart_ns *= 2
@@ -126,13 +120,13 @@ async def _waited_in_order(clock: ReleaseClock, apart_ns: int) -> bool:
 
     async def one(name: int, instant_ns: int) -> None:
         await clock.until(instant_ns)
-        assert time.monotonic_ns() >= instant_ns
+        assert clock.now_ns() >= instant_ns
         order.append(name)
 
-    start = time.monotonic_ns()
+    start = clock.now_ns()
     waiting = [asyncio.create_task(one(name, start + name * apart_ns)) for name in (3, 1, 2)]
     await asyncio.sleep(0)  # by now each of them waits, or was told that its instant has passed
-    were_in_time = time.monotonic_ns() < start + apart_ns
+    were_in_time = clock.now_ns() < start + apart_ns
     await asyncio.gather(*waiting)
     assert not were_in_time or order == [1, 2, 3]
     return were_in_time
