@@ -49,6 +49,8 @@ class TakingStore(MemoryStore):
             self.time.ns += int(self.takes_ms * MS)
             if self.fault == "gone":
                 raise StoreUnavailable
+            if self.fault == "breaks":
+                raise ZeroDivisionError
         with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
             if lock and self.fault == "unclear":
                 transaction.commit = _unclear  # type: ignore[method-assign]
@@ -74,12 +76,13 @@ class Timed:
     A request comes at the beginning of a slot, so that its work begins with the next one, 10 ms later.
     """
 
-    def __init__(self, *, deadline_ms: int = 30_000) -> None:
+    def __init__(self, *, deadline_ms: int = 30_000, has_slots: bool = True) -> None:
         self.time, self.overruns = FakeTime(passing=True), Overruns()
         self.store = TakingStore(self.time)
-        edge = HttpOptions(slots=Slots(length_ns=SLOT), clock=self.time.clock(), telemetry=self.overruns)
+        slots = Slots(length_ns=SLOT) if has_slots else None
+        edge = HttpOptions(slots=slots, clock=self.time.clock(), telemetry=self.overruns)
         dispatcher = PassingDispatcher(slot_rules(SLOT, SPEED), self.time, deadline_ns=deadline_ms * MS)
-        admission = Admission(speed=SPEED, scheduler=dispatcher)
+        admission = Admission(speed=SPEED, scheduler=dispatcher if has_slots else None)
         self.world: World = build_world(edge=edge, store=self.store, admission=admission)
         self.time.pass_to(self.time.ns // SLOT * SLOT + SLOT)
 
@@ -106,7 +109,7 @@ class Timed:
 
 
 @asynccontextmanager
-async def timed_world(**options: int) -> AsyncIterator[Timed]:
+async def timed_world(**options: Any) -> AsyncIterator[Timed]:
     """A fresh world; the analyst `poor` may ask for next to nothing."""
     made = Timed(**options)
     made.world.enrol("poor", "analyst", allowance_rho=Decimal("0.0000001"))
@@ -185,16 +188,6 @@ async def test_an_unclear_commit_that_stays_unclear_leaves_at_twice_the_delay(ti
     assert timed.overruns.count == 1
 
 
-@pytest.mark.parametrize(("takes_ms", "left_ms"), [(9.6, 40), (29, 40), (30, 80), (69, 80), (70, 160)])
-async def test_what_is_late_leaves_at_two_four_eight_times_its_delay(
-    timed: Timed, takes_ms: float, left_ms: float
-) -> None:
-    """The operator's count moves by one."""
-    timed.store.takes_ms = takes_ms
-    assert await timed.ask(FRESH) == (200, left_ms)
-    assert timed.overruns.count == 1
-
-
 async def test_a_wide_answer_has_the_slots_that_its_preview_states(timed: Timed) -> None:
     """The number is public, and holds for its replay and for every refusal of it alike."""
     delay_ms = await timed.stated_ms(WIDE)
@@ -248,3 +241,35 @@ async def test_every_read_is_held(timed: Timed) -> None:
             assert held_ms == (own_slots_ms if role == "analyst" else 50), route
         timed.time.pass_to(-(-timed.time.ns // SLOT) * SLOT)
     assert timed.overruns.count == 0
+
+
+ONE = ("analyst", "POST", "datasets/care/queries")
+BATCH = b'{"queries":[{"idempotency_key":"x","query":%s},{"idempotency_key":"y","query":%s}]}'
+ENDS: list[tuple[str, tuple[str, str, str], bytes, int]] = [
+    ("answered", ONE, FRESH, 200),
+    ("first", ONE, OTHER, 422),  # a key that was used
+    ("invalid", ONE, b"{}", 422),
+    ("allowance", ("poor", "POST", "datasets/care/queries"), OTHER, 403),
+    ("batch", ("analyst", "POST", "datasets/care/queries/batch"), BATCH % (FRESH, OTHER), 200),
+    ("one bad", ("analyst", "POST", "datasets/care/queries/batch"), BATCH % (FRESH, b'{"version":1}'), 200),
+    ("preview", ("analyst", "POST", "datasets/care/queries/preview"), FRESH, 200),
+    ("listing", ("analyst", "GET", "queries"), b"", 200),
+    ("bad listing", ("analyst", "GET", "queries?limit=0"), b"", 422),
+    ("nothing there", ("analyst", "GET", f"queries/{'0' * 32}"), b"", 404),
+    ("gone", ONE, OTHER, 503),
+    ("breaks", ONE, OTHER, 503),
+]
+"""The key and the fault, the role and the address, the body and the status of requests that end in every way."""
+
+
+@pytest.mark.parametrize("has_slots", [True, False])
+async def test_memory_is_given_back_however_a_request_ends(has_slots: bool) -> None:
+    """Answered, refused for whatever reason, or an incident; with slots and without."""
+    async with timed_world(has_slots=has_slots) as timed:
+        memory = timed.world.replica.admission.memory
+        for case, (role, method, path), body, status in ENDS:
+            timed.store.fault = case
+            headers = {"Idempotency-Key": case}
+            found, _ = await timed.send(method, path, role=role, headers=headers, content=body)
+            assert (case, found) == (case, status)
+            assert (memory.requests, memory.kept_bytes) == (0, 0), case
