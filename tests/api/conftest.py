@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from fastapi import FastAPI
 
+from tests.api.slotted import Slotted
 from tests.api.world import World, build_world
 
 
@@ -21,5 +22,12 @@ async def world(shared_app: FastAPI) -> AsyncIterator[World]:
     """A fresh small world behind HTTP."""
     built = build_world(app=shared_app)
     yield built
-    await built.client.aclose()
-    built.replica.close()
+    await built.close()
+
+
+@pytest.fixture
+async def slotted() -> AsyncIterator[Slotted]:
+    """A fresh world at the beginning of a slot, with one entry in its ledger."""
+    made = Slotted()
+    yield made
+    await made.world.close()

@@ -1,6 +1,5 @@
 """Documents that run: their blocks, in order, against a service in memory, by the Python client and by HTTP."""
 
-import asyncio
 import contextlib
 import io
 import json
@@ -13,7 +12,7 @@ import httpx
 from typer.main import get_command
 
 from service.cli.app import app as command_line
-from tests.api.world import World
+from tests.api.world import World, answer_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```(\S+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -117,16 +116,9 @@ class Reader:
             self.warnings += each.get("warnings", []) if isinstance(each, dict) else []
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
-        content = b"".join(request.stream)  # type: ignore[arg-type]  # a client that waits sends one that waits
-
-        async def call() -> httpx.Response:
-            sent = httpx.Request(request.method, request.url, headers=request.headers, content=content)
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(self.world.app)) as client:
-                return await client.send(sent)
-
-        reply = asyncio.run(call())
+        reply = answer_of(self.world.app, request)
         self.warned(reply)
-        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+        return reply
 
 
 def _options_of(words: list[str]) -> set[str]:

@@ -11,12 +11,9 @@ import httpx
 
 from service.api.app import create_app
 from service.api.openapi import Example, examples
-from service.store.entropy import system_entropy
 from service.workflows.maintenance.summary_points import SummaryPoints
-from service.workflows.replica import Replica
-from tests.api.world import PEPPER, Settings, World, client_of
+from tests.api.world import Settings, World, client_of, empty_replica
 from tests.engine.ingest.uploads import ARROW, arrow
-from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.waiting import until_async
 
@@ -52,7 +49,7 @@ _VOLATILE: Final = [
 def empty_world() -> World:
     """A service without datasets at a fixed time, and a curator's key and an auditor's."""
     store = MemoryStore()
-    replica = Replica(store=store, witness=MemoryWitness(), pepper=PEPPER, entropy=system_entropy, clock=lambda: NOW)
+    replica = empty_replica(store=store, clock=lambda: NOW)
     app = create_app(replica, Settings())
     world = World(replica=replica, store=store, app=app, client=client_of(app))
     world.enrol("curator", "curator")

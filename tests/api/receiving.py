@@ -2,7 +2,7 @@
 
 import httpx
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.request_context import DrainState, RequestContext
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
@@ -24,3 +24,17 @@ async def request(app: ASGIApp, method: str = "GET", path: str = "/", **options:
     """One request through an application."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing") as client:
         return await client.request(method, path, **options)  # type: ignore[arg-type]
+
+
+async def nothing() -> Message:
+    """A client that has gone."""
+    return {"type": "http.disconnect"}
+
+
+async def nowhere(message: Message) -> None:
+    """A connection that takes whatever is sent."""
+
+
+async def unreachable(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application that is never asked."""
+    raise AssertionError

@@ -42,8 +42,7 @@ async def recorded() -> dict[str, Example] | None:
         media_type, body = media_type_of(response), body_of(response) if response.content else None
         is_old = is_old or not agree(example.get("response", {}).get(media_type), body)
         found[name] = {**example, **({"response": {media_type: body}} if media_type else {})}
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
     ids = {
         "principal": found["create_principal"]["response"][JSON]["id"],
         "query_id": found["ask"]["response"][JSON]["id"],

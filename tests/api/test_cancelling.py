@@ -1,7 +1,6 @@
 """Cancelling a query by its key, on slots of 10 ms whose time the test sets."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -9,15 +8,6 @@ from tests.api.slotted import MS, Client, Slotted, eventually
 
 ASK = "/v1/datasets/care/queries"
 COUNT = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":30.0}}'
-
-
-@pytest.fixture
-async def slotted() -> AsyncIterator[Slotted]:
-    """A fresh world at the beginning of a slot, with one entry in its ledger."""
-    made = Slotted()
-    yield made
-    await made.world.client.aclose()
-    made.world.replica.close()
 
 
 async def asked(slotted: Slotted, key: str, *, path: str = ASK, body: bytes = COUNT) -> Client:

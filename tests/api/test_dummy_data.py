@@ -17,9 +17,7 @@ from service.workflows.replica import Replica
 from sparing import count, dummy_data
 from sparing.testing import FakeService
 from tests.api.twins import quiet_entropy
-from tests.api.world import PEPPER
-from tests.memory.cache import MemoryWitness
-from tests.memory.store import MemoryStore
+from tests.api.world import empty_replica
 
 NUMBERS = itertools.count()
 START = datetime(1900, 1, 1, tzinfo=UTC)
@@ -29,13 +27,7 @@ NAMES = st.sampled_from(["a", "b1", "c_d", "e", "f"])
 @pytest.fixture(scope="module")
 def replica() -> Iterator[Replica]:
     """A service in memory, without a dataset."""
-    made = Replica(
-        store=MemoryStore(),
-        witness=MemoryWitness(),
-        pepper=PEPPER,
-        entropy=quiet_entropy(),
-        clock=lambda: datetime.now(UTC),
-    )
+    made = empty_replica(entropy=quiet_entropy())
     yield made
     made.close()
 

@@ -10,6 +10,7 @@ from service.api.lookups import BATCH_MAX, Credential, Lookups
 from service.api.place import Place
 from service.workflows.model.errors import TooManyStrangers, Unavailable
 from service.workflows.model.views import Principal
+from tests.waiting import settled
 
 ANA = Principal.__new__(Principal)
 
@@ -51,8 +52,7 @@ class Scene:
         """Requests that come now, with these keys."""
         asked = [asyncio.create_task(self.lookups.of(Credential(text, self.keys))) for text in texts]
         self.asking += asked
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settled()
         return asked
 
     async def answered(self) -> list[Principal | None]:

@@ -245,8 +245,7 @@ class TestReference:
         await other.call("curator", "POST", "/v1/datasets/care/archive", json={"rows": "delete"})
         first, second = [await each.client.get("/assets/openapi.json") for each in (world, other)]
         assert (first.content, first.headers["etag"]) == (second.content, second.headers["etag"])
-        await other.client.aclose()
-        other.replica.close()
+        await other.close()
 
 
 TEXTUAL = (JSON, "text/", "application/x-ndjson", "application/problem+json")
@@ -338,8 +337,7 @@ async def test_the_service_answers_as_the_examples_say() -> None:
         shown = example.get("response", {}).get(media_type_of(response))
         if not agree(shown, body_of(response) if response.content else None):
             differing.append(name)
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
     assert told == examples().keys()
     assert differing == [], "python -m tests.api.record_examples writes them anew"
 

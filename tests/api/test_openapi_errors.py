@@ -130,8 +130,7 @@ async def test_probes_refuse_as_the_document_says(told: Told) -> None:
     assert _refusal(other) == ("503", "draining")
     assert _refusal(other) in told["GET /v1/datasets"]
     assert all(("503", "draining") not in told[f"GET {path}"] for path in ("/livez", "/readyz"))
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
 
 
 def test_every_kind_of_problem_can_occur_somewhere(told: Told) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from service.api.place import Place, PlacesByName
 from service.workflows.model.errors import TooManyAtOnce
+from tests.waiting import settled
 
 
 class Work:
@@ -24,12 +25,6 @@ class Work:
             self.gate.wait(30)  # in a failed test too
 
         return work
-
-
-async def settled() -> None:
-    """All that can go on in the loop has."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 async def test_one_principal_is_worked_on_in_half_of_the_threads_and_others_find_one_at_once() -> None:
@@ -53,8 +48,7 @@ async def test_strangers_share_a_turn() -> None:
     await settled()
     assert (place.running, place.waiting) == (1, 3)
     work.gate.set()
-    async with asyncio.timeout(30):
-        await asyncio.gather(first, *others)
+    await asyncio.gather(first, *others)
     assert place.is_empty
 
 
@@ -120,8 +114,7 @@ async def test_a_full_place_of_one_name_is_not_felt_in_another() -> None:
     crowd = [asyncio.create_task(places.run("long", str(each), work.of("long"))) for each in range(45)]
     await settled()
     try:
-        async with asyncio.timeout(30):
-            assert await places.run("other", "crowd", lambda: "done") == "done"
+        assert await places.run("other", "crowd", lambda: "done") == "done"
     finally:
         work.gate.set()
         await asyncio.gather(*crowd)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
-from service.api.problems import PROBLEMS, STATUSES, Problem, Refusal, field_errors, problem_bytes, problem_of
+from service.api.problems import PROBLEMS, STATUSES, Problem, field_errors, problem_bytes, problem_of
 from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, QueryProblem
 from service.workflows.model import errors
@@ -101,31 +101,16 @@ class TestMap:
         with pytest.raises(ValidationError):
             Problem.model_validate({"type": "x", "extra": 1})
 
-    def test_a_refusal_keeps_its_headers(self) -> None:
-        """Such as the schemes that would be accepted."""
-        _, headers = problem_of(Refusal("unauthorized", headers={"WWW-Authenticate": "Bearer"}), "r")
-        assert headers == {"WWW-Authenticate": "Bearer"}
-
 
 JSON = {"Content-Type": "application/json"}
-KEY = {"Idempotency-Key": "k"}
 REFUSED = [
     (None, "GET", "/v1/datasets", {}, 401, "unauthorized"),
     ("analyst", "GET", "/v1/nothing", {}, 404, "not-found"),
     ("curator", "PUT", "/v1/datasets/care", {}, 405, "method-not-allowed"),
-    ("curator", "DELETE", "/livez", {}, 405, "method-not-allowed"),
     ("curator", "POST", "/v1/datasets", {"content": b"{", "headers": JSON}, 422, "invalid-request"),
-    ("curator", "POST", "/v1/datasets", {"content": b"\xff{", "headers": JSON}, 422, "invalid-request"),
-    ("curator", "POST", "/v1/datasets", {"content": b"[" * 10**5, "headers": JSON}, 422, "invalid-request"),
-    ("curator", "POST", "/v1/datasets", {"content": b""}, 422, "invalid-request"),
-    ("curator", "POST", "/v1/datasets", {"content": b"name=x"}, 422, "invalid-request"),
     ("curator", "POST", "/v1/datasets", {"content": b"x" * 300_000}, 413, "content-too-large"),
     ("curator", "POST", "/v1/datasets", {"json": {**REGISTRATION, "name": "care"}}, 409, "name-taken"),
-    ("curator", "POST", "/v1/datasets", {"json": {**REGISTRATION, "extra": 1}}, 422, "invalid-request"),
-    ("curator", "GET", "/v1/datasets/care/budgets?limit=0", {}, 422, "invalid-request"),
-    ("curator", "GET", "/v1/datasets/care/budgets?cursor=x", {}, 422, "invalid-request"),
     ("curator", "POST", "/v1/datasets/care/tables/people/rows", {"content": b"x"}, 415, "unsupported-media-type"),
-    ("curator", "DELETE", "/v1/datasets/care/individual?individual=nobody", {}, 404, "not-found"),
     ("analyst", "POST", "/v1/datasets/care/queries", {"content": COUNT}, 400, "idempotency-key-missing"),
     (
         "analyst",
@@ -135,7 +120,6 @@ REFUSED = [
         400,
         "idempotency-key-invalid",
     ),
-    ("analyst", "POST", "/v1/datasets/care/queries", {"headers": KEY, "content": b"{}"}, 422, "invalid-request"),
     (
         "analyst",
         "POST",
@@ -145,7 +129,6 @@ REFUSED = [
         "idempotency-key-reused",
     ),
     ("analyst", "GET", "/v1/queries/00000000-0000-0000-0000-000000000000", {}, 404, "not-found"),
-    ("analyst", "GET", "/v1/queries/7", {}, 404, "not-found"),
     ("individual", "POST", "/v1/me/budgets/care/lower", {"json": {"limit_rho": "2"}}, 422, "invalid-request"),
     ("auditor", "GET", "/v1/datasets/care/budgets", {}, 403, "role-required"),
     ("auditor", "GET", "/v1/" + "x" * 3000, {}, 414, "uri-too-long"),

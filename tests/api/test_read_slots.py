@@ -1,7 +1,6 @@
 """An analyst's read has slots: it begins in them and leaves when they end, and frees them if its client goes."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -13,15 +12,6 @@ from tests.api.slotted import MS, SLOT, Client, Slotted, eventually, settled
 from tests.api.world import COUNT, build_world
 
 PREVIEW = "/v1/datasets/care/queries/preview"
-
-
-@pytest.fixture
-async def slotted() -> AsyncIterator[Slotted]:
-    """A fresh world at the beginning of a slot."""
-    made = Slotted()
-    yield made
-    await made.world.client.aclose()
-    made.world.replica.close()
 
 
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/allowances", "/v1/datasets", "/v1/datasets/care"])
@@ -224,5 +214,4 @@ async def test_without_slots_a_read_begins_at_once_within_the_bound_on_memory() 
     refused = await world.call("analyst", "GET", "/v1/queries")
     assert refused.status_code == 422
     assert "have 5;" in refused.json()["detail"]
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()

@@ -114,8 +114,7 @@ async def timed_world(**options: Any) -> AsyncIterator[Timed]:
     made = Timed(**options)
     made.world.enrol("poor", "analyst", allowance_rho=Decimal("0.0000001"))
     yield made
-    await made.world.client.aclose()
-    made.world.replica.close()
+    await made.world.close()
 
 
 @pytest.fixture

@@ -30,5 +30,4 @@ async def test_a_wrong_clock_is_told_in_words_and_a_right_one_needs_no_restart()
     assert (await world.call(None, "GET", "/readyz")).status_code == 200
     assert (await world.call("auditor", "GET", "/v1/datasets/care/ledger")).json() == before.json()
     assert (await world.ask("again")).status_code == 200
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()

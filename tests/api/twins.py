@@ -3,14 +3,12 @@
 The real one has next to no noise: its first uniform number is so near to one that the Gaussian is below 0.004 sigma.
 """
 
-import asyncio
 import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -24,9 +22,7 @@ from service.workflows.replica import Replica
 from sparing import APIStatusError, Client
 from sparing._coordinates import by_coordinate
 from sparing.testing import FakeService
-from tests.api.world import PEPPER, Settings
-from tests.memory.cache import MemoryWitness
-from tests.memory.store import MemoryStore
+from tests.api.world import Settings, answer_of, empty_replica
 
 NOISE_MAX = 0.004
 """The largest noise of the quiet service, in sigma; and half a grid step for rounding."""
@@ -108,13 +104,7 @@ def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: A
 
     The keys are `analyst`, `one`, which is of the first dataset alone, `sparse`, with an allowance, and an unknown one.
     """
-    replica = Replica(
-        store=MemoryStore(),
-        witness=MemoryWitness(),
-        pepper=PEPPER,
-        entropy=quiet_entropy(),
-        clock=lambda: datetime.now(UTC),
-    )
+    replica = empty_replica(entropy=quiet_entropy())
     with FakeService() as service:
         for name, (tables, rows) in datasets.items():
             registered = {"name": name, "guarantee": guarantee, "capacity": 1000, "tables": tables}
@@ -127,7 +117,9 @@ def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: A
         keys["sparse"] = service.add_analyst(allowance_rho="0.002")
         app = create_app(replica, Settings())
         yield Twins(
-            real=Side(transport=httpx.MockTransport(lambda request: _asked(app, request)), keys=_keys(replica, first)),
+            real=Side(
+                transport=httpx.MockTransport(lambda request: answer_of(app, request)), keys=_keys(replica, first)
+            ),
             fake=Side(transport=service.transport, keys=keys),
             service=service,
         )
@@ -193,15 +185,3 @@ def _keys(replica: Replica, first: str) -> dict[str, str]:
     }
     _, made["sparse"] = replica.principals.create(role="analyst", name="sparse", allowance_rho=Decimal("0.002"))
     return {**made, "stranger": "no-key"}
-
-
-def _asked(app: Any, request: httpx.Request) -> httpx.Response:
-    content = request.read()
-
-    async def call() -> httpx.Response:
-        sent = httpx.Request(request.method, request.url, headers=request.headers, content=content)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
-            return await client.send(sent)
-
-    reply = asyncio.run(call())
-    return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)

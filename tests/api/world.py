@@ -1,5 +1,6 @@
 """A small replica behind HTTP: one dataset, five people, a principal of each role; all real but the database."""
 
+import asyncio
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -75,6 +76,11 @@ class World:
         sent = {"Idempotency-Key": key, "Content-Type": "application/json", **(headers or {})}
         return await self.call("analyst", "POST", "/v1/datasets/care/queries", headers=sent, content=body)
 
+    async def close(self) -> None:
+        """No request comes any more."""
+        await self.client.aclose()
+        self.replica.close()
+
     def enrol(self, name: str, role: Role, **bounds: Any) -> None:
         """One more principal, under a name of its own."""
         principal, key = self.replica.principals.create(role=role, name=name, **bounds)
@@ -89,6 +95,25 @@ def wall_clock() -> datetime:
 def client_of(app: ASGIApp) -> httpx.AsyncClient:
     """A client without sockets."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
+
+
+def answer_of(app: ASGIApp, request: httpx.Request) -> httpx.Response:
+    """The reply of an application to a client that waits."""
+
+    async def call() -> httpx.Response:
+        sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+        async with client_of(app) as client:
+            return await client.send(sent)
+
+    reply = asyncio.run(call())
+    return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+
+
+def empty_replica(
+    *, entropy: Entropy = system_entropy, clock: Callable[[], datetime] = wall_clock, store: MemoryStore | None = None
+) -> Replica:
+    """A replica in memory without a dataset."""
+    return Replica(store=store or MemoryStore(), witness=MemoryWitness(), pepper=PEPPER, entropy=entropy, clock=clock)
 
 
 def build_world(

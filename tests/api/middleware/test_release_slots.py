@@ -20,7 +20,7 @@ from service.workflows.admission.schedule import SlotRules
 from service.workflows.model.views import Principal, Role
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
-from tests.api.receiving import received
+from tests.api.receiving import nothing, received
 
 MS = 1_000_000
 RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
@@ -210,7 +210,7 @@ class TestReleaseSlots:
 
         scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {}}
         start = time.ns
-        task = asyncio.ensure_future(layer(scope, _nothing, send))
+        task = asyncio.ensure_future(layer(scope, nothing, send))
         for _ in range(5):
             await asyncio.sleep(0)
         time.pass_to(start + 10 * MS - 1)
@@ -219,25 +219,6 @@ class TestReleaseSlots:
         time.pass_to(start + 10 * MS)
         await task
         assert sent == [("http.response.start", start + 10 * MS), ("http.response.body", start + 10 * MS)]
-
-    async def test_the_lifespan_passes_through(self) -> None:
-        """Only requests are held."""
-        seen: list[str] = []
-
-        async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-            seen.append(scope["type"])
-
-        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), telemetry=NullTelemetry())
-        await held({"type": "lifespan"}, _nothing, _nowhere)
-        assert seen == ["lifespan"]
-
-
-async def _nothing() -> Message:
-    return {"type": "http.disconnect"}
-
-
-async def _nowhere(message: Message) -> None:
-    return None
 
 
 SLOTS = Slots(length_ns=10 * MS)

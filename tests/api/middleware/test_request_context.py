@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.app import HttpOptions
+from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_context import (
     HEADERS,
     PIECE_BYTES,
@@ -19,8 +22,11 @@ from service.api.middleware.request_context import (
     deliver,
     dressed,
 )
+from service.api.middleware.request_limits import Fallback, RequestLimits
+from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.writer.submission import PendingAnswer
-from tests.api.receiving import hello, received, request
+from tests.api.clocks import FakeTime
+from tests.api.receiving import hello, nothing, nowhere, received, request, unreachable
 from tests.api.route_table import ROUTES, served
 from tests.api.tally import Tally
 from tests.api.world import COUNT, build_world
@@ -87,7 +93,7 @@ class TestLeaving:
         """The layers within never see it; its response is counted and has its headers like any other."""
         drain_state, tally = DrainState(), Tally()
         drain_state.drain()
-        refused = await request(received(_unreachable, drain_state=drain_state, telemetry=tally))
+        refused = await request(received(unreachable, drain_state=drain_state, telemetry=tally))
         assert (refused.status_code, refused.headers["connection"]) == (503, "close")
         assert refused.headers["cache-control"] == "no-store"
         assert tally.ended == {(UNMATCHED, 503): 1}
@@ -119,7 +125,7 @@ class TestCounts:
             await gate.wait()
 
         scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        working = asyncio.create_task(received(lingers, telemetry=tally)(scope, _nothing, _nowhere))
+        working = asyncio.create_task(received(lingers, telemetry=tally)(scope, nothing, nowhere))
         await asyncio.sleep(0)
         assert (tally.in_flight, tally.ended) == (0, {(UNMATCHED, 503): 1})
         gate.set()
@@ -135,32 +141,29 @@ class TestCounts:
         tally = Tally()
         scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
         with pytest.raises(RuntimeError):
-            await received(fails, telemetry=tally)(scope, _nothing, _nowhere)
+            await received(fails, telemetry=tally)(scope, nothing, nowhere)
         assert tally.ended == {(UNMATCHED, 0): 1}
         assert tally.in_flight == 0
 
 
-async def test_the_lifespan_passes_through() -> None:
-    """Only requests are received."""
+LAYERS: list[Callable[[ASGIApp], ASGIApp]] = [
+    received,
+    partial(Fallback, deadline_s=1, exempt=[]),
+    partial(RequestLimits, body_bytes_max=1, npz_bytes_max=1, bodies={}),
+    partial(ReleaseSlots, slots=Slots(length_ns=1), clock=FakeTime().clock(), telemetry=NULL_TELEMETRY),
+]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+async def test_the_lifespan_passes_through(layer: Callable[[ASGIApp], ASGIApp]) -> None:
+    """Only requests are received, watched, bounded and held."""
     seen: list[str] = []
 
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append(scope["type"])
 
-    await received(inner)({"type": "lifespan"}, _nothing, _nowhere)
+    await layer(inner)({"type": "lifespan"}, nothing, nowhere)
     assert seen == ["lifespan"]
-
-
-async def _unreachable(scope: Scope, receive: Receive, send: Send) -> None:
-    raise AssertionError
-
-
-async def _nothing() -> Message:
-    return {"type": "http.disconnect"}
-
-
-async def _nowhere(message: Message) -> None:
-    return None
 
 
 async def test_new_requests_are_refused_and_probes_answered() -> None:
@@ -178,8 +181,7 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
     assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
     assert (await world.client.get("/livez")).status_code == 200
     assert len(world.replica.auditors.ledger("care", cursor=None, limit=10).items) == 2
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
 
 
 def test_watchers_are_told_when_a_drain_begins() -> None:
@@ -211,8 +213,7 @@ async def test_what_was_accepted_is_answered() -> None:
     assert response.status_code == 200
     assert response.content == slow[0].result().body
     assert response.headers["connection"] == "close"
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
 
 
 LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
@@ -228,7 +229,7 @@ async def sent(message: Message) -> list[Message]:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(message)
 
-    await received(app)({"type": "http", "method": "GET", "path": "/", "headers": []}, _nothing, send)
+    await received(app)({"type": "http", "method": "GET", "path": "/", "headers": []}, nothing, send)
     return seen
 
 
@@ -271,8 +272,7 @@ async def test_every_route_is_counted_by_its_template() -> None:
             await route.call(world, role)
     for method, path in (("GET", "/nothing"), ("BREW", "/v1/queries"), ("DELETE", "/livez")):
         await world.client.request(method, path)
-    await world.client.aclose()
-    world.replica.close()
+    await world.close()
     assert {route.replace(":path}", "}") for route, _ in tally.ended} <= known
     assert tally.ended["POST /v1/datasets/{dataset}/queries", 200] == 1
     assert tally.ended["POST /v1/datasets/{dataset}/queries", 401] == 1

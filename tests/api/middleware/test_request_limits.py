@@ -19,7 +19,7 @@ from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_limits import REFUSED_AS, Fallback, RequestLimits, ResponseAborted, SharedTimeout
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime
-from tests.api.receiving import received, request
+from tests.api.receiving import nothing, received, request
 from tests.waiting import settled
 
 MS = 1_000_000
@@ -99,7 +99,7 @@ class TestFailure:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await Fallback(gone, deadline_s=30, exempt=[])({"type": "http", "state": {"request_id": "r"}}, _nothing, send)
+        await Fallback(gone, deadline_s=30, exempt=[])({"type": "http", "state": {"request_id": "r"}}, nothing, send)
         assert sent == []
         assert caplog.text == ""
 
@@ -230,7 +230,7 @@ class TestLateness:
             sent.append(message)
 
         scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
-        request = asyncio.ensure_future(held(scope, _nothing, send))
+        request = asyncio.ensure_future(held(scope, nothing, send))
         await slow.begun.wait()
         server.time.pass_by(LIMIT_S)
         slow.gate.set()
@@ -369,29 +369,6 @@ class TestRequestLimits:
         long_query = await request(limited(), path="/?" + "x" * 2048)
         headers = await request(limited(), headers={"X": "x" * 2**14})
         assert [long_path.status_code, long_query.status_code, headers.status_code] == [414, 414, 431]
-
-
-async def test_the_lifespan_passes_through() -> None:
-    """Only requests are watched."""
-    seen: list[str] = []
-
-    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(scope["type"])
-
-    for layer in (
-        Fallback(inner, deadline_s=1, exempt=[]),
-        RequestLimits(inner, body_bytes_max=1, npz_bytes_max=1, bodies={}),
-    ):
-        await layer({"type": "lifespan"}, _nothing, _nowhere)
-    assert seen == ["lifespan"] * 2
-
-
-async def _nothing() -> Message:
-    return {"type": "http.disconnect"}
-
-
-async def _nowhere(message: Message) -> None:
-    return None
 
 
 STEPS = st.one_of(

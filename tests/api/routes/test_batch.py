@@ -106,8 +106,7 @@ class TestAnswers:
         assert "Retry-After" not in alone.headers
         assert "code=23514" in caplog.text
         assert "request_id=r7 error=service.workflows.ports.store.CommitRejected" in caplog.text
-        await world.client.aclose()
-        world.replica.close()
+        await world.close()
 
 
 class TestEnvelope:
