@@ -2,18 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 from starlette.types import Message
 
 from service.api.app import HttpOptions
 from service.api.middleware.release_slots import Slots
+from service.api.place import Place, PlacesByName
 from service.query.cost import Speed
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.scheduler import Dispatcher, slot_rules
 from tests.api.clocks import FakeTime
 from tests.api.world import World, build_world
+from tests.waiting import settled, until_async
 
 MS = 1_000_000
 SLOT = 10 * MS
@@ -81,22 +82,23 @@ class Slotted:
 
     async def arrived(self, count: int) -> None:
         """Wait until so many requests have come to the schedule."""
-        await eventually(lambda: self.events.count("arrived") == count)
+        await until_async(lambda: self.events.count("arrived") == count)
 
     async def at(self, after_ms: float) -> None:
         """Let it become so late, and everything happen that happens by then."""
         self.time.pass_to(self.zero + int(after_ms * MS))
         self.dispatcher.step()
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Let every task and thread do what it can now: no request is in a thread, and none waits for a writer."""
         await settled()
+        for _ in range(5):  # what a thread has done reaches the loop, which may give another thread work
+            await asyncio.sleep(0.004)
+            await until_async(self._is_idle)
 
-
-async def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for what tasks and threads bring about."""
-    while not holds():  # noqa: ASYNC110 - threads bring it about, too
-        await asyncio.sleep(0.002)
-
-
-async def settled() -> None:
-    """Let every task and thread do what it can now."""
-    for _ in range(5):
-        await asyncio.sleep(0.004)
+    def _is_idle(self) -> bool:
+        places = vars(self.world.app.state.places.here()).values()
+        own = [each for each in places if isinstance(each, Place)]
+        by_name = [each for named in places if isinstance(named, PlacesByName) for each in named._places.values()]
+        return all(each.is_empty for each in (*own, *by_name)) and self.world.replica.waiting() == 0

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.api.slotted import MS, Client, Slotted, eventually
+from tests.api.slotted import MS, Client, Slotted
+from tests.waiting import until_async
 
 ASK = "/v1/datasets/care/queries"
 COUNT = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":30.0}}'
@@ -30,7 +31,7 @@ async def cancelled(slotted: Slotted, key: str, *, path: str = ASK) -> Client:
     alarms = len(slotted.time.alarms)
     client = Client(slotted.world, "DELETE", path, key=key)
     client.body()
-    await eventually(lambda: len(slotted.time.alarms) > alarms)
+    await until_async(lambda: len(slotted.time.alarms) > alarms)
     return client
 
 

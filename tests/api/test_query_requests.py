@@ -159,7 +159,7 @@ async def test_a_client_that_goes_after_its_slot_has_come_is_answered_all_the_sa
     await slotted.at(9.9)
     slotted.time.pass_to(slotted.zero + int(goes_at_ms * MS))
     gone.go()
-    await settled()
+    await slotted.settled()
     for now_ms in (12, 20, 30, 40):
         await slotted.at(now_ms)
     await gone.task

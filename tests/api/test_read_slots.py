@@ -8,8 +8,9 @@ import pytest
 
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.scheduler import ACTS_WAITING_MAX, START_NS
-from tests.api.slotted import MS, SLOT, Client, Slotted, eventually, settled
+from tests.api.slotted import MS, SLOT, Client, Slotted
 from tests.api.world import COUNT, build_world
+from tests.waiting import until_async
 
 PREVIEW = "/v1/datasets/care/queries/preview"
 
@@ -34,7 +35,7 @@ async def test_a_read_begins_in_its_slot_and_leaves_when_that_ends(
     await slotted.at(10)
     assert begun == []
     await slotted.at(10 + START_NS / MS)
-    await eventually(lambda: begun != [])
+    await until_async(lambda: begun != [])
     assert begun == [slotted.zero + SLOT + START_NS]
     await slotted.at(19.999)
     assert client.sent == []
@@ -80,7 +81,7 @@ async def test_a_request_is_scheduled_when_it_is_whole(slotted: Slotted) -> None
     """A body that comes in pieces is read to its end first, and no piece is lost between two slots."""
     client = Client(slotted.world, "POST", PREVIEW)
     client.body(COUNT[:20], more=True)
-    await settled()
+    await slotted.settled()
     await slotted.at(10.5)
     await slotted.at(25)
     assert slotted.events == []
@@ -97,7 +98,7 @@ async def test_half_a_request_has_no_turn(slotted: Slotted) -> None:
     """Its client goes in the middle of the body: nothing was reserved for it."""
     client = Client(slotted.world, "POST", PREVIEW)
     client.body(COUNT[:20], more=True)
-    await settled()
+    await slotted.settled()
     client.go()
     await client.task
     assert (client.sent, slotted.events, slotted.admission.memory.requests) == ([], [], 0)
@@ -151,7 +152,7 @@ async def test_a_read_of_an_individual_or_auditor_begins_in_a_free_slot(slotted:
     await slotted.at(10.5)
     client = Client(slotted.world, "GET", path, role=role)
     client.body()
-    await settled()
+    await slotted.settled()
     await slotted.at(19.999)
     assert client.sent == []
     assert len(slotted.dispatcher._acts) == 1
@@ -171,7 +172,7 @@ async def test_an_individual_who_goes_before_the_free_slot_is_forgotten(slotted:
     """Nothing is read, and nothing is sent."""
     client = Client(slotted.world, "GET", "/v1/me/budgets", role="individual")
     client.body()
-    await eventually(lambda: len(slotted.dispatcher._acts) == 1)
+    await until_async(lambda: len(slotted.dispatcher._acts) == 1)
     client.go()
     await client.task
     assert (client.sent, len(slotted.dispatcher._acts)) == ([], 0)
@@ -182,10 +183,10 @@ async def test_an_individual_with_too_many_reads_is_busy(slotted: Slotted) -> No
     crowd = [Client(slotted.world, "GET", "/v1/me/budgets", role="individual") for _ in range(ACTS_WAITING_MAX // 2)]
     for client in crowd:
         client.body()
-    await eventually(lambda: len(slotted.dispatcher._acts) == len(crowd))
+    await until_async(lambda: len(slotted.dispatcher._acts) == len(crowd))
     refused = Client(slotted.world, "GET", "/v1/me/budgets", role="individual")
     refused.body()
-    await settled()
+    await slotted.settled()
     await slotted.at(60)
     await refused.task
     assert (refused.status, refused.document["type"]) == (429, "urn:sparing:problem:busy")
@@ -198,7 +199,7 @@ async def test_a_curators_reads_have_no_turn(slotted: Slotted) -> None:
     """They are in no schedule, and are not held."""
     for role, path in (("curator", "/v1/principals"), ("curator", "/v1/datasets/care")):
         response = asyncio.ensure_future(slotted.world.call(role, "GET", path))
-        await settled()
+        await slotted.settled()
         await slotted.at((slotted.time.ns - slotted.zero) // SLOT * 10 + 10)
         assert (await response).status_code == 200
     assert slotted.events == []
