@@ -71,14 +71,6 @@ async def test_a_repeated_member_is_refused(world: World, route: Route) -> None:
     assert await sent(world, route, b"{%s,%s}" % (twice, twice)) == (422, ["body"])
 
 
-async def test_a_refused_member_makes_no_key(world: World) -> None:
-    """An auditor's key that would have been a curator's."""
-    route = next(each for each in READ_AS_MODELS if each.template == "/v1/principals")
-    assert await sent(world, route, b'{"role":"auditor","role":"curator","name":"n"}') == (422, ["body"])
-    listed = await world.call("curator", "GET", "/v1/principals", params={"search": "n"})
-    assert "n" not in [each["name"] for each in listed.json()["items"]]
-
-
 async def test_the_zero_byte_in_a_category_is_named(world: World) -> None:
     """The database can hold no such name."""
     columns = {"t": {"type": "category", "categories": ["a", "b\0"]}}

@@ -100,9 +100,3 @@ async def test_a_batch_is_cancelled_as_a_whole(slotted: Slotted) -> None:
     assert await answered(slotted, waiting) == 200
     assert [each["type"] for each in waiting.document["answers"]] == ["urn:sparing:problem:query-cancelled"] * 2
     assert slotted.world.store.head(1).seq == 1
-
-
-async def test_nothing_waits_without_slots(slotted: Slotted) -> None:
-    """Queries begin as they come, and no key has one that could be cancelled."""
-    slotted.admission.scheduler = None
-    assert await answered(slotted, await cancelled(slotted, "mine")) == 409

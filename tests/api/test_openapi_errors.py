@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from service.api.app import HttpOptions
 from service.api.auth import COOKIE
-from service.api.middleware.request_context import DrainState
 from service.api.problems import MEDIA_TYPE, PROBLEMS
 from tests.api.described import Document, operations, resolved, the_document
 from tests.api.route_table import ROUTES, Route
-from tests.api.world import ROLES, World, build_world
+from tests.api.world import ROLES, World
 
 Told = dict[str, set[tuple[str, str]]]
 PREFIX = "urn:sparing:problem:"
@@ -119,26 +117,15 @@ async def test_a_closed_dataset_refuses_as_the_document_says(world: World, told:
         ), route
 
 
-async def test_probes_refuse_as_the_document_says(told: Told) -> None:
-    """A process that is not ready says so, and one that drains refuses everything else."""
-    drain_state = DrainState()
-    world = build_world(edge=HttpOptions(drain_state=drain_state))
-    drain_state.drain()
-    readiness, other = await world.client.get("/readyz"), await world.call("analyst", "GET", "/v1/datasets")
-    assert _refusal(readiness) == ("503", "not-ready")
-    assert _refusal(readiness) in told["GET /readyz"]
-    assert _refusal(other) == ("503", "draining")
-    assert _refusal(other) in told["GET /v1/datasets"]
-    assert all(("503", "draining") not in told[f"GET {path}"] for path in ("/livez", "/readyz"))
-    await world.close()
-
-
 def test_every_kind_of_problem_can_occur_somewhere(told: Told) -> None:
     """But for the one that belongs to a path and to no operation of it, and for those of connections."""
     there = {slug for refusals in told.values() for _, slug in refusals}
     of_connections = {"malformed-request", "not-implemented", "too-many-connections", "http-version-unsupported"}
     assert PROBLEMS.keys() - there == {"method-not-allowed"} | of_connections
     assert all(int(status) == PROBLEMS[slug].status for refusals in told.values() for status, slug in refusals)
+    drained = {name for name, refusals in told.items() if ("503", "draining") in refusals}
+    assert told.keys() - drained == {"GET /livez", "GET /readyz"}
+    assert ("503", "not-ready") in told["GET /readyz"]
 
 
 def test_a_refusal_is_a_problem_document(document: Document) -> None:
@@ -153,19 +140,3 @@ def test_a_refusal_is_a_problem_document(document: Document) -> None:
                 assert "X-Request-Id" in whole["headers"]
                 assert ("Retry-After" in whole["headers"]) == (status in {"429", "503", "507"})
     assert "HTTPValidationError" not in document["components"]["schemas"]
-
-
-async def test_titles_are_those_that_are_sent(world: World) -> None:
-    """Of the refusals that have a text of their own."""
-    ask, rows = "/v1/datasets/care/queries", "/v1/datasets/care/tables/people/rows"
-    sent = [
-        await world.call("analyst", "POST", ask),
-        await world.call("analyst", "POST", ask, headers={"Idempotency-Key": "\x7f"}),
-        await world.client.get("/v1/datasets", headers={"Cookie": f"{COOKIE}=x", "Sec-Fetch-Site": "cross-site"}),
-        await world.call("curator", "POST", rows, headers={"Content-Type": "text/csv", "Content-Encoding": "br"}),
-        await world.call("curator", "GET", "/v1/allowances"),
-        await world.client.get("/v1/allowances"),
-    ]
-    found = {each.json()["type"].removeprefix(PREFIX): each.json()["title"] for each in sent}
-    assert len(found) == len(sent)
-    assert found == {slug: PROBLEMS[slug].title for slug in found}

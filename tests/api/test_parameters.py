@@ -6,7 +6,7 @@ from fastapi import Request
 from service.api.parameters import refuse_other_parameters
 from service.workflows.model.errors import InvalidRequest
 from tests.api.route_table import ROUTES, Route
-from tests.api.world import CSV, World
+from tests.api.world import World
 
 KNOWN = {"dry_run", "rows_over_limit", "limit"}
 
@@ -76,12 +76,3 @@ async def test_a_probe_takes_no_parameter(world: World, path: str) -> None:
     """A probe that was meant to ask for more is told that it does not."""
     refused = await world.client.get(f"{path}?verbose")
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "verbose")
-
-
-async def test_a_misspelled_dry_run_stores_nothing(world: World) -> None:
-    """The rows would be there for good."""
-    rows = b"person_id,country,age\nfa,NO,40\n"
-    for name in ("dryrun", "dryRun", "dry-run"):
-        address = f"/v1/datasets/care/tables/people/rows?{name}=true"
-        assert (await world.call("curator", "POST", address, headers=CSV, content=rows)).status_code == 422
-    assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 5

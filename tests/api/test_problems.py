@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
+from service.api.auth import COOKIE
 from service.api.problems import PROBLEMS, STATUSES, Problem, field_errors, problem_bytes, problem_of
 from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, QueryProblem
@@ -103,6 +104,9 @@ class TestMap:
 
 
 JSON = {"Content-Type": "application/json"}
+ROWS_PATH = "/v1/datasets/care/tables/people/rows"
+PACKED = {"Content-Type": "text/csv", "Content-Encoding": "br"}
+FROM_ELSEWHERE = {"Cookie": f"{COOKIE}=x", "Sec-Fetch-Site": "cross-site"}
 REFUSED = [
     (None, "GET", "/v1/datasets", {}, 401, "unauthorized"),
     ("analyst", "GET", "/v1/nothing", {}, 404, "not-found"),
@@ -110,7 +114,8 @@ REFUSED = [
     ("curator", "POST", "/v1/datasets", {"content": b"{", "headers": JSON}, 422, "invalid-request"),
     ("curator", "POST", "/v1/datasets", {"content": b"x" * 300_000}, 413, "content-too-large"),
     ("curator", "POST", "/v1/datasets", {"json": {**REGISTRATION, "name": "care"}}, 409, "name-taken"),
-    ("curator", "POST", "/v1/datasets/care/tables/people/rows", {"content": b"x"}, 415, "unsupported-media-type"),
+    ("curator", "POST", ROWS_PATH, {"content": b"x", "headers": PACKED}, 415, "unsupported-media-type"),
+    (None, "GET", "/v1/datasets", {"headers": FROM_ELSEWHERE}, 403, "cross-site-request"),
     ("analyst", "POST", "/v1/datasets/care/queries", {"content": COUNT}, 400, "idempotency-key-missing"),
     (
         "analyst",
@@ -147,6 +152,7 @@ async def test_every_refusal_has_the_one_shape(
     """From a workflow, a validation, the router or a middleware."""
     problem = check_shape(await world.call(role, method, path, **options))
     assert (problem.status, problem.type) == (status, f"urn:sparing:problem:{slug}")
+    assert problem.title == PROBLEMS[slug].title
 
 
 async def test_a_wrong_method_is_told_all_the_right_ones(world: World) -> None:

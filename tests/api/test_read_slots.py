@@ -1,7 +1,6 @@
 """An analyst's read has slots: it begins in them and leaves when they end, and frees them if its client goes."""
 
 import asyncio
-from itertools import count
 from typing import Any
 
 import pytest
@@ -120,20 +119,6 @@ async def test_what_is_refused_while_it_waits_is_busy_at_the_end_of_that_slot(sl
     assert slotted.admission.memory.requests == 0
 
 
-async def test_at_the_end_a_waiting_read_is_busy(slotted: Slotted) -> None:
-    """And a read that comes after it is unavailable."""
-    client, late = (Client(slotted.world, "GET", "/v1/queries") for _ in range(2))
-    client.body()
-    await slotted.arrived(1)
-    slotted.dispatcher.close()
-    late.body()
-    for slot in count(1):
-        if client.task.done() and late.task.done():
-            break
-        await slotted.at(10 * slot)
-    assert (client.status, late.status) == (429, 503)
-
-
 OWN_READS = [
     ("individual", "/v1/me/budgets"),
     ("individual", "/v1/me/receipts"),
@@ -193,16 +178,6 @@ async def test_an_individual_with_too_many_reads_is_busy(slotted: Slotted) -> No
     for client in crowd:
         client.go()
     await asyncio.gather(*(client.task for client in crowd))
-
-
-async def test_a_curators_reads_have_no_turn(slotted: Slotted) -> None:
-    """They are in no schedule, and are not held."""
-    for role, path in (("curator", "/v1/principals"), ("curator", "/v1/datasets/care")):
-        response = asyncio.ensure_future(slotted.world.call(role, "GET", path))
-        await slotted.settled()
-        await slotted.at((slotted.time.ns - slotted.zero) // SLOT * 10 + 10)
-        assert (await response).status_code == 200
-    assert slotted.events == []
 
 
 async def test_without_slots_a_read_begins_at_once_within_the_bound_on_memory() -> None:

@@ -24,7 +24,6 @@ from service.api.middleware.request_context import (
 )
 from service.api.middleware.request_limits import Fallback, RequestLimits
 from service.workflows.ports.telemetry import NULL_TELEMETRY
-from service.workflows.writer.submission import PendingAnswer
 from tests.api.clocks import FakeTime
 from tests.api.receiving import hello, nothing, nowhere, received, request, unreachable
 from tests.api.route_table import ROUTES, served
@@ -192,28 +191,6 @@ def test_watchers_are_told_when_a_drain_begins() -> None:
     drain_state.drain()
     drain_state.drain()
     assert told == [True, True]
-
-
-async def test_what_was_accepted_is_answered() -> None:
-    """With the end of its connection."""
-    drain_state = DrainState()
-    world = build_world(edge=HttpOptions(drain_state=drain_state))
-    submit = world.replica.analysts.submit
-    slow: list[PendingAnswer] = []
-
-    def submitted(*call: object) -> object:
-        pending = submit(*call)  # type: ignore[arg-type]
-        pending.add_done_callback(lambda _: drain_state.drain())  # before the client gets the answer
-        slow.append(pending)
-        return pending
-
-    world.replica.analysts.submit = submitted  # type: ignore[method-assign,assignment]
-    answer = asyncio.create_task(world.ask("k", COUNT.replace(b"20.0", b"21.0")))
-    response = await answer
-    assert response.status_code == 200
-    assert response.content == slow[0].result().body
-    assert response.headers["connection"] == "close"
-    await world.close()
 
 
 LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
