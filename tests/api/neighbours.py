@@ -160,8 +160,8 @@ async def served(app: ASGIApp, listener: socket.socket) -> AsyncIterator[uvicorn
 
 @asynccontextmanager
 async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | None = None) -> AsyncIterator[Neighbours]:
-    """Both, on one store and one clock that stands still; the owner can be stopped."""
-    clock = Clock()
+    """Both, on one store and at one instant; leases age when the test says so, and the owner can be stopped."""
+    clock, now = Clock(), wall_clock()
     store, leases, witness = store or MemoryStore(), MortalLeases(clock), MemoryWitness()
     counts, edge = (Counted(), Counted()), edge or HttpOptions()
     with bound() as listener:
@@ -174,6 +174,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | No
             store=store,
             witness=witness,
             ownership=owning,
+            clock=lambda: now,
         )
         replica = Replica(store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=wall_clock)
         replica.share(others)
