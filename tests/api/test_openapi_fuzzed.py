@@ -1,4 +1,4 @@
-"""The OpenAPI document against the service, by a tool of others: every operation, as every role and as nobody."""
+"""The OpenAPI document against the service, by a tool of others: every operation, as every role and without a key."""
 
 from collections import Counter
 from collections.abc import Iterator

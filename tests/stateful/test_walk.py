@@ -1,7 +1,7 @@
 """Random walks over roles, datasets, keys and cookies: never a 5xx, and never more than a credential's principal may.
 
 A walk without simultaneous requests is drawn from its number alone, and so is what it reaches. Where requests race, a
-repetition can differ in who comes first, so that such walks assert what holds for every order. The gate takes ten
+repetition can differ in the first to come, so that such walks assert what holds for every order. The gate takes ten
 thousand steps, `make soak` a million.
 """
 

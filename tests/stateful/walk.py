@@ -2,7 +2,7 @@
 
 Each step is one request, or a few at once, that an operation of the contract could get: mostly one that should work,
 else with a credential that has ended, of another role or dataset, with a damaged body or an odd parameter. The walk
-knows who is who, so that it can say of each request whether it must be refused, and how.
+knows each principal, so that it can say of each request whether it must be refused, and how.
 """
 
 import asyncio
@@ -148,7 +148,7 @@ class Walk:
             self._judge_standing(step, response)
 
     def _judge_standing(self, step: Step, response: Response) -> None:
-        """Hold the answer against who has asked."""
+        """Hold the answer against the credential."""
         refusals, status = self._refusals(step), response.status
         if refusals is not None:
             self._claim(status in refusals, f"should be refused with {sorted(refusals)}")

@@ -11,7 +11,7 @@ REPLICA = UUID(int=9)
 
 
 def test_the_one_put_back_last_is_taken_and_only_for_its_principal_and_replica() -> None:
-    """Nobody else has it; each is taken once."""
+    """No other principal has it; each is taken once."""
     idle, (first, second) = IdleConnections(Clock()), [PeerConnection() for _ in range(2)]
     for connection in (first, second):
         idle.put((REPLICA, A), connection)

@@ -220,7 +220,7 @@ async def test_an_owner_that_leaves_is_waited_for_until_its_lease_is_released(pa
 
 
 async def test_a_request_that_came_just_before_the_owner_leaves_is_sent_back(pair: Neighbours) -> None:
-    """The owner has released the lease before it looks who owns the dataset: it says that it has not started."""
+    """The owner has released the lease before it looks up the owner of the dataset: it says that it has not started."""
     assert (await pair.other.ask("k", FRESH)).status_code == 200
     pair.owning.leave()
     pair.owning.step()
