@@ -1,7 +1,6 @@
 """The asynchronous client where it is one: tasks that run at once, threads, cancellation, closing."""
 
 import asyncio
-import gzip
 import io
 import re
 import threading
@@ -42,20 +41,6 @@ async def test_queries_are_asked_at_once(answer: Any) -> None:
         queries = (client.queries.ask(dataset="d", sigma=1, idempotency_key=key) for key in "ab")
         found = await asyncio.gather(*queries)
     assert [each.idempotency_key for each in found] == ["a", "b"]
-
-
-async def test_a_listing_is_fetched_as_it_is_consumed(awaited: AsyncClient, script: Any) -> None:
-    """Nothing before the first row, and the second page after the last row of the first."""
-    row = {"dataset": "d", "guarantee": {}, "budget_rho": "1", "budget_units": 1, "mu": 1, "capacity": 1}
-    items = [{**row, "name": name, "rule": "skip", "table_names": []} for name in "abc"]
-    script.steps = [
-        httpx.Response(200, json={"items": items[:2], "next": "c"}),
-        httpx.Response(200, json={"items": items[2:], "next": None}),
-    ]
-    rows = awaited.datasets.list()
-    assert script.requests == []
-    seen = [(row.name, len(script.requests)) async for row in rows]
-    assert seen == [("a", 1), ("b", 1), ("c", 2)]
 
 
 @dataclass
@@ -180,16 +165,6 @@ async def test_the_source_is_looked_at_in_a_thread(awaited: AsyncClient, script:
     assert script.bodies == [b"a\n1\n"]
     assert source.threads
     assert threading.get_ident() not in source.threads
-
-
-async def test_a_packed_file_is_unpacked_on_the_way(awaited: AsyncClient, script: Any, tmp_path: Path) -> None:
-    """Its length is not known before."""
-    where = tmp_path / "rows.csv.gz"
-    where.write_bytes(gzip.compress(b"a\n" * 50_000))
-    script.steps = [httpx.Response(200, json={"rows": 1, "individuals": 1})]
-    await awaited.datasets.upload(dataset="d", table="t", file=where)
-    assert script.bodies == [b"a\n" * 50_000]
-    assert script.requests[0].headers["Transfer-Encoding"] == "chunked"
 
 
 async def test_an_exception_of_progress_ends_the_upload(awaited: AsyncClient, script: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.python.tests.released import in_bins, item_axis, released
+from clients.python.tests.released import item_axis, released
 from sparing import bin_levels, col
 from sparing._bins import bins_of
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
@@ -133,8 +133,3 @@ def test_answers_without_bins_are_refused(axes: Any, fixed: Any, error: type[Exc
     """The argument and its columns are named."""
     with pytest.raises(error, match=message):
         bins_of(answer(*axes), "count", fixed, "levels[0]")
-
-
-def test_the_edges_of_an_answer_made_of_bins() -> None:
-    """Those that were asked for."""
-    assert bins_of(in_bins([1.0, 2.0], [0, 18, 65]), "count", (), "levels[0]") == ("age", (0, 18, 65))

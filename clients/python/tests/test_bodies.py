@@ -1,6 +1,5 @@
 """The bodies of requests: their length where it is known, all their bytes, and a file that is closed."""
 
-import gzip
 import io
 from pathlib import Path
 
@@ -27,15 +26,6 @@ def test_the_length_is_known_of_bytes_and_files(where: Path) -> None:
     assert [body.length for body in bodies] == [*[len(ROWS)] * 4, None]
     assert [b"".join(chunks(body.content)) for body in bodies] == [ROWS] * 5
     assert file.closed
-
-
-def test_a_packed_file_has_no_length_before_it_is_read(tmp_path: Path) -> None:
-    """The packed length is not that of the body."""
-    where = tmp_path / "rows.csv.gz"
-    where.write_bytes(gzip.compress(ROWS))
-    body = opened(lambda: gzip.open(where))  # noqa: SIM115 - chunks() closes it
-    assert body.length is None
-    assert b"".join(chunks(body.content)) == ROWS
 
 
 def test_a_body_that_was_not_read_is_closed(where: Path) -> None:

@@ -5,14 +5,13 @@ import datetime as dt
 import time
 import warnings
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import sparing
-from sparing import Client, SparingError, SQLError, dbapi
+from sparing import SparingError, SQLError, dbapi
 from sparing.testing import FakeService
 
 TABLES: dict[str, Any] = {
@@ -349,18 +348,6 @@ def test_a_mistake_in_a_text_has_its_class(cursor: dbapi.Cursor, text: str, para
     assert "height" not in text or "height" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "rows"),
-    [
-        *(("town", "L'Aquila", 3), ("town", "Ålesund", 0), ("age", Decimal(2), 1), ("age", 4.0, 1)),
-        *(("joined", dt.date(2026, 1, 2), 6), ("joined", "2026-01-01", 0)),
-    ],
-)
-def test_a_parameter_reaches_the_service(cursor: dbapi.Cursor, column: str, value: object, rows: int) -> None:
-    """Quotes, letters of any language, decimals and dates."""
-    assert cursor.execute(f"{COUNT} WHERE {column} = ?", (value,)).fetchone()[0] == rows  # type: ignore[index]
-
-
 @pytest.fixture
 def wide(fake: FakeService) -> dbapi.Cursor:
     """Of a dataset with more groups than the service sends labels for."""
@@ -407,9 +394,3 @@ def test_threads_share_a_connection(fake: FakeService, connection: dbapi.Connect
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(rows, range(6))) == list(range(6))
-
-
-def test_the_client_is_a_client(connection: dbapi.Connection) -> None:
-    """For all that SQL has no words for."""
-    assert isinstance(connection.client, Client)
-    assert connection.client.dataset("shop").describe().name == connection.dataset

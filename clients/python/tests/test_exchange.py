@@ -19,11 +19,13 @@ RETRY = RetryPolicy(max_retries=4, rng=lambda: 0.5)
 KEYED = (Keyed(dataset="d", idempotency_key="k", document={"version": 1}),)
 ASKED = Request(method="POST", path="/v1/q", repeat=Repeat.KEYED, idempotency_key="k", keyed=KEYED)
 ADDRESS = httpx.Request("POST", "https://sparing.test/v1/q")
+NEVER_LEFT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+LOST = (httpx.ReadTimeout, httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError)
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
-    st.sampled_from([200, 400, 409, 422, 429, 500, 502, 503, 504]).map(
+    st.sampled_from([200, 400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504]).map(
         lambda status: httpx.Response(status, json={}, request=ADDRESS)
     ),
-    st.sampled_from([httpx.ConnectError, httpx.ReadTimeout, httpx.UnsupportedProtocol]).map(
+    st.sampled_from([*NEVER_LEFT, *LOST, httpx.UnsupportedProtocol, httpx.TooManyRedirects]).map(
         lambda kind: kind("lost", request=ADDRESS)
     ),
 )
@@ -76,10 +78,10 @@ def test_the_first_final_outcome_is_the_end(outcomes: list[Outcome], repeat: Rep
 
 def is_curable(outcome: Outcome, repeat: Repeat) -> bool:
     """The table of the README, written anew."""
-    if isinstance(outcome, httpx.UnsupportedProtocol):
+    if isinstance(outcome, httpx.UnsupportedProtocol | httpx.TooManyRedirects):
         return False
     if not isinstance(outcome, httpx.Response):
-        return repeat is not Repeat.ONCE or isinstance(outcome, httpx.ConnectError)
+        return repeat is not Repeat.ONCE or isinstance(outcome, NEVER_LEFT)
     cured = {Repeat.KEYED: {409, 429, 502, 503, 504}, Repeat.READ: {429, 502, 503, 504}, Repeat.ONCE: {429}}
     return outcome.status_code in cured[repeat]
 

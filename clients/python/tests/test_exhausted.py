@@ -1,6 +1,5 @@
 """The running counts of exhausted individuals: without a bias, with their errors, and by way of the fake service."""
 
-import asyncio
 import math
 import random
 from decimal import Decimal
@@ -91,18 +90,6 @@ def test_ticks_through_the_fake(service: FakeService) -> None:
     assert curve[0].standard_error == monitor.sigma
     with pytest.raises(sparing.InvalidRequestError, match="3 ticks are used up"):
         survey.query().exhausted().run()
-
-
-def test_a_curve_awaited(service: FakeService) -> None:
-    """The same."""
-
-    async def curve() -> tuple[sparing.ExhaustedCount, ...]:
-        async with service.async_client() as client:
-            await client.dataset("survey").query().exhausted().run()
-            return await client.dataset("survey").exhausted_curve()
-
-    (count,) = asyncio.run(curve())
-    assert (count.tick, count.value) == (1, 0.0)
 
 
 def test_a_dataset_without_a_monitor_has_no_curve(service: FakeService) -> None:

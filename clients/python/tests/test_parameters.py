@@ -115,14 +115,6 @@ def test_what_the_service_does_not_know_is_sent_again(fake: FakeService) -> None
     assert sent(fake)[4:] == ["hash"]
 
 
-async def test_the_asynchronous_client_does_so_too(fake: FakeService) -> None:
-    """One core."""
-    fake.client(api_key=fake.add_analyst()).queries.ask(dataset="club", select=step(), sigma=3)
-    async with fake.async_client(api_key=fake.add_analyst()) as client:
-        await client.queries.ask(dataset="club", select=step(), sigma=5)
-    assert sent(fake) == ["numbers", "hash", "numbers"]
-
-
 def test_another_refusal_is_raised(fake: FakeService) -> None:
     """Of a query by its hash, and of one with its numbers."""
     client = fake.client()

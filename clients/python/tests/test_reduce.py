@@ -63,13 +63,6 @@ def test_the_fake_answers_with_one_number(function: str, number: float) -> None:
     assert 0 < abs(noisy.value - number) < 5 * 4.0
 
 
-async def test_an_asynchronous_client_asks_in_the_same_way() -> None:
-    """The same steps and keywords."""
-    client = opened().async_client()
-    answer = await client.dataset("shop").query().histogram("place").reduce("max").noise(sigma=4.0).run()
-    assert answer.value == 3
-
-
 def test_reduced_answers_are_combined_with_their_own_kind_alone() -> None:
     """Two maxima are measurements of one number; a maximum and a norm, or a count, are not."""
     client = opened(noise=True).client()

@@ -412,26 +412,6 @@ def test_a_condition_reads_as_it_was_printed(condition: dict[str, Any]) -> None:
     assert flat(found.json) == flat(condition)
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            "SELECT COUNT ( ) * FROM p WHERE a = 1 AND OR NOT IN BETWEEN IS NULL 'x' , . ; :: JOIN GROUP BY".split()
-            + 'DISTINCT OVER CASE WHEN END $1 ? [ ] { } -- /* */ " LIMIT - + /'.split()
-        ),
-        max_size=25,
-    )
-)
-def test_any_text_is_translated_or_refused(words: list[str]) -> None:
-    """With an SQLError and nothing else."""
-    for text in (" ".join(words), f"{COUNT} WHERE a = 1 {' '.join(words)}"):
-        try:
-            items, _ = question_of(text)
-        except SQLError:
-            continue
-        assert items
-
-
 @pytest.mark.parametrize(
     "text",
     [

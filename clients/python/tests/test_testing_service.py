@@ -7,18 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sparing import (
-    APIConnectionError,
-    AuthenticationError,
-    Client,
-    InvalidRequestError,
-    NotFoundError,
-    PermissionDeniedError,
-    RateLimitedError,
-    UnavailableError,
-    count,
-    sum_,
-)
+from sparing import APIConnectionError, Client, RateLimitedError, UnavailableError, count, sum_
 from sparing.testing import FakeService
 
 PEOPLE: dict[str, Any] = {
@@ -93,32 +82,6 @@ def test_a_refusal_is_as_often_as_stated(fake: FakeService) -> None:
         fake.client(max_retries=0).datasets.get(dataset="shop")
 
 
-def test_keys_are_told_apart(fake: FakeService) -> None:
-    """A wrong one, one of another dataset, and one with an allowance."""
-    fake.add_dataset("other", PEOPLE)
-    with pytest.raises(AuthenticationError):
-        list(fake.client(api_key="wrong").datasets.list())
-    bound = fake.client(api_key=fake.add_analyst(dataset="other"))
-    assert [each.name for each in bound.datasets.list()] == ["other"]
-    assert [each.name for each in fake.client().datasets.list(page_size=1)] == ["other", "shop"]
-    with pytest.raises(NotFoundError):
-        bound.datasets.get(dataset="shop")
-    sparse = fake.client(api_key=fake.add_analyst(allowance_rho="0.002"))
-    spent = sparse.queries.ask(dataset="shop", rho=0.001).worst_case_rho
-    left = sparse.queries.preview(dataset="shop", sigma=1).allowance_left_rho
-    assert left is not None
-    assert float(left + spent) == pytest.approx(0.002)
-    with pytest.raises(PermissionDeniedError, match="of your allowance is left") as refusal:
-        sparse.queries.ask(dataset="shop", rho=0.0015)
-    assert refusal.value.slug == "allowance-exceeded"
-
-
-def test_a_curators_call_is_refused(fake: FakeService) -> None:
-    """As the service refuses an analyst's key."""
-    with pytest.raises(PermissionDeniedError, match="role curator"):
-        fake.client().datasets.open_epoch(dataset="shop")
-
-
 def test_an_epoch_ends_reuse(fake: FakeService) -> None:
     """Within one, an identical query is answered from the ledger."""
     client = fake.client()
@@ -126,15 +89,6 @@ def test_an_epoch_ends_reuse(fake: FakeService) -> None:
     fake.open_epoch("shop")
     answer = client.queries.ask(dataset="shop", sigma=20)
     assert [*reused, answer.reused, answer.epoch] == [False, True, False, 2]
-
-
-def test_a_key_names_one_query_for_ever(fake: FakeService) -> None:
-    """The same gets the same answer, another is refused."""
-    client = fake.client()
-    first, again = (client.queries.ask(dataset="shop", sigma=20, idempotency_key="k", reuse=False) for _ in range(2))
-    assert first == again
-    with pytest.raises(InvalidRequestError, match="was used for another request"):
-        client.queries.ask(dataset="shop", sigma=21, idempotency_key="k")
 
 
 def test_releases_are_listed_page_by_page(fake: FakeService) -> None:

@@ -77,33 +77,6 @@ def types_of_the_client(client: Client) -> None:
     assert_type(client.me.record(dataset="d"), Mapping[str, object])
 
 
-async def types_of_the_async_client(client: AsyncClient) -> None:
-    """The same, awaited."""
-    assert_type(client.with_options(timeout=1), AsyncClient)
-    assert_type(await client.queries.ask(dataset="d", sigma=1), Answer)
-    assert_type(await client.queries.preview(dataset="d", sigma=1), Preview)
-    assert_type(client.queries.batch(QUESTIONS), AsyncIterator[Answer | APIStatusError])
-    assert_type(await client.queries.get(query="q"), Answer)
-    assert_type(client.queries.list(), AsyncIterator[ReleaseRow])
-    assert_type(await client.sql("SELECT COUNT(*) FROM t", dataset="d", sigma=1), Answer)
-    assert_type(await client.datasets.create(name="d", tables={}, rho=1), Dataset)
-    assert_type(client.datasets.list(), AsyncIterator[DatasetRow])
-    assert_type(await client.datasets.upload(dataset="d", table="t", file="rows.csv"), UploadReport)
-    assert_type(client.datasets.budgets(dataset="d"), AsyncIterator[BudgetRow])
-    assert_type(await client.datasets.budget_summary(dataset="d"), BudgetSummary)
-    assert_type(client.datasets.ledger(dataset="d"), AsyncIterator[LedgerRow])
-    assert_type(await client.datasets.audit(dataset="d"), Chain)
-    assert_type(client.datasets.acts(dataset="d"), AsyncIterator[ActRow])
-    assert_type(await client.datasets.open_epoch(dataset="d"), int)
-    assert_type(await client.principals.create(role="analyst", name="Ann"), PrincipalKey)
-    assert_type(await client.principals.create_for(dataset="d", individuals=["a"]), tuple[IndividualKey, ...])
-    assert_type(client.principals.list(), AsyncIterator[PrincipalRow])
-    assert_type(await client.allowances.list(), tuple[Allowance, ...])
-    assert_type(await client.me.budgets(), tuple[IndividualBudget, ...])
-    assert_type(client.me.receipts(), AsyncIterator[Receipt])
-    assert_type(await client.me.record(dataset="d"), Mapping[str, object])
-
-
 @pytest.fixture
 def options(answer: dict[str, Any]) -> dict[str, Any]:
     """Of a client whose service has one answer to everything."""

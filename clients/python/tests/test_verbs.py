@@ -1,14 +1,39 @@
-"""Every verb through both clients: the same requests, the same waits and the same outcome, whatever goes wrong."""
+"""Every verb: its request, how far it is repeated, its result, and both clients alike whatever goes wrong."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clients.python.tests.reply_documents import (
+    ACCOUNT,
+    ACT,
+    ALARM,
+    ANALYST,
+    ANSWER,
+    DATASET,
+    DIVERGENCE,
+    ENTRY,
+    FORECAST,
+    HISTORY,
+    KEY,
+    MINE,
+    PREVIEW,
+    PRINCIPAL,
+    RECEIPT,
+    REFUSED,
+    RELEASE,
+    REPORT,
+    SUMMARY,
+    TICKS,
+    Json,
+)
 from sparing import (
     ActRow,
     Alarm,
@@ -22,6 +47,7 @@ from sparing import (
     Client,
     Dataset,
     DatasetRow,
+    ExhaustedCount,
     Forecast,
     IndividualBudget,
     IndividualKey,
@@ -37,64 +63,8 @@ from sparing import (
     Verification,
 )
 
-Json = dict[str, Any]
-
-AT = "2026-11-21T09:00:00Z"
-RHO: Json = {"budget_rho": "1", "spent_rho": "0", "remaining_rho": "1"}
-NOISY: Json = {"sigma": 1, "grid": 1, "dimension": 1, "worst_case_rho": "0.1"}
-ANSWER: Json = (
-    {"id": "q", "sequence": 1, "values": [1.5], "labels": [{"select": "count"}], "half_width_95": 2}
-    | {"axes": [{"select": [{"select": "count", "offset": 0, "size": 1}]}]}
-    | {"coverage_certified": True, "reused": False, "epoch": 1, "released_at": AT}
-    | NOISY
-)
-PREVIEW: Json = {"half_width_95": 2} | NOISY
-RELEASE: Json = {"id": "q", "dataset": "d", "sequence": 1, "query": {}, "released_at": AT, "epoch": 1} | NOISY
-TABLES: Json = {"t": {"kind": "individuals", "key": "id", "columns": {"age": {}}}}
-DATASET: Json = {"name": "d", "guarantee": {}, "budget_rho": "1", "budget_units": 1, "mu": 1} | {
-    "capacity": 9,
-    "rule": "skip",
-    "tables": TABLES,
-}
-ACCOUNT: Json = {"key": "a", "spent_units": 0, "budget_units": 1} | RHO
-SUMMARY: Json = {"sequence": 1, "individuals": 1, "exhausted": 0, "remaining_share_histogram": [], "quantiles": {}}
-ENTRY: Json = (
-    {"sequence": 1, "query_id": "q", "analyst": "Ann", "query": {}, "asked_at": AT, "epoch": 1, "is_checkable": True}
-    | dict.fromkeys(["format", "kind", "mechanism", "grid_log2", "analyst_id", "query_sha256", "query_hash"], 1)
-    | dict.fromkeys(["worst_case_units", "worst_case_total_units", "values_sha256"], "1")
-    | dict.fromkeys(["previous_hash", "hash", "private_digest"], "00")
-    | NOISY
-)
-ACT: Json = {"number": 1, "act": "epoch", "sequence": 1, "at": AT}
-PRINCIPAL: Json = {"id": "p", "role": "analyst", "name": "Ann", "created_at": AT}
-KEY: Json = {"id": "p", "role": "analyst", "name": "Ann", "key": "k"}
-MINE: Json = (
-    {"dataset": "d", "share_spent": 0, "promise_rho": "1", "promise_epsilon": 1, "promise_epsilon_replace_one": 2}
-    | {"promise_of": "largest_limit", "epsilon_so_far_time_uniform": None, "delta": "1e-6"}
-    | RHO
-)
-DIVERGENCE: Json = {"notice": "No.", "individual": "a", "sequence": 1, "unit": "rho", "spent_rho": "0.1"} | {
-    "epsilon": 0.4,
-    "delta": "1e-6",
-}
-RECEIPT: Json = {"query_id": "q", "asked": {}, "at": AT, "charged_rho": "0.1", "outcome": "charged"}
-HISTORY: Json = {
-    "quantiles": [0.5],
-    "points": [
-        {"seq": 1, "at": AT, "cannot_afford": None, "quantiles": [0.9]}
-        | dict.fromkeys(["individuals", "exhausted", "paused"], 1)
-    ],
-}
-FORECAST: Json = (
-    {"sequence": 1, "words": "", "touched": 2, "active": 1}
-    | NOISY
-    | {"curve": [{"queries": 0, "share": 0.5}], "dropped_after": [{"share": 0.5, "queries": None}]}
-)
-ALARM: Json = {"share": 0.1, "rang_at_sequence": None}
-ANALYST: Json = {"id": "p", "name": "Ann", "worst_case_spent_rho": "0.1"}
-REPORT: Json = {"rows": 1, "individuals": 1}
-REFUSED: Json = {"type": "urn:sparing:problem:invalid-request", "title": "No.", "status": 422, "detail": "No."}
 ONE: Any = {"dataset": "d", "sigma": 1}
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
 CSV: Json = {"dataset": "d", "table": "t", "data": b"ID,age\na,1\n", "columns": {"ID": "id"}, "idempotency_key": "k"}
 PARTS: Json = {
     "dataset": "d",
@@ -123,7 +93,7 @@ VERBS: dict[str, Verb] = {
         Answer,
     ),
     "queries.get": (lambda c: c.queries.get(query="q"), [ANSWER], Answer),
-    "queries.list": (lambda c: list(c.queries.list()), pages(RELEASE), ReleaseRow),
+    "queries.list": (lambda c: list(c.queries.list(page_size=10)), pages(RELEASE), ReleaseRow),
     "queries.cancel": (lambda c: c.queries.cancel(dataset="d", idempotency_key="k"), [None], type(None)),
     "datasets.create": (lambda c: c.datasets.create(name="d", tables={}, rho=1), [DATASET], Dataset),
     "datasets.list": (lambda c: list(c.datasets.list()), pages(DATASET | {"table_names": ["people"]}), DatasetRow),
@@ -134,43 +104,67 @@ VERBS: dict[str, Verb] = {
     "datasets.budget_summary": (lambda c: c.datasets.budget_summary(dataset="d"), [SUMMARY], BudgetSummary),
     "datasets.budget_history": (lambda c: c.datasets.budget_history(dataset="d"), [HISTORY], SummaryHistory),
     "datasets.export_budgets": (lambda c: c.datasets.export_budgets(dataset="d"), [b"key\n"], bytes),
-    "datasets.forecast": (lambda c: c.datasets.forecast(ONE), [FORECAST], Forecast),
+    "datasets.forecast": (
+        lambda c: c.datasets.forecast(c.dataset("d").query().count().sum("spend").noise(sigma=[5, 2000])),
+        [FORECAST],
+        Forecast,
+    ),
     "datasets.alarm": (lambda c: c.datasets.alarm(dataset="d"), [ALARM], Alarm),
-    "datasets.set_alarm": (lambda c: c.datasets.set_alarm(dataset="d", share=0.1), [ALARM], Alarm),
+    "datasets.set_alarm": (lambda c: c.datasets.set_alarm(dataset="d", share=None), [ALARM], Alarm),
     "datasets.verify": (lambda c: c.datasets.verify(dataset="d"), [{"state": "running"}], Verification),
     "datasets.verification": (lambda c: c.datasets.verification(dataset="d"), [{"state": "clean"}], Verification),
-    "datasets.receipts": (lambda c: list(c.datasets.receipts(dataset="d", individual="a")), pages(RECEIPT), Receipt),
+    "datasets.receipts": (
+        lambda c: list(c.datasets.receipts(dataset="d", individual=7, page_size=9)),
+        pages(RECEIPT),
+        Receipt,
+    ),
     "datasets.divergence": (lambda c: c.datasets.divergence(dataset="d", individual="a"), [DIVERGENCE], RunDivergence),
     "datasets.erasure_requests": (lambda c: c.datasets.erasure_requests(dataset="d"), [["a"]], str),
     "datasets.analysts": (lambda c: c.datasets.analysts(dataset="d"), [[ANALYST]], AnalystRow),
-    "datasets.ledger": (lambda c: list(c.datasets.ledger(dataset="d")), pages(ENTRY), LedgerRow),
+    "datasets.ledger": (
+        lambda c: list(c.datasets.ledger(dataset="d", search="spend", page_size=9)),
+        pages(ENTRY),
+        LedgerRow,
+    ),
     "datasets.audit": (lambda c: c.datasets.audit(dataset="d"), pages(ENTRY), Chain),
-    "datasets.account": (lambda c: c.datasets.account(dataset="d", individual="a"), [ACCOUNT], BudgetRow),
-    "datasets.acts": (lambda c: list(c.datasets.acts(dataset="d")), pages(ACT), ActRow),
+    "datasets.account": (lambda c: c.datasets.account(dataset="d", individual="a/b"), [ACCOUNT], BudgetRow),
+    "datasets.acts": (lambda c: list(c.datasets.acts(dataset="d", page_size=1)), pages(ACT), ActRow),
     "datasets.open_epoch": (lambda c: c.datasets.open_epoch(dataset="d"), [{"epoch": 2}], int),
     "datasets.extend": (lambda c: c.datasets.extend(dataset="d", capacity=10), [DATASET], Dataset),
     "datasets.correct": (
-        lambda c: c.datasets.correct(dataset="d", individual="a", values={"age": 3}),
+        lambda c: c.datasets.correct(dataset="d", individual="a/b", values={"age": 300}),
         [REPORT],
         UploadReport,
     ),
     "datasets.archive": (lambda c: c.datasets.archive(dataset="d", rows="keep"), [DATASET], Dataset),
     "datasets.delete": (lambda c: c.datasets.delete(dataset="d"), [None], type(None)),
-    "datasets.erase": (lambda c: c.datasets.erase(dataset="d", individual="a"), [None], type(None)),
-    "principals.create": (lambda c: c.principals.create(role="auditor", name="Ann"), [KEY], PrincipalKey),
+    "datasets.erase": (lambda c: c.datasets.erase(dataset="d", individual="a/b ?#"), [None], type(None)),
+    "principals.create": (
+        lambda c: c.principals.create(role="analyst", name="Ann", purpose="health", allowance_rho=1, expires_at=LATER),
+        [KEY],
+        PrincipalKey,
+    ),
     "principals.create_for": (
-        lambda c: c.principals.create_for(dataset="d", individuals=["a"]),
+        lambda c: c.principals.create_for(dataset="d", individuals=["ø"], expires_at=LATER),
         [[{"individual": "a", "api_key": "k"}]],
         IndividualKey,
     ),
-    "principals.list": (lambda c: list(c.principals.list()), pages(PRINCIPAL), PrincipalRow),
-    "principals.change": (lambda c: c.principals.change(principal="p", name="Bo"), [PRINCIPAL], PrincipalRow),
+    "principals.list": (
+        lambda c: list(c.principals.list(role="analyst", dataset="d", search="Ann", page_size=9)),
+        pages(PRINCIPAL),
+        PrincipalRow,
+    ),
+    "principals.change": (
+        lambda c: c.principals.change(principal="p", allowance_rho=None, organisation="Institute"),
+        [PRINCIPAL],
+        PrincipalRow,
+    ),
     "principals.replace_key": (lambda c: c.principals.replace_key(principal="p"), [KEY], PrincipalKey),
     "principals.revoke": (lambda c: c.principals.revoke(principal="p"), [None], type(None)),
     "allowances.list": (lambda c: c.allowances.list(), [[{"dataset": "d", "spent_rho": "0"}]], Allowance),
     "me.budgets": (lambda c: c.me.budgets(), [[MINE]], IndividualBudget),
     "me.receipts": (lambda c: list(c.me.receipts()), pages(RECEIPT), Receipt),
-    "me.lower": (lambda c: c.me.lower(dataset="d", pause=True), [MINE], IndividualBudget),
+    "me.lower": (lambda c: c.me.lower(dataset="d", limit_rho=Decimal("0.2")), [MINE], IndividualBudget),
     "me.pause": (lambda c: c.me.pause(dataset="d"), [MINE], IndividualBudget),
     "me.erasure_requested": (lambda c: c.me.erasure_requested(dataset="d"), [{"requested": True}], bool),
     "me.resume": (lambda c: c.me.resume(dataset="d"), [MINE], IndividualBudget),
@@ -180,7 +174,76 @@ VERBS: dict[str, Verb] = {
     "query.preview": (lambda c: c.dataset("d").query().noise(sigma=1).preview(), [PREVIEW], Preview),
     "query.run": (lambda c: c.dataset("d").query().noise(sigma=1).run(idempotency_key="k"), [ANSWER], Answer),
     "dataset.describe": (lambda c: c.dataset("d").describe(), [DATASET], Dataset),
+    "dataset.exhausted_curve": (lambda c: c.dataset("d").exhausted_curve(), [TICKS], ExhaustedCount),
 }
+REPEATED: Final = {"keyed": [429, 503, 409], "read": [429, 503], "once": [429]}
+"""How far a request is repeated: the statuses after which it is sent again."""
+COUNT: Final = '{"version":1,"select":[{"count":{}}],"noise":{"sigma":1}}'
+BOTH: Final = '{"version":1,"select":[{"count":{}},{"sum":{"column":"spend"}}],"noise":{"sigma":[5,2000]}}'
+UNTIL: Final = "2027-01-01T00%3A00%3A00%2B00%3A00"
+ANN: Final = (
+    '{"role":"analyst","name":"Ann","purpose":"health","allowance_rho":"1","expires_at":"2027-01-01T00:00:00+00:00"}'
+)
+IN_BATCH: Final = f'{{"queries":[{{"idempotency_key":"c","query":{COUNT}}}]}}'
+REQUESTS: Final = {
+    "queries.ask": f"keyed POST /v1/datasets/d/queries {COUNT}",
+    "queries.preview": f"read POST /v1/datasets/d/queries/preview {COUNT}",
+    "queries.batch": f"keyed POST /v1/datasets/d/queries/batch {IN_BATCH}",
+    "queries.get": "read GET /v1/queries/q",
+    "queries.list": "read GET /v1/queries?limit=10",
+    "queries.cancel": "once DELETE /v1/datasets/d/queries",
+    "datasets.create": 'once POST /v1/datasets {"name":"d","guarantee":{"rho":"1"},"tables":{},"rule":"skip"}',
+    "datasets.list": "read GET /v1/datasets?limit=500",
+    "datasets.get": "read GET /v1/datasets/d",
+    "datasets.upload": "keyed POST /v1/datasets/d/tables/t/rows id,age\na,1",
+    "datasets.upload_parts": "keyed POST /v1/datasets/d/tables/t/rows id,age\nb,2",
+    "datasets.budgets": "read GET /v1/datasets/d/budgets?limit=500",
+    "datasets.budget_summary": "read GET /v1/datasets/d/budgets/summary",
+    "datasets.budget_history": "read GET /v1/datasets/d/budgets/history",
+    "datasets.export_budgets": "read GET /v1/datasets/d/budgets/export",
+    "datasets.forecast": f"read POST /v1/datasets/d/forecast {BOTH}",
+    "datasets.alarm": "read GET /v1/datasets/d/alarm",
+    "datasets.set_alarm": 'read PUT /v1/datasets/d/alarm {"share":null}',
+    "datasets.verify": "read POST /v1/datasets/d/verification",
+    "datasets.verification": "read GET /v1/datasets/d/verification",
+    "datasets.receipts": "read GET /v1/datasets/d/receipts?individual=7&limit=9",
+    "datasets.divergence": "read GET /v1/datasets/d/divergence?individual=a",
+    "datasets.erasure_requests": "read GET /v1/datasets/d/erasure-requests",
+    "datasets.analysts": "read GET /v1/datasets/d/analysts",
+    "datasets.ledger": "read GET /v1/datasets/d/ledger?search=spend&limit=9",
+    "datasets.audit": "read GET /v1/datasets/d/ledger?limit=500",
+    "datasets.account": "read GET /v1/datasets/d/individual?individual=a%2Fb",
+    "datasets.acts": "read GET /v1/datasets/d/acts?limit=1",
+    "datasets.open_epoch": "once POST /v1/datasets/d/epochs",
+    "datasets.extend": 'read PATCH /v1/datasets/d {"capacity":10}',
+    "datasets.correct": 'read PATCH /v1/datasets/d/individual?individual=a%2Fb {"age":300}',
+    "datasets.archive": 'read POST /v1/datasets/d/archive {"rows":"keep"}',
+    "datasets.delete": "once DELETE /v1/datasets/d",
+    "datasets.erase": "read DELETE /v1/datasets/d/individual?individual=a%2Fb+%3F%23",
+    "principals.create": f"once POST /v1/principals {ANN}",
+    "principals.create_for": f'once POST /v1/datasets/d/individuals/keys?expires_at={UNTIL} ["ø"]',
+    "principals.list": "read GET /v1/principals?role=analyst&dataset=d&search=Ann&limit=9",
+    "principals.change": 'read PATCH /v1/principals/p {"allowance_rho":null,"organisation":"Institute"}',
+    "principals.replace_key": "once POST /v1/principals/p/key",
+    "principals.revoke": "read DELETE /v1/principals/p",
+    "allowances.list": "read GET /v1/allowances",
+    "me.budgets": "read GET /v1/me/budgets",
+    "me.receipts": "read GET /v1/me/receipts?limit=500",
+    "me.lower": 'read POST /v1/me/budgets/d/lower {"limit_rho":"0.2"}',
+    "me.pause": 'read POST /v1/me/budgets/d/lower {"pause":true}',
+    "me.erasure_requested": "read GET /v1/me/erasure/d",
+    "me.resume": "read POST /v1/me/budgets/d/resume",
+    "me.record": "read GET /v1/me/record/d",
+    "me.request_erasure": "read POST /v1/me/erasure/d",
+    "sql": 'keyed POST /v1/datasets/d/queries {"version":1,"select":[{"count":{}}],"from":"t","noise":{"sigma":1}}',
+    "query.preview": f"read POST /v1/datasets/d/queries/preview {COUNT}",
+    "query.run": f"keyed POST /v1/datasets/d/queries {COUNT}",
+    "dataset.describe": "read GET /v1/datasets/d",
+    "dataset.exhausted_curve": "read GET /v1/datasets/d/monitor",
+}
+"""By verb: how far its request is repeated, and its method, address and body."""
+WITH_KEY: Final = {"queries.ask", "queries.cancel", "datasets.upload", "datasets.upload_parts", "sql", "query.run"}
+"""The verbs whose key is a header; a batch has its keys in the body."""
 LOST = [
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -225,6 +288,12 @@ class Service:
                 raise fault("lost", request=request)
 
 
+def sent(script: Any) -> list[str]:
+    """Method, address and body of each request."""
+    requests = zip(script.requests, script.bodies, strict=True)
+    return [f"{one.method} {one.url.raw_path.decode()} {body.decode()}".strip() for one, body in requests]
+
+
 def told(outcome: Any) -> Any:
     """An outcome as something that can be compared: exceptions by all that they tell."""
     if isinstance(outcome, list):
@@ -260,6 +329,32 @@ def test_every_verb_has_its_result(verb: str, client: Client, script: Any) -> No
 
     assert isinstance(found[0] if isinstance(found, list | tuple) else found, expected)
     assert len(script.requests) == len(documents)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_sends_its_request(verb: str, client: Client, script: Any) -> None:
+    """What is not given is not sent; a key of an individual is one parameter, whatever characters it has."""
+    act, documents, _ = VERBS[verb]
+    script.steps = [Service([], documents)] * 9
+
+    act(client)
+
+    assert sent(script)[-1].replace("&cursor=c", "") == REQUESTS[verb].partition(" ")[2]
+    assert (script.keys[-1] is not None) == (verb in WITH_KEY)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_repeated_as_far_as_it_is_safe(verb: str, play: Any) -> None:
+    """Under a key after a conflict too; what changes nothing twice where the service is away; else after 429 alone."""
+    _, documents, _ = VERBS[verb]
+
+    def is_repeated(status: int) -> bool:
+        before: list[Fault] = [None] * (len(documents) - 1)
+        _, requests = played(play, verb, [*before, (status, None)], Client)
+        return len(requests) - 1 > len(documents)
+
+    kind = REQUESTS[verb].partition(" ")[0]
+    assert [status for status in (429, 503, 409) if is_repeated(status)] == REPEATED[kind]
 
 
 def test_no_verb_is_missing() -> None:
