@@ -67,7 +67,7 @@ def test_sums_of_charges_keep_their_promise(accounting: str, epsilon: float, del
     st.sampled_from(PROMISES),
     st.sampled_from(sorted(CHARGES)),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_menu_breaks_a_sum_of_charges(
     hits: list[tuple[float, float]], promise: tuple[float, float], accounting: str
 ) -> None:
@@ -137,7 +137,7 @@ def test_all_orders_together_are_a_filter() -> None:
     st.floats(0, 1),
     st.integers(1, 3),
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_no_strategy_of_the_whole_tree_is_better(hits: list[tuple[float, float]], epsilon: float, most: int) -> None:
     """Every strategy of two steps, listed one by one, under a bound on the number of mechanisms of a kind."""
     menu = [one_sided_test(*each) for each in hits]

@@ -54,14 +54,13 @@ def test_equal_worlds_are_free() -> None:
     assert gaussian_charge(one_sided_test(0.3, 0.3)) == pytest.approx(0, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(mechanisms(), st.floats(1.001, 60))
 def test_no_order_exceeds_the_concentrated_charge(mechanism: Mechanism, order: float) -> None:
     """Its definition: at each order, in both directions, the divergence is at most the order times rho."""
     assert renyi_charge(mechanism, order) <= order * concentrated_charge(mechanism) * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(mechanisms())
 def test_some_order_comes_near_the_concentrated_charge(mechanism: Mechanism) -> None:
     """So the charge is no larger than it has to be."""

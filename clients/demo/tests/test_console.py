@@ -13,7 +13,7 @@ def test_bars() -> None:
     ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=400), st.integers(1, 80), st.integers(1, 8))
 def test_a_chart_fills_its_frame(values: list[float], width: int, height: int) -> None:
     """For all numbers: so many lines of so many characters, filled from below."""

@@ -134,7 +134,7 @@ def test_an_answer_that_the_ledger_lacks_is_an_error() -> None:
         area_results([(Area(id="1", title="", path="/"), answer(8, 1.0))], ledger=[row(9, 1, 0)], truth={})
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=40), st.integers(1, 50))
 def test_active_shares(counts: Sequence[tuple[int, int]], window: int) -> None:
     """A share of visits: one when no individual is left out, the plain quotient over everything at the end."""

@@ -21,7 +21,7 @@ def order(areas: tuple[Area, ...], answers: dict[str, float]) -> list[Area]:
     return asked
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=len(AREAS), max_size=len(AREAS)))
 def test_every_area_is_asked_about_exactly_once(answers: list[float]) -> None:
     """For all answers: 294 queries."""

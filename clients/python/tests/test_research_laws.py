@@ -52,7 +52,7 @@ def accounts_of(limit: PoissonFilter, norms: np.ndarray) -> tuple[_Accounts, np.
 
 
 @given(seed=SEEDS, people=st.integers(2, 9), place=st.integers(0, 8), limit=st.sampled_from(LIMITS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_an_account_is_a_function_of_the_own_norms_alone(
     seed: int, people: int, place: int, limit: PoissonFilter
 ) -> None:
@@ -69,7 +69,7 @@ def test_an_account_is_a_function_of_the_own_norms_alone(
 
 
 @given(seed=SEEDS, people=st.integers(1, 9), limit=st.sampled_from(LIMITS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_filter_admits_what_fits_and_nothing_else(seed: int, people: int, limit: PoissonFilter) -> None:
     """An individual at a time, in Python's integers: none is ever beyond the budget, and a step that fits is made."""
     norms = norms_of(seed, 60, people)
@@ -125,7 +125,7 @@ def charges_alike(descent: type[_Descent], seed: int, loss: Loss, *, people: int
     width=st.integers(1, 40),
     out=st.integers(0, 11),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_without_one_individual_no_other_is_charged_otherwise(
     seed: int, loss: Loss, people: int, width: int, out: int
 ) -> None:

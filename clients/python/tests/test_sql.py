@@ -402,7 +402,7 @@ def flat(node: Any) -> Any:
     return {kind: [flat(part) for part in body]}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(condition=CONDITIONS)
 def test_a_condition_reads_as_it_was_printed(condition: dict[str, Any]) -> None:
     """Every node with every literal, at its place; nothing is left out and nothing turned round."""

@@ -130,7 +130,7 @@ def parts(node: Json) -> Iterator[tuple[str, Any]]:
         yield ("text" if isinstance(node, str) else "number"), node
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(text=damaged(tuple(DAMAGES)))
 def test_a_damaged_text_is_refused_or_says_all_of_itself(text: str) -> None:
     """And selects the rows that SQLite selects; nothing but an SQLError is raised."""
@@ -144,7 +144,7 @@ def test_the_texts_are_supported(text: str) -> None:
 
 
 FIXED: Final = settings(
-    max_examples=60, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=60, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparing import Average, Client, Interval, SQLError, connect
@@ -233,7 +233,6 @@ def test_a_text_beyond_the_dialect_is_refused(text: str, said: str) -> None:
 NAMES = st.sampled_from(["age", "town", "p.member"])
 
 
-@settings(deadline=None)
 @given(keys=st.lists(NAMES, max_size=3, unique=True), limit=st.none() | st.integers(0, 99), picked=st.data())
 def test_the_arrangement_is_no_part_of_the_query(keys: list[str], limit: int | None, picked: st.DataObject) -> None:
     """Aliases, ORDER BY, LIMIT and OFFSET leave the document that is sent, and so its cost, as it was."""
