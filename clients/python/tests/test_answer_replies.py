@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.python.tests.reply_documents import DATASET
 from sparing import APIReplyError, Client
 from sparing._answer_replies import answer_of
 
@@ -139,11 +140,7 @@ def test_an_answer_with_any_part_is_used_or_refused(good: dict[str, Any], name: 
 def test_an_answer_to_another_query_is_refused(client: Client, script: Any) -> None:
     """An average needs the items that were asked for."""
     columns = {"age": {"type": "integer", "lower": 0, "upper": 9}}
-    table = {"kind": "individuals", "key": "id", "columns": columns}
-    dataset = {"name": "d", "guarantee": {}, "budget_rho": "1", "budget_units": 1, "mu": 1, "capacity": 9} | {
-        "rule": "skip",
-        "tables": {"people": table},
-    }
-    script.steps = [httpx.Response(200, json=dataset), httpx.Response(200, json=of_axes())]
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
+    script.steps = [httpx.Response(200, json=DATASET | {"tables": tables}), httpx.Response(200, json=of_axes())]
     with pytest.raises(APIReplyError, match="not an answer to this query"):
         client.dataset("d").query().mean("age").noise(share=0.5).run()

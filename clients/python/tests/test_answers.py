@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from html.parser import HTMLParser
 from statistics import NormalDist
@@ -16,26 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
+from clients.python.tests.released import released
 from sparing import Answer, Interval, Preview, combine
 from sparing._printable import printable
 
 mpl.use("Agg")
-ONE = Answer(
-    id="0190-a",
-    sequence=7,
-    values=(41.5,),
-    labels=({"select": "count"},),
-    axes=(),
-    sigma=20.0,
-    grid=0.5,
-    dimension=1,
-    half_width_95=39.0,
-    worst_case_rho=Decimal("0.00125"),
-    coverage_certified=True,
-    reused=False,
-    epoch=1,
-    released_at=datetime(2026, 11, 21, 9, tzinfo=UTC),
-)
+ONE = released([41.5], [{"select": "count"}], id="0190-a", sigma=20.0, grid=0.5, half_width_95=39.0)
 
 
 def vector(*values: float, sigma: float = 1.0) -> Answer:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import httpx
 import pytest
 
-from sparing import APIConnectionError, AsyncClient, Client
+from sparing import APIConnectionError, AsyncClient
 
 README = Path(__file__).parents[1] / "README.md"
 GIVEN: Any = {"base_url": "https://sparing.test", "api_key": "k", "environ": {}}
@@ -201,14 +201,6 @@ async def test_a_closed_client_is_closed(script: Any) -> None:
         with pytest.raises(APIConnectionError, match="this client is closed"):
             await closed.allowances.list()
     assert repr(quick) == "AsyncClient(base_url='https://sparing.test', api_key='********')"
-
-
-def test_closing_either_client_closes_both(script: Any) -> None:
-    """They share the connections."""
-    with Client(**GIVEN, transport=httpx.MockTransport(script)) as client:
-        client.with_options(timeout=1).close()
-        with pytest.raises(APIConnectionError, match="this client is closed"):
-            client.allowances.list()
 
 
 async def test_the_example_of_the_readme_runs(script: Any, answer: Any, monkeypatch: Any, capsys: Any) -> None:

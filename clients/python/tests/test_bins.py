@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.python.tests.levels import deviation
 from clients.python.tests.released import item_axis, released
 from sparing import bin_levels, col
 from sparing._bins import bins_of
-from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
 
 
 def edges_asked(column: Any, edges: Any, **more: Any) -> list[list[float]]:
@@ -43,28 +43,18 @@ def test_levels_of_a_column() -> None:
     assert edges_asked("age", np.array([0, 18, 65])) == [[0, 18, 65]]
 
 
-def deviation(count: int, branching: int | None) -> float:
-    """Root mean variance of the number of rows below a median, at a charge of 1/2 for all levels together."""
-    levels = edges_asked("age", range(count + 1), branching=branching or count)
-    noisy = [
-        NoisyLevel(bounds=tuple(map(int, edges)), counts=(0.0,) * (len(edges) - 1), variance=float(len(levels)))
-        for edges in levels
-    ]
-    counts = NestedCounts(noisy)
-    cuts = range(1, count, max(1, count // 100))
-    variances = [counts.variance(WeightedSum(cuts=(0, cut, count), weights=(0.5, -0.5))) for cut in cuts]
-    return math.sqrt(sum(variances) / len(variances))
-
-
 @pytest.mark.parametrize("count", [12, 16, 40, 100, 365, 1024])
 def test_merging_four_is_close_to_the_best_at_a_given_cost(count: int) -> None:
     """Within a tenth of every other branching, and far better than a single level of many bins."""
-    found = deviation(count, 4)
+    found, *others, wide, single = (
+        deviation(count, branching, cuts_every=max(1, count // 100))[1]
+        for branching in (4, 2, 3, 5, 6, 8, 10, 16, 32, count)
+    )
 
-    assert found <= 1.1 * min(deviation(count, branching) for branching in (2, 3, 5, 6, 8, 10, 16))
-    assert found < 0.9 * deviation(count, None)
+    assert found <= 1.1 * min(others)
+    assert found < 0.9 * single
     if count >= 365:
-        assert deviation(count, 32) > 1.2 * found
+        assert wide > 1.2 * found
 
 
 @pytest.mark.parametrize(

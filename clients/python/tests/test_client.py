@@ -84,10 +84,15 @@ def test_a_new_key_is_masked_in_repr(client: Client, script: Any) -> None:
     assert "hidden" not in repr(made)
 
 
-def test_a_closed_client_is_closed(script: Any) -> None:
-    """The `with` statement closes the connections; closing twice is harmless."""
-    with Client(base_url="https://x.test", api_key="k", transport=httpx.MockTransport(script), environ={}) as client:
-        pass
+@pytest.mark.parametrize("is_closed_by_another", [False, True])
+def test_a_closed_client_is_closed(script: Any, is_closed_by_another: bool) -> None:
+    """By the `with` statement, or by a client with other options, since they share connections; twice is harmless."""
+    given: Any = {"base_url": "https://x.test", "api_key": "k", "environ": {}}
+    with Client(**given, transport=httpx.MockTransport(script)) as client:
+        if is_closed_by_another:
+            client.with_options(timeout=1).close()
+            with pytest.raises(APIConnectionError, match="this client is closed"):
+                client.allowances.list()
     client.close()
 
     with pytest.raises(APIConnectionError, match="this client is closed"):

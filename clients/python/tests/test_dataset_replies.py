@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clients.python.tests.registered import registered
+from clients.python.tests.reply_documents import DATASET
 from sparing import APIReplyError
 from sparing._dataset_replies import dataset_of
 
@@ -36,11 +36,11 @@ LIES: dict[str, Any] = {
 def test_a_schema_is_taken() -> None:
     """With members that are not known."""
     tables = of_column(categories=["x"], lower=0, upper=1.5, width=0.5, size=3, other=[[1]])
-    assert dataset_of(registered(tables)).tables == tables
+    assert dataset_of(DATASET | {"tables": tables}).tables == tables
 
 
 @pytest.mark.parametrize("tables", LIES.values(), ids=LIES)
 def test_what_is_no_schema_is_refused(tables: Any) -> None:
     """Before a query is planned or a table printed by it."""
     with pytest.raises(APIReplyError, match="the reply is not a Dataset"):
-        dataset_of(registered(tables))
+        dataset_of(DATASET | {"tables": tables})

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clients.python.tests.registered import registered
+from clients.python.tests.reply_documents import DATASET
 from sparing import Client, ColumnsError
 
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {"age": {"type": "integer"}, "town": {}}}}
-DATASET = registered(TABLES)
+REGISTERED = DATASET | {"tables": TABLES}
 ROWS: dict[str, list[Any]] = {"person_id": ["a", "b"], "age": [1.0, None], "town": ["x", None]}
 SENT: list[dict[str, Any]] = [
     {"person_id": "a", "age": 1.0, "town": "x"},
@@ -35,7 +35,7 @@ def sends(client: Client, script: Any) -> Any:
         begun = len(script.requests)
         script.steps = [
             *[httpx.Response(200)] * begun,
-            httpx.Response(200, json=DATASET),
+            httpx.Response(200, json=REGISTERED),
             httpx.Response(200, json={"rows": 2, "individuals": 2}),
         ]
         client.datasets.upload(dataset="d", table="people", data=data, **options)
@@ -123,7 +123,7 @@ def test_other_columns_are_refused_with_a_proposal(
 
 def test_an_unknown_table_is_named(client: Client, script: Any) -> None:
     """With the one that is meant."""
-    script.steps = [httpx.Response(200, json=DATASET)]
+    script.steps = [httpx.Response(200, json=REGISTERED)]
     with pytest.raises(ColumnsError, match="no table 'peple'; did you mean 'people'"):
         client.datasets.upload(dataset="d", table="peple", data=pd.DataFrame(ROWS))
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.python.tests.registered import registered
+from clients.python.tests.reply_documents import DATASET
 from sparing import APIStatusError, Client, ColumnsError, UploadReport
 from sparing._parts import parts_of
 
@@ -28,7 +28,7 @@ TABLE = pa.table(COLUMNS)
 CSV = b"person_id,age\na,1\nb,2\nc,\nd,4\ne,5\n"
 NDJSON = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
 TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {"age": {"type": "integer"}}}}
-DATASET = registered(TABLES)
+REGISTERED = DATASET | {"tables": TABLES}
 
 
 def parquet() -> bytes:
@@ -180,7 +180,7 @@ def test_parts_have_keys_in_order_and_one_report(client: Client, script: Any) ->
 def test_a_failed_part_names_its_key_and_the_same_run_sends_the_same_bytes(client: Client, script: Any) -> None:
     """So that the service knows the parts that it has stored."""
     sent: Any = {"dataset": "d", "table": "people", "data": parquet(), "rows": 2, "run": "june"}
-    known, refused = httpx.Response(200, json=DATASET), httpx.Response(422)
+    known, refused = httpx.Response(200, json=REGISTERED), httpx.Response(422)
     script.steps = [known, *replies(2), known, refused]
     with pytest.raises(APIStatusError) as failure:
         client.datasets.upload_parts(**sent)
@@ -195,7 +195,7 @@ def test_a_failed_part_names_its_key_and_the_same_run_sends_the_same_bytes(clien
 
 def test_columns_are_mapped_in_every_part(client: Client, script: Any) -> None:
     """And a column that is not declared is refused before its part is sent."""
-    known = httpx.Response(200, json=DATASET)
+    known = httpx.Response(200, json=REGISTERED)
     script.steps = [known, *replies(1), known, *replies(1), known]
     sent: Any = {"dataset": "d", "table": "people", "data": b"ID,age\na,1\nb,2\n", "rows": 1}
     client.datasets.upload_parts(**sent, columns={"ID": "person_id"})

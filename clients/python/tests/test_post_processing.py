@@ -15,31 +15,18 @@ import httpx
 import numpy as np
 import pytest
 
+from clients.python.tests.levels import deviation
 from clients.python.tests.released import in_bins, rounded_noise
-from sparing import bin_levels, consistent_histogram, ratios
+from clients.python.tests.reply_documents import DATASET
+from sparing import consistent_histogram, ratios
 from sparing._averages import linear_query, mean
-from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
 from sparing._rooms.fake import GAUSSIAN, UNITS_PER_RHO
 
 PAGE = (Path(__file__).parents[3] / "docs" / "post-processing.md").read_text(encoding="utf-8")
 COUNTRIES = ["NO", "SE", "DK"]
 BUDGET_UNITS = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
-SHOP: dict[str, Any] = {
-    "name": "shop",
-    "guarantee": {"epsilon": "1", "delta": "1e-6"},
-    "budget_rho": str(BUDGET_UNITS / UNITS_PER_RHO),
-    "budget_units": BUDGET_UNITS,
-    "mu": math.sqrt(2 * BUDGET_UNITS / UNITS_PER_RHO),
-    "capacity": 20_000,
-    "rule": "skip",
-    "tables": {
-        "people": {
-            "kind": "individuals",
-            "key": "person_id",
-            "columns": {"spend": {"type": "real", "lower": 0, "upper": 500}},
-        }
-    },
-}
+COLUMNS = {"spend": {"type": "real", "lower": 0, "upper": 500}}
+SHOP = DATASET | {"tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}}}
 
 
 @dataclass
@@ -202,18 +189,6 @@ def test_the_intervals_of_the_page_hold_the_truth(shop: Shop) -> None:
     for probability in (0.1, 0.5, 0.9):
         interval = found["ages"].quantile(probability, confidence=0.99).interval
         assert interval.low <= np.quantile(shop.age, probability) <= interval.high
-
-
-def deviation(bins: int, branching: int) -> tuple[int, float]:
-    """The number of levels, and the root mean square deviation of the table, for a rho of 1/2 in all."""
-    levels: list[Any] = [group.json["bin"] for group in bin_levels("age", range(bins + 1), branching=branching)]
-    noisy = [
-        NoisyLevel(bounds=tuple(level["edges"]), counts=(0.0,) * (len(level["edges"]) - 1), variance=float(len(levels)))
-        for level in levels
-    ]
-    counts = NestedCounts(noisy)
-    sums = [WeightedSum(cuts=(0, cut, bins), weights=(0.5, -0.5)) for cut in range(1, bins)]
-    return len(levels), math.sqrt(math.fsum(map(counts.variance, sums)) / len(sums))
 
 
 def test_the_table_of_levels_is_right() -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sparing import APIStatusError, col, count, histogram, sum_
+from sparing import APIStatusError, col, count, sum_
 from sparing.testing import FakeService
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -64,36 +64,6 @@ def fake() -> Iterator[FakeService]:
 
 class TestAnswersFromRows:
     """Exact, row by row."""
-
-    def test_a_query_counts_the_rows(self, fake: FakeService) -> None:
-        """Values are clipped to their domain and unknown categories are NULL, as in an upload."""
-        client = fake.client()
-        answer = client.queries.ask(
-            dataset="shop",
-            select=[count(), sum_("spend")],
-            group_by=["town", col("joined").by("year")],
-            sigma=[600, 300_000],
-        )
-        counted = {
-            (label["town"], label["joined"], label["select"]): value
-            for label, value in zip(answer.labels, answer.values, strict=True)
-            if value
-        }
-        assert counted[("Oslo", "2021", "count")] == pytest.approx(1)
-        assert counted[("Oslo", "2021", "sum(spend)")] == pytest.approx(12.5, abs=3e5 / 2**28)
-        assert len(counted) == 2
-        assert client.queries.ask(dataset="shop", select=sum_("spend"), sigma=600).value == pytest.approx(512.5)
-        assert client.queries.ask(dataset="shop", select=histogram("item"), from_="visits", sigma=9).values[3:5] == (
-            1,
-            1,
-        )
-
-    def test_an_event_has_the_columns_of_its_individual(self, fake: FakeService) -> None:
-        """And times in any zone are in UTC."""
-        at = col("at") == dt.datetime(2026, 3, 1, 11, tzinfo=dt.UTC)
-        older = fake.client().dataset("shop").query("visits").where(col("people.age") >= 40)
-        assert older.count().noise(sigma=9).run().value == 2
-        assert older.where(at).count().noise(sigma=9).run().value == 2
 
     @pytest.mark.parametrize(
         "frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist], ids=["pandas", "polars", "arrow"]
@@ -225,23 +195,6 @@ class TestNoise:
                 found.append(fake.client().queries.ask(dataset="shop", group_by="age", sigma=20).values)
         assert found[0] == found[1] != found[2]
         assert all(value == int(value) for value in found[0])
-
-
-class TestAverages:
-    """Worked out from the rows of the fake."""
-
-    def test_they_are_those_of_the_rows(self, fake: FakeService) -> None:
-        """NULL is in neither sum nor count, and an individual's events each count."""
-        query = fake.client().dataset("shop").query().noise(share=0.5)
-        answer = query.mean("age").stddev("age").mean(col("age") * 2).count().run()
-        assert [each.value for each in answer.averages] == pytest.approx([35, 5, 70, 3], abs=1e-4)
-        assert answer.labels[-1] == {"select": "count"}
-        visits = fake.client().dataset("shop").query("visits").noise(share=0.5)
-        assert visits.mean("people.age").run().averages[0].value == pytest.approx((40 + 40 + 30) / 3, abs=1e-4)
-        by_town = fake.client().sql("SELECT town, AVG(age) FROM people GROUP BY town", dataset="shop", share=0.5)
-        assert [each.value for each in by_town.averages] == pytest.approx([40, 30], abs=1e-4)
-        half = query.quantile("age", 0.5).noise(rho=1).run().averages[0]
-        assert half.interval().low <= 40 <= half.interval().high
 
 
 class TestRegisteredAnswers:

@@ -82,6 +82,15 @@ def test_a_refusal_is_as_often_as_stated(fake: FakeService) -> None:
         fake.client(max_retries=0).datasets.get(dataset="shop")
 
 
+def test_a_preview_tells_what_is_left_of_an_allowance(fake: FakeService) -> None:
+    """What was spent is taken off."""
+    sparse = fake.client(api_key=fake.add_analyst(allowance_rho="0.002"))
+    spent = sparse.queries.ask(dataset="shop", rho=0.001).worst_case_rho
+    left = sparse.queries.preview(dataset="shop", sigma=1).allowance_left_rho
+    assert left is not None
+    assert float(left + spent) == pytest.approx(0.002)
+
+
 def test_an_epoch_ends_reuse(fake: FakeService) -> None:
     """Within one, an identical query is answered from the ledger."""
     client = fake.client()
