@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,17 +145,7 @@ def test_gaussian_noise_passes_and_each_other_kind_is_named() -> None:
 def test_noise_off_the_grid_is_named() -> None:
     """By a half of a step."""
     (record,) = recorded(1, lambda _: np.random.default_rng(8).standard_normal(500))
-    shifted = Recorded(
-        sequence=1,
-        places=record.places,
-        asked=record.asked,
-        counted=record.counted,
-        outcomes=(),
-        values=record.values + 0.5,
-        sigma=record.sigma,
-        grid=record.grid,
-    )
-    assert "noise steps" in failed([shifted])
+    assert "noise steps" in failed([replace(record, values=record.values + 0.5)])
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Gradient descent with the filter: each step against Algorithm 3 in plain Python, and its promise."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,33 +12,47 @@ from sparing_papers.labelled import Labelled
 from sparing_papers.made_up import made_up_digits
 
 DIGITS = made_up_digits(3, individuals=60, tests=200)
+Gradient = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 SETTINGS = Descent(clip=0.7, noise=2.0, rate=3.0, budget=5 * 0.7**2, steps=12)
 
 
-def one_by_one(digits: Labelled, settings: Descent, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Algorithm 3, an individual at a time, in doubles."""
+def softmax_gradient(at: np.ndarray, vector: np.ndarray, label: int) -> np.ndarray:
+    """The gradient of one individual's cross-entropy, of several classes."""
+    scores = at @ vector
+    error = np.exp(scores - scores.max())
+    error /= error.sum()
+    error[label] -= 1
+    return np.outer(error, vector)
+
+
+def logistic_gradient(at: np.ndarray, vector: np.ndarray, label: int) -> np.ndarray:
+    """The same of labels 0 and 1."""
+    gradient: np.ndarray = (1 / (1 + np.exp(-(at @ vector))) - label)[:, None] * vector
+    return gradient
+
+
+def one_by_one(
+    data: Labelled, settings: Descent, seed: list[int], at: np.ndarray, gradient_of: Gradient
+) -> tuple[np.ndarray, np.ndarray]:
+    """Algorithm 3 from some parameters, an individual at a time, in doubles."""
     source = np.random.default_rng(seed)
-    spent = np.zeros(len(digits.train))
-    at = np.zeros((CLASSES, digits.train.shape[1]))
+    spent = np.zeros(len(data.train))
     for _ in range(settings.steps):
         total = np.zeros_like(at)
-        for person, (vector, label) in enumerate(zip(digits.train, digits.train_labels, strict=True)):
-            scores = at @ vector
-            error = np.exp(scores - scores.max())
-            error /= error.sum()
-            error[label] -= 1
-            gradient = np.outer(error, vector)
+        for person, (vector, label) in enumerate(zip(data.train, data.train_labels, strict=True)):
+            gradient = gradient_of(at, vector, int(label))
             norm = np.linalg.norm(gradient)
             length = min(norm, settings.clip, np.sqrt(max(0.0, settings.budget - spent[person])))
             total += gradient * (length / norm)
             spent[person] += length**2
-        at = at - settings.rate / len(digits.train) * (total + source.normal(0, settings.noise, at.shape))
+        at = at - settings.rate / len(data.train) * (total + source.normal(0, settings.noise, at.shape))
     return at, spent
 
 
 def test_a_step_is_algorithm_3_one_individual_at_a_time() -> None:
     """Parameters and spent totals, to the precision of single floats; some individuals run out."""
-    parameters, spent = one_by_one(DIGITS, SETTINGS, [1])
+    start = np.zeros((CLASSES, DIGITS.train.shape[1]))
+    parameters, spent = one_by_one(DIGITS, SETTINGS, [1], start, softmax_gradient)
     found = fit(DIGITS, SETTINGS, [1])
 
     assert found.parameters[12] == pytest.approx(parameters, abs=2e-4)
@@ -97,16 +112,7 @@ def test_a_model_that_knows_nothing_has_the_loss_of_a_guess() -> None:
 def test_a_logistic_step_is_algorithm_3_one_individual_at_a_time() -> None:
     """With labels of 0 and 1 and one row of parameters; losses are cross-entropies."""
     data = replace(DIGITS, train_labels=DIGITS.train_labels % 2, test_labels=DIGITS.test_labels % 2)
-    source, at, spent = np.random.default_rng([1]), np.zeros((1, data.train.shape[1])), np.zeros(len(data.train))
-    for _ in range(SETTINGS.steps):
-        total = np.zeros_like(at)
-        for person, (vector, label) in enumerate(zip(data.train, data.train_labels, strict=True)):
-            gradient = (1 / (1 + np.exp(-(at @ vector))) - label)[:, None] * vector
-            norm = np.linalg.norm(gradient)
-            length = min(norm, SETTINGS.clip, np.sqrt(max(0.0, SETTINGS.budget - spent[person])))
-            total += gradient * (length / norm)
-            spent[person] += length**2
-        at = at - SETTINGS.rate / len(data.train) * (total + source.normal(0, SETTINGS.noise, at.shape))
+    at, spent = one_by_one(data, SETTINGS, [1], np.zeros((1, data.train.shape[1])), logistic_gradient)
     found = fit(data, SETTINGS, [1], loss=LOGISTIC)
     chances = 1 / (1 + np.exp(-(data.test @ at[0])))
 

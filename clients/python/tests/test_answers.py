@@ -83,8 +83,7 @@ def test_the_largest_numbers_and_which_are_certain() -> None:
 def test_a_certain_place_is_wrong_at_most_as_often_as_it_may_be() -> None:
     """In 4,000 draws around a tie and a near tie, a number is called certain wrongly in at most a tenth."""
     truth, wrong = np.array([3.0, 3.0, 2.5, 0.0]), 0
-    random = np.random.default_rng(3)
-    for noise in random.standard_normal((4000, 4)):
+    for noise in np.random.default_rng(3).standard_normal((4000, 4)):
         (first,) = vector(*(truth + noise)).top(1, confidence=0.9)
         wrong += first.is_certain
     assert wrong / 4000 <= 0.1

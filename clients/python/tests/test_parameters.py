@@ -201,8 +201,8 @@ def test_the_fake_reads_the_npz_of_the_client_alone() -> None:
 
 def test_a_model_of_vectors_is_judged_by_arrays_and_hashes(fake: FakeService) -> None:
     """Of several classes: fitted and evaluated through vectors of more numbers than JSON is sent with."""
-    random, columns = np.random.default_rng(5), {"image": {"type": "vector", "length": 400, "lower": 0, "upper": 15}}
-    digits = random.integers(0, 3, 300)
+    rng, columns = np.random.default_rng(5), {"image": {"type": "vector", "length": 400, "lower": 0, "upper": 15}}
+    digits = rng.integers(0, 3, 300)
     images = np.zeros((300, 400), dtype=int)
     for digit in range(3):
         images[digits == digit, 100 * digit : 100 * digit + 100] = 15
