@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,13 +49,13 @@ class FakeService:
             case "POST", ["datasets", "web-visits", "queries"]:
                 return self._ask(json.loads(body))
             case "GET", ["datasets", "web-visits", "ledger"]:
-                return _page(reversed(self.ledger), request, 100)
+                return _page(self.ledger[::-1], request, 100)
             case "GET", ["datasets", "web-visits", "budgets"]:
-                return _page((self._budget(key) for key in self.spent), request, 10_000)
+                return _page(list(self.spent), request, 10_000, self._budget)
             case "GET", ["me", "budgets"]:
                 return httpx.Response(200, json=[self._my_budget(_person(request))])
             case "GET", ["me", "receipts"]:
-                return _page(map(self._receipt, self.receipts[_person(request)]), request, 100)
+                return _page(self.receipts[_person(request)], request, 100, self._receipt)
         return httpx.Response(404, json={"type": "urn:sparing:problem:not-found", "status": 404})
 
     def _dataset(self, status: int) -> httpx.Response:
@@ -163,10 +163,12 @@ def _person(request: httpx.Request) -> str:
     return request.headers["Authorization"].removeprefix("Bearer key-of-")
 
 
-def _page(rows: Iterable[dict[str, Any]], request: httpx.Request, limit: int) -> httpx.Response:
-    every, start = list(rows), int(request.url.params.get("cursor", "0"))
+def _page(
+    every: Sequence[Any], request: httpx.Request, limit: int, row_of: Callable[[Any], dict[str, Any]] = dict
+) -> httpx.Response:
+    start = int(request.url.params.get("cursor", "0"))
     more = str(start + limit) if start + limit < len(every) else None
-    return httpx.Response(200, json={"items": every[start : start + limit], "next": more})
+    return httpx.Response(200, json={"items": [*map(row_of, every[start : start + limit])], "next": more})
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A scripted service that records its requests, and clients of it."""
+"""A scripted service that records its requests, clients of it, and the fake service that commands are run against."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from clients.python.tests.command_runs import Run, run_of, shop
 from sparing import AsyncClient, Client
+from sparing.testing import FakeService
 
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
@@ -135,6 +137,19 @@ def play() -> Callable[..., tuple[object, Script]]:
                 return error, script
 
     return played
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeService]:
+    """A fake service with a dataset whose answers are exact; modules with other datasets have their own."""
+    with shop() as made:
+        yield made
+
+
+@pytest.fixture
+def run(fake: FakeService) -> Run:
+    """Runs a command against the fake service."""
+    return run_of(fake)
 
 
 @pytest.fixture

@@ -5,32 +5,18 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clients.python.tests.command_runs import COUNT, TABLES, Run, run_of, shop
+from clients.python.tests.command_runs import COUNT, TABLES, Run, run_of
 from sparing import SparingError, dummy_data
 from sparing._cli_grammar import COMMANDS, EPILOG
 from sparing.testing import FakeService
 
 PAGE = (Path(__file__).parents[3] / "docs" / "command-line-client.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeService]:
-    """A fake service with a dataset whose answers are exact."""
-    with shop() as made:
-        yield made
-
-
-@pytest.fixture
-def run(fake: FakeService) -> Run:
-    """Runs a command against the fake service."""
-    return run_of(fake)
 
 
 class TestQuery:

@@ -2,26 +2,12 @@
 
 import io
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from clients.python.tests.command_runs import COUNT, Run, run_of, shop
+from clients.python.tests.command_runs import COUNT, Run
 from sparing._cli import main
 from sparing.testing import FakeService
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeService]:
-    """A fake service with a dataset whose answers are exact."""
-    with shop() as made:
-        yield made
-
-
-@pytest.fixture
-def run(fake: FakeService) -> Run:
-    """Runs a command against the fake service."""
-    return run_of(fake)
 
 
 class Terminal(io.StringIO):
