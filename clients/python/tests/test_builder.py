@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import httpx
-import numpy as np
-import pandas as pd
 import pytest
 
 from clients.python.tests.reply_documents import DATASET, PREVIEW, REFUSED
@@ -100,28 +98,6 @@ def test_nothing_is_sent_before_the_end(client: Client, script: Any, answer: Any
         "/v1/datasets/d/queries/preview",
         "/v1/datasets/d/queries",
     ]
-
-
-def test_scalars_of_numpy_and_pandas_are_numbers() -> None:
-    """As literals, in lists, and as the size of the noise."""
-    forty, half = np.array([40])[0], np.array([0.5], dtype="float32")[0]
-    asked: Any = {
-        "dataset": "d",
-        "where": (col("age") >= forty)
-        & col("item").is_in(pd.Series([1, 2]))
-        & (half * col("x") < 1)
-        & (col("day") >= pd.Timestamp("2026-03-31")),
-        "l2_clip": np.float64(2.0),
-        "sigma": np.float32(8),
-    }
-    document = json.loads(json.dumps(question_json(asked)))
-    assert document["noise"] == {"sigma": 8.0}
-    assert document["where"]["and"][:3] == [
-        {"ge": [{"col": "age"}, 40]},
-        {"in": [{"col": "item"}, [1, 2]]},
-        {"lt": [{"mul": [0.5, {"col": "x"}]}, 1]},
-    ]
-    assert document["where"]["and"][3] == {"ge": [{"col": "day"}, "2026-03-31T00:00:00"]}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -29,6 +30,13 @@ AGE, AREA = {"col": "age"}, {"col": "area"}
         (col("age").is_null(), {"is_null": AGE}),
         (col("day") >= dt.date(2026, 3, 31), {"ge": [{"col": "day"}, "2026-03-31"]}),
         (col("at") < dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC), {"lt": [{"col": "at"}, "2026-03-31T12:00:00+00:00"]}),
+        (col("age") >= np.int64(40), {"ge": [AGE, 40]}),
+        (col("age") >= Decimal("19.61"), {"ge": [AGE, 19.61]}),
+        (col("age").is_in(pd.Series([1, 2])), {"in": [AGE, [1, 2]]}),
+        (np.float32(0.5) * col("age") < 1, {"lt": [{"mul": [0.5, AGE]}, 1]}),
+        (Decimal("0.5") * col("age") < 1, {"lt": [{"mul": [0.5, AGE]}, 1]}),
+        (col("day") >= pd.Timestamp("2026-03-31"), {"ge": [{"col": "day"}, "2026-03-31T00:00:00"]}),
+        (col("at") >= np.datetime64("2026-01-02T03:04:05", "ns"), {"ge": [{"col": "at"}, "2026-01-02T03:04:05"]}),
         (col("age") < col("other"), {"lt": [AGE, {"col": "other"}]}),
         (
             2 * abs(col("age") - col("other")) + 1 >= 0.5,
@@ -48,7 +56,7 @@ AGE, AREA = {"col": "age"}, {"col": "area"}
     ],
 )
 def test_a_condition_is_its_json(condition: Condition, expected: dict[str, Any]) -> None:
-    """One operator, one node; a chain of one operator is one list."""
+    """One operator, one node; a chain of one operator is one list; literals of numpy and pandas are Python's."""
     assert condition.json == expected
 
 
@@ -81,7 +89,8 @@ def test_groups_and_sums_of_values() -> None:
     assert col("born").bins([dt.date(2026, 1, 1), "2026-02-01"]).json == {
         "bin": {"column": "born", "edges": ["2026-01-01", "2026-02-01"]}
     }
-    assert col("spend").bins(width=10).json == {"bin": {"column": "spend", "width": 10}}
+    assert col("spend").bins(width=Decimal("0.1")).json == {"bin": {"column": "spend", "width": 0.1}}
+    assert col("spend").bins([Decimal(0), Decimal("1.5")]).json == {"bin": {"column": "spend", "edges": [0, 1.5]}}
     assert col("day").by("month").json == {"bucket": {"column": "day", "by": "month"}}
     assert sum_(col("spend")).json == sum_("spend").json
     assert sum_(col("spend") * col("age")).json == {"sum": {"of": {"mul": [{"col": "spend"}, AGE]}}}

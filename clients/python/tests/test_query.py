@@ -44,6 +44,7 @@ def test_each_argument_has_its_member(given: dict[str, Any], expected: dict[str,
     [
         ({"rho": 0.001}, {"rho": 0.001}),
         ({"share": 0.01}, {"share": 0.01}),
+        ({"sigma": np.float32(8)}, {"sigma": 8}),
         ({"half_width": 40}, {"half_width": 40, "confidence": 0.95}),
         ({"half_width": 40, "confidence": 0.99}, {"half_width": 40, "confidence": 0.99}),
         ({"sigma": [5, 2000]}, {"sigma": [5, 2000]}),

@@ -253,13 +253,6 @@ def test_size_and_depth_are_bounded(text: str) -> None:
         question_of(text)
 
 
-def test_a_column_may_have_a_word_of_sql_for_its_name() -> None:
-    """In quotes."""
-    _, found = question_of('SELECT COUNT(*) FROM p WHERE "group" < 5')
-    assert found["where"] is not None
-    assert found["where"].json == {"lt": [{"col": "group"}, 5]}
-
-
 def test_a_refusal_names_the_part_and_what_there_is() -> None:
     """So that the next text is right."""
     with pytest.raises(

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sparing import Client, col
+from sparing import Client
 from sparing._wire import json_of, key_text
 from sparing.testing import FakeService
 
@@ -92,23 +92,6 @@ def test_no_other_key_is_guessed_at(key: Any) -> None:
     """7.0 may be the key 7, or the text 7.0."""
     with pytest.raises(TypeError, match="text or an integer"):
         key_text(key)
-
-
-def test_decimals_are_numbers_in_a_query() -> None:
-    """Compared, calculated with, cut at, and weighed."""
-    spend = col("spend")
-    assert (spend >= Decimal("19.61")).json == {"ge": [{"col": "spend"}, 19.61]}
-    assert (Decimal("0.5") * spend).json == {"mul": [0.5, {"col": "spend"}]}
-    assert spend.bins(width=Decimal("0.1")).json == {"bin": {"column": "spend", "width": 0.1}}
-    assert spend.bins([Decimal(0), Decimal("1.5")]).json == {"bin": {"column": "spend", "edges": [0, 1.5]}}
-    assert spend.is_in(pd.Series([1, 2])).json == {"in": [{"col": "spend"}, [1, 2]]}
-
-
-def test_times_of_numpy_are_compared_as_times() -> None:
-    """Python's own of a nanosecond time would be a number."""
-    at = np.datetime64("2026-01-02T03:04:05", "ns")
-    condition: Any = col("seen") >= at
-    assert condition.json == {"ge": [{"col": "seen"}, "2026-01-02T03:04:05"]}
 
 
 def test_a_schema_may_come_from_a_frame(client: Client, script: Any) -> None:
