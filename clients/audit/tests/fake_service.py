@@ -372,7 +372,7 @@ def _accounting(registration: Registration) -> tuple[str, float]:
 
 
 def laplace_price(kind: str, order: float, t: float) -> float:
-    """Of a number of t scales, in doubles."""
+    """The price of a number of t scales, in doubles."""
     if kind == "pure":
         return t
     if kind == "zcdp":

@@ -42,7 +42,7 @@ def test_a_scale_costs_what_it_was_asked_for(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_charge_is_the_ceiling_and_a_ten_thousandth_more_at_most(kind: str) -> None:
-    """Of pure differential privacy it is one number."""
+    """The charge of pure differential privacy is one number."""
     charge = ACCOUNTINGS[kind].laplace_charge(3, 8.0)
     units = float(ACCOUNTINGS[kind].laplace_amount(Fraction(3, 8))) * UNITS_PER_RHO
     assert 0 <= charge.least - units < 1.001

@@ -37,7 +37,7 @@ def drawn_losses(rho: float, seed: int, *, victims: int = VICTIMS) -> tuple[Doub
 
 
 def rejections(check: Callable[[Doubles, NDArray[np.bool_]], bool], rho: float) -> int:
-    """Of forty runs, how many a check rejects."""
+    """The number of forty runs that a check rejects."""
     return sum(not check(*drawn_losses(rho, seed)) for seed in range(RUNS))
 
 
@@ -72,7 +72,7 @@ def test_a_delta_that_is_too_large_is_rejected() -> None:
 
 
 def test_few_victims_are_not_rejected_by_chance() -> None:
-    """Of 240 now and then one has a loss that is expected once in a thousand; a budget spent twice is seen."""
+    """One of 240 has now and then a loss that is expected once in a thousand; a budget spent twice is seen."""
     right, twice = (
         [delta_check(*drawn_losses(rho, seed, victims=240)).passed for seed in range(1000)] for rho in (RHO, 2 * RHO)
     )
@@ -90,7 +90,7 @@ def test_the_lower_bound_is_below_the_truth_and_rejects_twice_the_budget() -> No
 
 
 def test_the_lower_bound_of_no_information_is_nothing() -> None:
-    """Where every loss is the same."""
+    """Losses that are all the same bound nothing."""
     _, is_in = drawn_losses(RHO, 1)
     assert bound_check(np.zeros(VICTIMS), is_in).measured == 0
 
@@ -131,7 +131,7 @@ def failed(records: list[Recorded]) -> set[str]:
 
 
 def test_gaussian_noise_passes_and_each_other_kind_is_named() -> None:
-    """Of the right size; 3 % too small; with heavy tails; repeated; in pairs."""
+    """Noise of the right size; 3 % too small; with heavy tails; repeated; in pairs."""
     rng = np.random.default_rng(7)
     draw, once = rng.standard_normal, rng.standard_normal(500)
 

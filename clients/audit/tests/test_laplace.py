@@ -12,7 +12,7 @@ SCALES = [0.3, 1.0, 2.5, 40.0]
 
 
 def probability(k: int, scale: float) -> float:
-    """Of round(Lap(scale)) = k, by the distribution function."""
+    """The probability of round(Lap(scale)) = k, by the distribution function."""
 
     def beyond(x: float) -> float:
         return 0.5 * math.exp(-x / scale)

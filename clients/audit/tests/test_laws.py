@@ -77,7 +77,7 @@ def test_chernoff_accepts_a_mean_within_the_bound_and_rejects_one_far_above() ->
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 10), (3, 10), (7, 4000), (3999, 4000)])
 def test_the_bound_on_a_proportion_is_the_beta_quantile(hits: int, count: int) -> None:
-    """As scipy has it, at several errors."""
+    """The quantile is scipy's, at several errors."""
     for error in (0.05, 1e-5):
         exact = stats.beta.ppf(1 - error, hits + 1, count - hits)
         assert proportion_upper(hits, count, error) == pytest.approx(exact, rel=1e-9)

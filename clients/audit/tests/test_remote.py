@@ -72,6 +72,6 @@ ACTS: dict[str, tuple[Callable[[RemoteService], object], Any]] = {
 
 @pytest.mark.parametrize(("act", "reply"), ACTS.values(), ids=ACTS)
 def test_every_other_reply_that_is_none_is_an_error(act: Callable[[RemoteService], object], reply: Any) -> None:
-    """Of the client, which the command tells in a line."""
+    """The error is the client's, which the command tells in a line."""
     with pytest.raises(SparingError):
         act(service(httpx.Response(200, json=reply)))

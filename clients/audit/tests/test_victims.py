@@ -26,7 +26,7 @@ def added(victims: Victims, place: int, weights: Mapping[int, int]) -> int:
 
 
 def test_half_are_blank_and_adversaries_have_equal_shares(victims: Victims) -> None:
-    """Of each adversary's victims, and to one victim."""
+    """Half of each adversary's victims are blank, and shares are equal to one victim."""
     assert {int(victims.is_in[victims.of(name)].sum()) for name in ADVERSARIES} == {COUNT // len(ADVERSARIES) // 2}
     other = drawn_victims(COUNT, np.random.default_rng(3))
     assert (other.is_in != victims.is_in).sum() > COUNT / 3

@@ -21,7 +21,7 @@ def test_both_pages_have_one_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_gaussian_dp_is_above_renyi_of_full_batches_alone(name: str) -> None:
-    """Of samples it comes last; privacy loss distributions are never behind either."""
+    """Gaussian DP comes last for samples; privacy loss distributions are never behind either."""
     simple, optimal, gaussian, losses, central = cells_of("papers.md", name)
 
     assert simple < optimal < losses <= central

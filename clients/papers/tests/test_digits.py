@@ -26,7 +26,7 @@ def test_an_image_without_edges_has_no_features() -> None:
 
 
 def test_a_file_is_read_in_whole_steps(tmp_path: Path) -> None:
-    """Of 1/256; and the last images can be kept out in the place of the test images."""
+    """Steps are 1/256; and the last images can be kept out in the place of the test images."""
     labels = np.arange(12, dtype=np.uint8) % 10
     with (tmp_path / "digits.npz").open("wb") as file:
         np.savez(file, train_images=IMAGES, train_labels=labels, test_images=IMAGES[:5], test_labels=labels[:5])
@@ -40,7 +40,7 @@ def test_a_file_is_read_in_whole_steps(tmp_path: Path) -> None:
 
 
 def test_a_file_without_an_array_names_it(tmp_path: Path) -> None:
-    """As numpy does."""
+    """The error is numpy's."""
     np.savez(tmp_path / "digits.npz", train_images=IMAGES)
 
     with pytest.raises(KeyError, match="test_images"):

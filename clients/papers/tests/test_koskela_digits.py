@@ -40,7 +40,7 @@ def test_the_filter_begins_after_fifty_steps() -> None:
 
 
 def test_charges_of_the_groups_rise_and_stay_within_the_budget() -> None:
-    """Of each digit, step by step."""
+    """Charges of each digit, step by step."""
     table = compute_figure_2(DIGITS, REQUEST)
     budget = GAUSSIAN.budget_units(epsilon=Decimal("2.75"), delta=Decimal("1e-5")) / 2**40
     for digit in range(10):

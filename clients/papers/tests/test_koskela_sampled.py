@@ -17,7 +17,7 @@ def table() -> Table:
 
 
 def test_loss_distributions_say_less_than_divergences(table: Table) -> None:
-    """Of each individual; both are above zero."""
+    """Both are above zero for each individual."""
     individuals = table.series("individual, Rényi and loss distribution")
 
     assert len(individuals) == 12

@@ -37,7 +37,7 @@ def test_the_accounts_add_up_to_the_ledger(fitted: ServedFit) -> None:
 
 @pytest.mark.slow
 def test_each_charge_is_that_of_the_own_norm(fitted: ServedFit) -> None:
-    """Of released parameters, within the bound of the service's rounding, which is a thousandth of what is spent."""
+    """Released parameters give it within the bound of the service's rounding, a thousandth of what is spent."""
     spent, off = recomputed_units(SOME, fitted)
 
     assert (np.abs(fitted.spent_by_fit - spent) <= off).all()

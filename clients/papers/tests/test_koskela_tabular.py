@@ -134,7 +134,7 @@ def test_the_filter_gains_where_the_clip_is_too_large() -> None:
 
 @pytest.mark.slow
 def test_the_settings_are_the_best_of_those_kept_out() -> None:
-    """Of twenty pairs; and those at the chosen rate times clip are as near each other as the page says."""
+    """The best of twenty pairs; those at the chosen rate times clip are as near each other as the page says."""
     found = choose(DATA)
     best = max(found, key=found.__getitem__)
 

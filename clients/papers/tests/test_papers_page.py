@@ -102,7 +102,7 @@ def test_each_function_of_the_page_exists(name: str) -> None:
 
 @pytest.mark.parametrize(("path", "name"), named_tests(PAGE))
 def test_each_test_of_the_page_exists(path: str, name: str) -> None:
-    """As a function of the file named."""
+    """The file named has a function of that name."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -25,7 +25,7 @@ def table() -> Table:
 
 
 def test_the_order_is_that_of_the_most_certified_steps() -> None:
-    """Of all whole orders up to 40, at either clip; Gaussian DP certifies a fifteenth of the steps."""
+    """The best of all whole orders up to 40, at either clip; Gaussian DP certifies a fifteenth of the steps."""
     limit = FILTERS["order"]
     assert isinstance(limit, RenyiFilter)
     steps = {order: replace(limit, order=order).certified_steps(settings_of(0.5)) for order in range(12, 41)}
@@ -65,7 +65,7 @@ def test_individuals_leave_after_the_certified_steps(table: Table) -> None:
 
 
 def test_an_accuracy_is_that_of_the_parameters(table: Table) -> None:
-    """Of the run that the seeds make, at its last step and where it would end without a filter."""
+    """The run that the seeds make has it at its last step and where it would end without a filter."""
     drawn = np.sort(np.random.default_rng([1, 63]).choice(600, 600, replace=False))
     told: dict[int, float] = {}
 

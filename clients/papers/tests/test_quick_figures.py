@@ -54,7 +54,7 @@ def test_every_figure_has_its_files(drawn: Path) -> None:
 
 @pytest.mark.slow
 def test_the_service_answers_as_many_counts_as_the_curves_say(drawn: Path) -> None:
-    """Of one individual, under each accounting: 478, 405 and 268 at .8, 495 and 420 at .81563."""
+    """Counts of one individual, under each accounting: 478, 405 and 268 at .8, 495 and 420 at .81563."""
     suffix = ", answered by the service"
     answered = {(name, epsilon): int(k) for name, epsilon, k in rows(drawn / "koskela-5.csv") if name.endswith(suffix)}
 

@@ -43,7 +43,7 @@ def test_features_are_those_of_one_individual_alone_and_within_their_domains() -
 
 
 def test_brackets_are_closed_on_the_left() -> None:
-    """As the service's bins are."""
+    """The service's bins are, too."""
     people = replace(PEOPLE.of(np.arange(4)), income=np.array([10_000, 19_999, 20_000, 200_000]))
 
     assert people.bracket.tolist() == [0, 0, 1, len(BRACKETS) - 1]

@@ -72,5 +72,5 @@ def item_axis(item: str, *, offset: int = 0, size: int = 1) -> dict[str, object]
 
 
 def standard_error(probability: float, draws: int) -> float:
-    """Of the share of draws with this probability."""
+    """The standard error of the share of draws with this probability."""
     return math.sqrt(probability * (1 - probability) / draws)

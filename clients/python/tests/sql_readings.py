@@ -103,7 +103,7 @@ def told(text: str) -> Counter[tuple[str, Any]]:
 
 
 def _unlabelled(tokens: Sequence[Token]) -> list[Token]:
-    """Of the select list those entries that count, and those that are not in GROUP BY."""
+    """The entries of the select list that count, and those that are not in GROUP BY."""
     begin, end = next(_outer(tokens, {"SELECT"}), 0) + 1, next(_outer(tokens, {"FROM"}), len(tokens))
     grouped = set(map(_folded, tokens[next(_outer(tokens, {"GROUP"}), len(tokens)) :]))
     cuts = [begin, *(begin + place + 1 for place in _outer(tokens[begin:end], {","})), end + 1]

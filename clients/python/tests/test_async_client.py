@@ -168,7 +168,7 @@ async def test_the_source_is_looked_at_in_a_thread(awaited: AsyncClient, script:
 
 
 async def test_an_exception_of_progress_ends_the_upload(awaited: AsyncClient, script: Any) -> None:
-    """As of the other client."""
+    """The exception of `progress` reaches the caller."""
 
     def progress(sent: int, total: int | None) -> None:
         raise RuntimeError(f"{sent} of {total}")

@@ -84,7 +84,7 @@ def test_averages_are_those_of_the_values_without_noise() -> None:
 
 
 def test_intervals_keep_to_what_is_possible() -> None:
-    """Where a group has hardly anyone: a mean between the bounds, a variance from 0 to the square of their half."""
+    """A group of hardly anyone has a mean between the bounds, and a variance from 0 to the square of their half."""
     query = asked(mean("age"), variance("age"), stddev("age"))
     few, variances, deviations = averaged(answered(query, [np.array([110.0])], rho=0.01), query).averages
 

@@ -166,7 +166,7 @@ def calculated(value: Any, row: dict[str, float]) -> float:
 
 @given(VALUES, st.integers(0, 120), st.floats(-50, 50))
 def test_the_bounds_of_a_value_hold_it(value: Value, age: int, balance: float) -> None:
-    """Of every value that it may be calculated from."""
+    """Bounds hold for every value that it may be calculated from."""
     try:
         ((_, span, _),) = linear_query([mean(value)], {"dataset": "d", "share": 0.1}, TABLES).selected
     except ValueError:
@@ -211,7 +211,7 @@ def test_no_other_division_is_better_on_average() -> None:
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=2))
 def test_weights_keep_their_proportions(weights: list[float]) -> None:
-    """As whole numbers or as they are."""
+    """Weights are whole numbers, or stay as they are."""
     found = document(count(), sum_("age"), mean("income"), weights=[*weights, 1])["noise"]["weights"]
     assert found[0] / found[1] == pytest.approx(weights[0] / weights[1])
     assert math.fsum(found[2:]) / found[0] == pytest.approx(1 / weights[0])

@@ -73,7 +73,7 @@ def test_requests_without_a_key_are_not_told(telling: Client, script: Any, told:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_an_exception_ends_the_call_with_nothing_sent(number: int, connect: Any, script: Any) -> None:
-    """Of a whole batch too, whichever of its queries could not be kept."""
+    """A whole batch ends too, whichever of its queries could not be kept."""
     kept: list[object] = []
 
     def keep(*now: object) -> None:

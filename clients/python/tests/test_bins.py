@@ -38,7 +38,7 @@ def test_levels_are_nested_and_end_at_a_few_bins(count: int, branching: int) -> 
 
 
 def test_levels_of_a_column() -> None:
-    """As the service is asked for them."""
+    """Levels as the service is asked for them."""
     assert [len(edges) - 1 for edges in edges_asked(col("age"), range(0, 121, 5))] == [24, 6]
     assert edges_asked("age", np.array([0, 18, 65])) == [[0, 18, 65]]
 
@@ -99,7 +99,7 @@ def answer(*axes: Any, first: object = "[0, 1)") -> Any:
     ],
 )
 def test_the_edges_of_an_answer(axes: Any, first: object, edges: Any) -> None:
-    """As its axes state them; multiples of a width are those of the service."""
+    """Axes state them; multiples of a width are those of the service."""
     assert bins_of(answer(*axes, first=first), "count", {"c"} if len(axes) == 3 else (), "levels[0]") == ("age", edges)
 
 

@@ -29,7 +29,7 @@ def test_the_length_is_known_of_bytes_and_files(where: Path) -> None:
 
 
 def test_a_body_that_was_not_read_is_closed(where: Path) -> None:
-    """As after a connection that was refused; bytes need no closing."""
+    """A refused connection leaves such a body; bytes need no closing."""
     file = where.open("rb")
     for body in (opened(lambda: file), opened(ROWS)):
         body.close()

@@ -53,7 +53,7 @@ def test_each_step_is_a_keyword(client: Client) -> None:
 
 
 def test_each_item_may_have_a_precision_of_its_own(client: Client) -> None:
-    """As lists of the query."""
+    """Precisions of items are lists of the query."""
     query = client.dataset("d").query()
     asked = query.count(sigma=5).sum("price", sigma=2000)
     assert asked.json["noise"] == {"sigma": [5, 2000]}

@@ -45,7 +45,7 @@ def test_a_listing_has_an_end(client: Client, script: Any, monkeypatch: pytest.M
 
 
 def test_a_long_search_may_have_empty_pages(client: Client, script: Any) -> None:
-    """As the service has, where nothing was found so far."""
+    """The service sends an empty page where nothing was found so far."""
     script.steps = [page("a"), page("b"), page(None, ROW)]
     assert [row.id for row in client.principals.list()] == ["p"]
 

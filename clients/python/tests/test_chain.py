@@ -55,7 +55,7 @@ def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, A
 
 
 def test_the_sigma_of_each_item_is_bound() -> None:
-    """Where there are any; a changed one breaks the row."""
+    """A changed sigma breaks the row."""
     before = row(1, GENESIS)
     after = row(2, before["hash"], sigmas=[5.0, 2000.0])
     assert broken([after, before]) == ()
@@ -78,7 +78,7 @@ def test_a_whole_ledger_is_checked(client: Client, script: Any) -> None:
 
 
 def test_a_kept_hash_is_found_where_the_ledger_had_it(client: Client, script: Any) -> None:
-    """As the newest row's or an earlier one's, however it was pasted; a rewritten ledger has it nowhere."""
+    """The newest row's hash or an earlier one's, however it was pasted; a rewritten ledger has it nowhere."""
     rows = ledger(5)
     assert [chain_of(rows, each["hash"]).kept_at for each in rows] == [5, 4, 3, 2, 1]
     assert chain_of(rows).kept_at is None
@@ -116,7 +116,7 @@ def test_rows_that_are_missing_are_named() -> None:
 
 
 def test_a_row_of_any_sequence_takes_little() -> None:
-    """Of very many rows that are missing the newest are named; and rows that go back are broken, whatever they hash."""
+    """The newest of very many missing rows are named; rows that go back are broken, whatever they hash."""
     first, second = row(1, GENESIS), row(2, GENESIS)
     assert len(broken([second | {"sequence": 2**53 - 1}, second | {"sequence": 2**52}])) <= MISSING_MAX + 2
     upwards = [row(1, second["hash"]), second, first]

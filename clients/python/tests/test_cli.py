@@ -89,7 +89,7 @@ class TestQuery:
             run("query", "shop", "--sql", two, "--sigma", "5,many")
 
     def test_laplace_noise_by_its_scale_or_by_the_word(self, run: Run, fake: FakeService) -> None:
-        """Of a document and of SQL; options take the place of a document's noise, and a law of it stays."""
+        """Documents and SQL take both; options take the place of a document's noise, and a law of it stays."""
         told = run("query", "shop", "--scale", "20", stdin="{}")
         assert (told.status, told.err) == (0, "")
         assert told.out.splitlines()[3].startswith("scale 20, sigma 28.2843, worst case rho ")
@@ -148,7 +148,7 @@ class TestQuery:
 
     @pytest.mark.parametrize("command", ["query", "preview"])
     def test_warnings_stand_before_the_numbers(self, run: Run, command: str) -> None:
-        """Of an answer and of a preview alike, in the same output."""
+        """Warnings of an answer and of a preview alike, in the same output."""
         told = run(command, "shop", "--sigma", "0.5", stdin="{}")
         first, second, *_ = told.out.splitlines()
         assert first.startswith("warning: A vector longer than 0.707107 cannot be paid for")
@@ -218,7 +218,7 @@ class TestListings:
         assert [each["name"] for each in run("datasets", "--json").json] == ["shop"]
 
     def test_a_dataset_is_shown_with_its_domains(self, run: Run) -> None:
-        """Of every table."""
+        """The domains of every table."""
         assert run("show", "shop").out.splitlines()[5:] == [
             "",
             "people (individuals, key person_id)",

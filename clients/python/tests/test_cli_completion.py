@@ -61,7 +61,7 @@ def test_bash_runs_the_command_it_completes() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_has_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the command prints it."""
+    """The script is the one that the command prints."""
     assert main(["completion", shell]) == 0
     text = capsys.readouterr().out
     dash = "-l " if shell == "fish" else "--"

@@ -30,7 +30,7 @@ def test_a_refusal_names_the_fields(run: Run) -> None:
 
 
 def test_a_refusal_has_its_detail(run: Run, fake: FakeService) -> None:
-    """Where it says more than the title."""
+    """The detail is shown where it says more than the title."""
     environ = {"SPARING_URL": fake.url, "SPARING_API_KEY": fake.add_analyst(allowance_rho="0.0001")}
     told = run("query", "shop", stdin=COUNT, environ=environ)
     assert told.status == 1

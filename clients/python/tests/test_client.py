@@ -13,7 +13,7 @@ from sparing._cli import main
 
 
 def test_address_and_key_come_from_the_environment(script: Any) -> None:
-    """As in other SDKs; arguments take precedence."""
+    """Arguments take precedence, as in other SDKs."""
     script.steps = [httpx.Response(200, json=[])] * 2
     environ = {"SPARING_URL": "https://env.test/base/", "SPARING_API_KEY": "from-env\n"}
     transport = httpx.MockTransport(script)
@@ -86,7 +86,7 @@ def test_a_new_key_is_masked_in_repr(client: Client, script: Any) -> None:
 
 @pytest.mark.parametrize("is_closed_by_another", [False, True])
 def test_a_closed_client_is_closed(script: Any, is_closed_by_another: bool) -> None:
-    """By the `with` statement, or by a client with other options, since they share connections; twice is harmless."""
+    """The `with` statement closes the connections, or a client that shares them; closing twice is harmless."""
     given: Any = {"base_url": "https://x.test", "api_key": "k", "environ": {}}
     with Client(**given, transport=httpx.MockTransport(script)) as client:
         if is_closed_by_another:

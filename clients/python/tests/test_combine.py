@@ -30,7 +30,7 @@ def coverage(values: Any, half_width: float) -> float:
 
 
 def test_the_variance_is_that_of_inverse_variance_weights() -> None:
-    """As released, to four standard errors of the draws; the plain mean is far worse."""
+    """Released numbers show it to four standard errors of the draws; the plain mean is far worse."""
     answers = answers_of([1.0, 2.0, 4.0], grid=2.0**-10)
     combined = combine(answers)
     spread = np.std(combined.values)
@@ -63,7 +63,7 @@ def test_intervals_of_fine_grids_cover_as_often_as_they_say() -> None:
 
 @pytest.mark.parametrize("sigmas", [[0.3], [0.4, 0.4], [0.3, 0.5, 1.0], [1.5], [3.0, 2.0]])
 def test_intervals_of_coarse_grids_cover_at_least_as_often(sigmas: list[float]) -> None:
-    """Where a sigma is a fraction of a grid step or a few; without the half step they would not at 0.4."""
+    """Sigmas of a fraction of a grid step or a few; without the half step they would not at 0.4."""
     combined = combine(answers_of(sigmas, grid=1.0))
 
     for confidence in (0.5, 0.9, 0.99):
@@ -74,7 +74,7 @@ def test_intervals_of_coarse_grids_cover_at_least_as_often(sigmas: list[float]) 
 
 
 def test_simultaneous_intervals_hold_all_at_once() -> None:
-    """Of 2,000 answers with five numbers, 90 in 100, and far fewer without the correction."""
+    """Ninety in 100 of 2,000 answers with five numbers, and far fewer without the correction."""
     rng = np.random.default_rng(8)
     held = {True: 0, False: 0}
     for _ in range(2000):

@@ -222,7 +222,7 @@ def test_what_is_closed_is_refused(fake: FakeService, connection: dbapi.Connecti
 
 
 def test_a_connection_makes_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an address and a key, or of the environment; it is closed with the connection."""
+    """A client of an address and a key, or of the environment; it is closed with the connection."""
     monkeypatch.setenv("SPARING_URL", "https://sparing.test")
     monkeypatch.setenv("SPARING_API_KEY", "k")
     for connection in (
@@ -235,7 +235,7 @@ def test_a_connection_makes_its_own_client(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_noise_and_the_bounds_of_a_connection_are_those_of_its_queries(fake: FakeService) -> None:
-    """As `client.sql` takes them."""
+    """The arguments are those of `client.sql`."""
     sparing.connect(
         dataset="shop", half_width=20, confidence=0.9, l2_clip=3, reuse=False, client=fake.client()
     ).cursor().execute(COUNT)
@@ -265,7 +265,7 @@ def test_the_noise_and_the_bounds_of_a_connection_are_those_of_its_queries(fake:
 def test_a_connection_that_could_not_ask_is_refused(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], said: str
 ) -> None:
-    """Where it is made, and not at its first query."""
+    """The refusal comes where it is made, and not at its first query."""
     monkeypatch.delenv("SPARING_URL", raising=False)
     with pytest.raises(dbapi.InterfaceError, match=said):
         sparing.connect(**{"dataset": "shop", **options})
@@ -341,7 +341,7 @@ def test_every_exception_of_the_client_is_translated() -> None:
     ],
 )
 def test_a_mistake_in_a_text_has_its_class(cursor: dbapi.Cursor, text: str, parameters: Any, kind: Any) -> None:
-    """Whether it is found here or by the service; a column that is not there is named."""
+    """Mistakes found here and those found by the service; a column that is not there is named."""
     with pytest.raises(kind) as caught:
         cursor.execute(text, parameters)
     assert type(caught.value) is kind
@@ -350,7 +350,7 @@ def test_a_mistake_in_a_text_has_its_class(cursor: dbapi.Cursor, text: str, para
 
 @pytest.fixture
 def wide(fake: FakeService) -> dbapi.Cursor:
-    """Of a dataset with more groups than the service sends labels for."""
+    """A cursor of a dataset with more groups than the service sends labels for."""
     columns = {"age": {"type": "integer", "lower": 0, "upper": 10_001}}
     tables = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
     fake.add_dataset("wide", tables, rows={"people": [{"id": 1, "age": 10_001}]}, rho=100)
@@ -377,7 +377,7 @@ def test_an_answer_whose_labels_are_not_found_is_kept(fake: FakeService, wide: d
 
 
 def test_tables_are_those_of_the_schema(fake: FakeService, connection: dbapi.Connection) -> None:
-    """As the service describes them; a failure has a class of this interface."""
+    """The service describes them; a failure has a class of this interface."""
     assert connection.tables().keys() == {"people"}
     fake.refuse(404, "not-found")
     with pytest.raises(dbapi.ProgrammingError):
@@ -385,7 +385,7 @@ def test_tables_are_those_of_the_schema(fake: FakeService, connection: dbapi.Con
 
 
 def test_threads_share_a_connection(fake: FakeService, connection: dbapi.Connection) -> None:
-    """As its level says, each with a cursor of its own."""
+    """Each thread has a cursor of its own, as the level of the module says."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - of this test alone
 
     def rows(age: int) -> Any:

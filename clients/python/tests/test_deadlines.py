@@ -77,7 +77,7 @@ def test_a_server_that_takes_little_is_written_to_until_the_deadline(clock: Cloc
 
 
 def test_a_connection_without_a_deadline_keeps_its_own_limits(stream: Any) -> None:
-    """As one that httpx closes, or that another program uses."""
+    """A connection that httpx closes, or that another program uses."""
     stream.read(10, timeout=7)
     stream.write(b"x" * 70_000)
     assert (stream.limits, stream.sizes) == ([7, None, None], [65_536, 4464])

@@ -93,7 +93,7 @@ def test_values_are_json() -> None:
     ],
 )
 def test_events_stay_within_the_bounds(bounds: dict[str, int], most: int, expected: int) -> None:
-    """Of each individual, and of the table."""
+    """The bounds of each individual, and of the table."""
     tables = {"people": PEOPLE, "visits": VISITS | bounds}
     data = dummy_data(tables, individuals=200, events_per_individual=most)
     counts = Counter(row["who"] for row in data["visits"])

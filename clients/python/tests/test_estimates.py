@@ -218,7 +218,7 @@ def test_the_interval_of_a_variance_holds_it_near_an_unreliable_count(count: flo
 
 
 def test_a_variance_by_hand() -> None:
-    """Of 1, 2, 3 and 6: squares 50, sum 12, variance 3.5."""
+    """The numbers 1, 2, 3 and 6: squares 50, sum 12, variance 3.5."""
     (found,) = variances(
         in_groups([50.0], "sum((x * x))", sigma=1.0, grid=0.0),
         in_groups([12.0], "sum(x)", sigma=2.0, grid=0.0),

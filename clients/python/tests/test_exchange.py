@@ -105,7 +105,7 @@ def test_blocking_work_and_items_pass_through() -> None:
 
 
 def test_all_items_of_a_stream_are_one_result() -> None:
-    """Of every page, in order."""
+    """Items of every page, in order."""
     call = all_of(listing(Allowance, "/v1/allowances", limit=1))
     assert next(call) == get("/v1/allowances", limit=1)
     page = {"items": [{"dataset": "d", "spent_rho": "0"}], "next": "c"}

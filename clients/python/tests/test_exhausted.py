@@ -31,7 +31,7 @@ def ticks(values: list[float], sigma: float = 1.0) -> MonitorTicks:
 
 
 def test_running_counts_come_back() -> None:
-    """Of ticks without noise, to the last digits of doubles, also where the rounding of coefficients adds up."""
+    """Ticks without noise give them to the last digits of doubles, also where roundings of coefficients add up."""
     source, count = random.Random(5), 200
     new = [source.randrange(100_000) for _ in range(count)]
     steps = steps_of(count)
@@ -103,7 +103,7 @@ def test_a_dataset_without_a_monitor_has_no_curve(service: FakeService) -> None:
 
 @pytest.mark.parametrize("monitor", [{"rho": "0.1"}, {"rho": "0.1", "ticks": 0, "share": 0.5}])
 def test_a_fake_monitor_is_checked(monitor: dict[str, Any]) -> None:
-    """As far as the rooms check it."""
+    """The rooms of the service check it."""
     with pytest.raises(ValueError, match=r"rho, ticks and share|ticks must be"):
         FakeService().add_dataset("survey", TABLES, monitor=monitor)
 
@@ -117,7 +117,7 @@ def test_a_described_dataset_brings_its_monitor(service: FakeService) -> None:
 
 
 def test_a_noise_may_be_left_out_of_a_tick_alone(service: FakeService) -> None:
-    """Of all others it is required, before anything is sent; a tick with noise is refused by the service."""
+    """All others need it before anything is sent; a tick with noise is refused by the service."""
     with pytest.raises(ValueError, match="exactly one of"):
         service.client().dataset("survey").query().count().run()
     with pytest.raises(sparing.InvalidRequestError, match="noise"):

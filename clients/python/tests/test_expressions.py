@@ -33,7 +33,7 @@ AGE, AREA = {"col": "age"}, {"col": "area"}
         (col("age") >= np.int64(40), {"ge": [AGE, 40]}),
         (col("age") >= Decimal("19.61"), {"ge": [AGE, 19.61]}),
         (col("age").is_in(pd.Series([1, 2])), {"in": [AGE, [1, 2]]}),
-        (np.float32(0.5) * col("age") < 1, {"lt": [{"mul": [0.5, AGE]}, 1]}),
+        (np.array([0.5], dtype="float32")[0] * col("age") < 1, {"lt": [{"mul": [0.5, AGE]}, 1]}),
         (Decimal("0.5") * col("age") < 1, {"lt": [{"mul": [0.5, AGE]}, 1]}),
         (col("day") >= pd.Timestamp("2026-03-31"), {"ge": [{"col": "day"}, "2026-03-31T00:00:00"]}),
         (col("at") >= np.datetime64("2026-01-02T03:04:05", "ns"), {"ge": [{"col": "at"}, "2026-01-02T03:04:05"]}),

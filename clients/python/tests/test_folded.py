@@ -34,7 +34,7 @@ def step(number: int, *, loss: str = "logistic", **more: Any) -> ReleaseRow:
 
 
 def test_steps_in_a_row_are_together() -> None:
-    """Of one model, dataset, noise and condition; a count between them ends the row, and counts are never together."""
+    """Steps of one model, dataset, noise and condition; a count between them ends the row, and counts stay apart."""
     count: dict[str, Any] = {"count": {}}
     listed = [
         *(step(9), step(8), step(7)),

@@ -172,7 +172,7 @@ def test_ndjson_and_parquet_files_are_rewritten_too(sends: Any, script: Any, tmp
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_progress_counts_the_bytes_sent(packed: bool, client: Client, script: Any, tmp_path: Path) -> None:
-    """Of all, where their number is known, and it is announced; anew for each try."""
+    """The bytes of all are announced where their number is known; they are counted anew for each try."""
     rows = b"person_id,age,town\n" + b"a,1,x\n" * 50_000
     where = tmp_path / ("rows.csv.gz" if packed else "rows.csv")
     where.write_bytes(gzip.compress(rows) if packed else rows)

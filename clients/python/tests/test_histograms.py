@@ -46,12 +46,12 @@ def drawn(sigma: float, *, branching: int = 4) -> list[ConsistentHistogram]:
 
 
 def true_quantile(probability: float) -> float:
-    """Of rows that are spread evenly in their bins."""
+    """The quantile of rows that are spread evenly in their bins."""
     return float(np.interp(probability * BELOW[-1], BELOW, EDGES))
 
 
 def test_counts_are_unbiased_and_as_precise_as_they_say() -> None:
-    """Of ranges long and short; without consistency the long ones would vary twice as much."""
+    """Ranges long and short; without consistency the long ones would vary twice as much."""
     found = drawn(20.0)
     assert np.mean([each.values for each in found], axis=0) == pytest.approx(COUNTED, abs=5 * 20 / math.sqrt(DRAWS))
     for low, high in ((0, 1), (3, 42), (16, 48), (0, 64), (31, 64)):
@@ -79,7 +79,7 @@ def test_quantiles_are_close_and_their_intervals_hardly_wider_than_needed(probab
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 def test_intervals_of_quantiles_hold_at_least_as_often_as_they_say(probability: float) -> None:
-    """Where the noise moves a quantile by several bins; intervals with a quarter of the deviations would not."""
+    """Noise that moves a quantile by several bins; intervals with a quarter of the deviations would not."""
     truth, histograms = true_quantile(probability), drawn(120.0)
     held = {
         confidence: np.mean(

@@ -94,7 +94,7 @@ def test_columns_that_fit_no_declaration_are_left_out_with_a_reason() -> None:
 
 
 def test_decimals_are_numbers() -> None:
-    """As an upload takes them: a real, and an integer where all are whole."""
+    """An upload takes them so: a real, and an integer where all are whole."""
     rows = {"id": [1, 2], "price": [Decimal("12.50"), None], "count": [Decimal("3.00"), Decimal(4)]}
     columns = infer_schema(pl.DataFrame(rows))["tables"]["people"]["columns"]
     assert [(each["type"], each["lower"], each["upper"]) for each in columns.values()] == [
@@ -113,7 +113,7 @@ def test_decimals_are_numbers() -> None:
     ],
 )
 def test_times_have_bounds_in_whole_years(data: Any, kind: str) -> None:
-    """Of text and of frames; marked, as all bounds are."""
+    """Times of text and of frames; marked, as all bounds are."""
     declared = infer_schema(data)["tables"]["people"]["columns"]["when"]
     ends = ("", "") if kind == "date" else ("T00:00:00Z", "T23:59:59Z")
     assert declared.pop("confirm").startswith("must not be read off the data")

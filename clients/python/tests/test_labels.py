@@ -31,7 +31,7 @@ TABLES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    """Of a dataset with a column of each type."""
+    """A client of a dataset with a column of each type."""
     with FakeService() as fake:
         fake.add_dataset("shop", TABLES, rows={"people": [{"person_id": 1}]}, rho=1000)
         yield fake.client()

@@ -37,7 +37,7 @@ def test_a_half_width_holds_the_noise(scale: float, grid: float, confidence: flo
 
 @pytest.mark.parametrize("wrong", [{"scale": 0.0}, {"grid": math.inf}, {"confidence": 1.0}])
 def test_what_is_no_noise_is_refused(wrong: dict[str, float]) -> None:
-    """As of a Gaussian."""
+    """The arguments are bounded as those of a Gaussian are."""
     with pytest.raises(ValueError, match="out of range"):
         laplace_half_width(**{"scale": 1.0, "grid": 1.0, **wrong})
 

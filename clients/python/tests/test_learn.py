@@ -64,7 +64,7 @@ def fake() -> Iterator[FakeService]:
 
 @pytest.fixture
 def client(fake: FakeService) -> Client:
-    """Of an analyst with an allowance, so that charges are counted."""
+    """A client of an analyst with an allowance, so that charges are counted."""
     return fake.client(api_key=fake.add_analyst(allowance_rho=4000))
 
 
@@ -231,7 +231,7 @@ def test_where_noise_hides_the_moments_the_natural_clip_is_taken() -> None:
 
 
 def test_parameters_of_the_constructor_go_round() -> None:
-    """As a pipeline of scikit-learn copies an estimator."""
+    """A pipeline of scikit-learn copies an estimator so."""
     model = LogisticRegression(FEATURES, "member", max_iter=3, l2_clip=2.0)
     params = model.get_params()
     assert params == {
@@ -308,7 +308,7 @@ def test_a_binary_model_is_judged_by_one_count(fake: FakeService, client: Client
 
 
 def test_a_model_of_classes_is_judged_by_two_counts(fake: FakeService, client: Client) -> None:
-    """Of those who are predicted rightly, and of all who have a prediction; a part judges where it is asked for."""
+    """Those who are predicted rightly, and all who have a prediction; a part judges where it is asked for."""
     club = client.dataset("club")
     model = LogisticRegression(FEATURES, "town", max_iter=4).fit(club, share=0.4)
     found = model.evaluate(club, share=0.2)

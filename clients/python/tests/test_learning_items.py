@@ -51,7 +51,7 @@ MEMBER: dict[str, Any] = {"target": "member", "features": FEATURES, "intercept":
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    """Of a dataset with three people."""
+    """A client of a dataset with three people."""
     with FakeService() as fake:
         fake.add_dataset("club", TABLES, rows={"people": PEOPLE}, rho=10_000)
         yield fake.client()
@@ -117,7 +117,7 @@ def asked(client: Client, item: Any, **more: Any) -> Answer:
     ],
 )
 def test_a_feature_is_its_json(given: Any, expected: dict[str, Any]) -> None:
-    """Of a column, a value, a bin; a fill of 0 is one."""
+    """Features of a column, a value, a bin; a fill of 0 is one."""
     assert given.json == expected
 
 
@@ -167,7 +167,7 @@ def test_a_wrong_argument_names_itself(wrong: Any, message: str) -> None:
 
 
 def test_moments_are_a_symmetric_matrix(client: Client) -> None:
-    """Of the features in their order, the intercept last: its own entry is the number of individuals."""
+    """The features in their order, the intercept last: its own entry is the number of individuals."""
     found = asked(client, moments(FEATURES, intercept=True))
     assert found.matrix.tolist() == (ROWS.T @ ROWS).tolist()
     assert found.labels[4] == {"select": "moments", "feature": "((age - 64) * 0.015625)", "with": "intercept"}
@@ -192,7 +192,7 @@ def test_a_gradient_has_the_shape_of_its_parameters(client: Client, loss: Any, t
 
 
 def test_a_squared_loss_is_cut_at_its_residual(client: Client) -> None:
-    """Of the individuals with a target."""
+    """The individuals with a target count."""
     step = (
         client.dataset("club")
         .query()
@@ -237,7 +237,7 @@ AXES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
 def test_long_answers_are_labelled_from_their_axes(axis: dict[str, Any]) -> None:
-    """As the service labels short ones; features and classes that are not listed are numbered."""
+    """The service labels short ones so; features and classes that are not listed are numbered."""
     labels = Labels([{"select": [axis]}])
     features, classes = axis.get("features", [0, 1, 2]), axis.get("classes", [0, 1])
     if axis["select"] == "moments":
@@ -267,7 +267,7 @@ def test_the_labels_are_those_that_the_service_sends(client: Client) -> None:
 
 
 def test_without_numpy_a_matrix_says_what_is_missing(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the other forms of an answer do."""
+    """The package to install is named."""
     monkeypatch.setitem(sys.modules, "numpy", None)
     body = answer | {"labels": [], "axes": [{"select": [{"select": "gradient", "size": 1}]}]}
     with Client(

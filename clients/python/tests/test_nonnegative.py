@@ -34,7 +34,7 @@ def test_a_projection_stays_where_it_is(values: list[float], total: float | None
 
 @given(VECTORS, st.data())
 def test_no_other_vector_is_nearer(values: list[float], data: st.DataObject) -> None:
-    """Of all without negative numbers and with the total; (v - p)(w - p) <= 0 says so for every other w."""
+    """No other without negative numbers and with the total; (v - p)(w - p) <= 0 says so for every other w."""
     other = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=len(values), max_size=len(values))))
     for total in (None, float(np.sum(other))):
         found = np.array(nonnegative(values, total=total))

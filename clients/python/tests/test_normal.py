@@ -61,7 +61,7 @@ def test_a_half_width_is_whole_steps_of_the_grid(sigma: float, grid: float, conf
 
 
 def test_the_confidence_is_95_per_cent_unless_another_is_given() -> None:
-    """As in `half_width_95`."""
+    """The confidence is that of `half_width_95`."""
     assert half_width(sigma=20, grid=1) == 39
 
 

@@ -66,7 +66,7 @@ def sent(fake: FakeService) -> list[str]:
 
 
 def test_few_parameters_stay_in_json() -> None:
-    """As all other queries do, and whatever is no rectangle of numbers, which the service refuses."""
+    """JSON holds them, and whatever is no rectangle of numbers, which the service refuses."""
     assert many_in(document(step(THETA[:-1]))) is None
     assert many_in(document(count())) is None
     for wrong in ([[1.0] * SIZE, [1.0]], ["x"] * SIZE, [True] * SIZE, [[[0.0]]] * SIZE):
@@ -116,7 +116,7 @@ def test_what_the_service_does_not_know_is_sent_again(fake: FakeService) -> None
 
 
 def test_another_refusal_is_raised(fake: FakeService) -> None:
-    """Of a query by its hash, and of one with its numbers."""
+    """Refusals of a query by its hash, and of one with its numbers."""
     client = fake.client()
     client.queries.ask(dataset="club", select=step(), sigma=3)
     with pytest.raises(InvalidRequestError, match=r"noise\.sigma"):
@@ -200,7 +200,7 @@ def test_the_fake_reads_the_npz_of_the_client_alone() -> None:
 
 
 def test_a_model_of_vectors_is_judged_by_arrays_and_hashes(fake: FakeService) -> None:
-    """Of several classes: fitted and evaluated through vectors of more numbers than JSON is sent with."""
+    """A model of several classes, fitted and evaluated through vectors of more numbers than JSON is sent with."""
     rng, columns = np.random.default_rng(5), {"image": {"type": "vector", "length": 400, "lower": 0, "upper": 15}}
     digits = rng.integers(0, 3, 300)
     images = np.zeros((300, 400), dtype=int)

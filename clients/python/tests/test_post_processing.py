@@ -208,7 +208,7 @@ PEOPLE, RHO, DRAWS = 20_000, 0.05, 4_000
 
 
 def median_errors(values: Any, low: float, high: float, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Of a mean from a sum and a count with one sigma, from both in equal parts, and from `.mean`, all at RHO."""
+    """Errors of a mean from a sum and a count with one sigma, from both in equal parts, and from `.mean`, at RHO."""
     largest, truth = max(abs(low), abs(high)), float(np.mean(values))
 
     def error(sigma_sum: float, sigma_count: float, middle: float) -> float:

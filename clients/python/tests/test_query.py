@@ -76,6 +76,6 @@ def test_any_other_noise_is_an_error(noise: dict[str, Any]) -> None:
 
 
 def test_a_misspelt_argument_is_an_error() -> None:
-    """As for any Python function; a condition that is silently not sent would answer another query."""
+    """A condition that is silently not sent would answer another query."""
     with pytest.raises(TypeError, match="wheer"):
         question_json({"dataset": "d", "sigma": 1, "wheer": col("a") == 1})  # type: ignore[typeddict-unknown-key]

@@ -32,7 +32,7 @@ def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys:
 
 
 def test_the_quickstart_counts_everybody_on_the_schema_of_the_page(monkeypatch: Any, capsys: Any) -> None:
-    """As registered there, and people who spend up to its bound: nobody is left out by the precision."""
+    """The schema as registered there, and people who spend up to its bound: the precision leaves out nobody."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (registered,) = [
         {str(word.arg): ast.literal_eval(word.value) for word in node.keywords}

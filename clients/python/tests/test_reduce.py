@@ -33,7 +33,7 @@ def opened(*, noise: bool = False) -> Any:
 
 
 def test_a_question_names_the_function() -> None:
-    """As keyword, as a step, and in a document of the command line."""
+    """A keyword, a step, and a member of a document of the command line."""
     asked = question_json({"dataset": "shop", "reduce": "max", "sigma": 5.0})
     assert asked["reduce"] == "max"
     assert "reduce" not in question_json({"dataset": "shop", "sigma": 5.0})
@@ -45,7 +45,7 @@ def test_a_question_names_the_function() -> None:
 
 @pytest.mark.parametrize(("function", "number"), [("max", 7), ("norm", 7 * math.sqrt(3))])
 def test_the_fake_answers_with_one_number(function: str, number: float) -> None:
-    """Of the exact sum; without noise it is within half a step, and with it a number of its own."""
+    """The number of the exact sum is within half a step without noise; with noise it is one of its own."""
     client = opened().client()
     query = client.dataset("shop").query("visits").histogram("item").reduce(function).noise(sigma=4.0)
     answer = query.run()

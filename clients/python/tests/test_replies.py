@@ -50,7 +50,7 @@ def bomb() -> Body:
 
 @pytest.mark.parametrize("status", [200, 422])
 def test_a_small_packet_is_unpacked_up_to_the_bound(client: Client, script: Any, status: int) -> None:
-    """Of a refusal, too. The rest of it is not even fetched."""
+    """The rest of it is not even fetched, and a refusal is no exception."""
     body = bomb()
     script.steps = [reply(body, status, Content_Encoding="gzip")]
     with pytest.raises(APIReplyError, match="longer than 32 MB"):

@@ -142,7 +142,7 @@ class ChargesTheMean(_Descent):
 
 
 def test_charges_that_depend_on_others_are_noticed() -> None:
-    """Of 20 neighbouring pairs all but a few."""
+    """Nearly all of 20 neighbouring pairs differ."""
     alike = [charges_alike(ChargesTheMean, seed, "squared", people=6, width=3, out=2) for seed in range(20)]
     assert sum(alike) <= 2
 
@@ -163,7 +163,7 @@ def test_a_row_is_worked_out_by_itself(loss: Loss, width: int) -> None:
 
 
 def has_charged_for_the_chance(seed: int, limit: PoissonFilter | None) -> bool:
-    """Whether at still parameters each individual has paid for all steps that it could pay for, hardly ever sampled."""
+    """Each individual, hardly ever sampled, has paid at still parameters for all steps that it could pay for."""
     source = np.random.default_rng(seed)
     still = replace(SETTINGS, sampling_rate=0.02, learning_rate=0.0)
     features, labels = source.uniform(0.2, 1, (12, 2)), source.uniform(0.3, 1, 12)
@@ -257,7 +257,7 @@ def arrays_within(value: object, depth: int = 3) -> Iterator[np.ndarray]:
 
 
 def shows(trace: TracebackType | None, coins: list[np.ndarray]) -> bool:
-    """Whether a frame below the test's own has the sample of a step, as rows or as a mask."""
+    """A frame below the test's own has the sample of a step, as rows or as a mask."""
     wanted = {each.tobytes() for mask in coins for each in (mask, np.flatnonzero(mask))}
     while trace is not None:
         if trace.tb_frame.f_globals["__name__"] == "sparing.research":

@@ -329,7 +329,7 @@ READ: dict[str, tuple[Act, Any, dict[str, object]]] = {
 
 @pytest.mark.parametrize(("act", "reply", "facts"), READ.values(), ids=READ)
 def test_a_reply_is_read(act: Act, reply: Any, facts: dict[str, object], client: Client, script: Any) -> None:
-    """Decimals exactly and times with their zone; what an older service does not send has its default."""
+    """Decimals are exact, times have their zone, and what an older service does not send has its default."""
     script.steps = [httpx.Response(200, json=reply)]
     found = act(client)
 
@@ -414,7 +414,7 @@ def test_a_misshapen_response_names_the_member(
 
 
 def test_an_individual_reads_its_record(client: Client, script: Any) -> None:
-    """As the service sends it."""
+    """The record is as the service sends it."""
     record = {"dataset": "d", "individual": "ann", "tables": {"people": {"count": 1, "rows": [{"age": 40}]}}}
     script.steps = [httpx.Response(200, json=record)]
     assert client.me.record(dataset="d") == record

@@ -68,7 +68,7 @@ def fake(name: str) -> Any:
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_a_frame_has_the_groups_and_the_numbers(fake: FakeService, name: str, asked: Any) -> None:
-    """As many columns as there are names of data and of results, in each library the same."""
+    """Each library has as many columns as there are names of data and of results."""
     answer = asked(fake.client(), name)
     results = ["value", "half_width_95", *(["low_95", "high_95"] if answer.averages else [])]
     for columns in by_frame(answer):

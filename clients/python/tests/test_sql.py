@@ -47,7 +47,7 @@ def translated(text: str, client: Client) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("text", "document"), EXAMPLES)
 def test_an_example_is_its_document(text: str, document: str, client: Client) -> None:
-    """As the page says; that of averages is what their linear query is."""
+    """The page states it; that of averages is what their linear query is."""
     has_averages = any(isinstance(item, AverageItem) for item in question_of(text)[0])
     assert (linear(text) if has_averages else translated(text, client)) == json.loads(document)
 
@@ -268,7 +268,7 @@ YEARS = ["<", "<=", "=", "<>", ">=", ">"]
     "where", [*(f"{{}} {sign} 2024" for sign in YEARS), "{} BETWEEN 2023 AND 2024", "{} IN (2023, 2025)"]
 )
 def test_a_condition_on_a_year_selects_its_dates(where: str) -> None:
-    """Of dates and of times; a missing one has no year."""
+    """Dates and times; a missing one has no year."""
     _, question = question_of(f"{COUNT} WHERE {where.format('YEAR(d)')}")
     rows = [
         "2022-12-31",

@@ -38,7 +38,7 @@ LIMITS: Final = (
 
 
 def outcome_of(text: str) -> str:
-    """Whether a text is refused, or translated as it says; and whether its WHERE was run."""
+    """The outcome of a text: refused, or translated as it says; and the kind of run that its WHERE had."""
     try:
         items, found = question_of(text)
     except SQLError:
@@ -208,7 +208,7 @@ def test_a_mistaken_translation_is_found(mistake: str, monkeypatch: pytest.Monke
 
 
 def fails(text: str) -> bool:
-    """Whether the law does not hold for a text."""
+    """The law does not hold for a text."""
     try:
         outcome_of(text)
     except AssertionError:

@@ -85,7 +85,7 @@ def test_a_parameter_is_read_as_its_value(values: list[Any]) -> None:
     ],
 )
 def test_a_value_has_its_literal(value: object, shown: str) -> None:
-    """Of Python, numpy and pandas; a negative number in parentheses, so that `a -?` begins no comment."""
+    """Values of Python, numpy and pandas; a negative number in parentheses, so that `a -?` begins no comment."""
     assert literal(value) == shown
 
 

@@ -43,7 +43,7 @@ BUYS = [{"id": number, "item": number % 2} for number in range(7)]
 
 @pytest.fixture(scope="module")
 def client() -> Any:
-    """Of a fake service with seven people: two in Oslo, five in Bergen."""
+    """A client of a fake service with seven people: two in Oslo, five in Bergen."""
     with FakeService() as fake:
         fake.add_dataset("shop", TABLES, rows={"people": PEOPLE, "buys": BUYS}, rho=10**6)
         yield fake.client()
@@ -131,7 +131,7 @@ def test_an_answer_is_arranged_as_its_text_says(
     ],
 )
 def test_a_truncated_day_is_the_first_of_its_time(client: Client, unit: str, first: dt.date) -> None:
-    """As DATE_TRUNC has it in SQL."""
+    """DATE_TRUNC has it so in SQL."""
     found = asked(client, f"SELECT DATE_TRUNC('{unit}', joined) AS since, COUNT(*) {FROM} since")
     assert (found.names, found.rows[0][0]) == (("since", "count"), first)
 
@@ -189,7 +189,7 @@ AVERAGES: list[tuple[str, tuple[str, ...], list[tuple[Any, ...]]]] = [
 
 @pytest.mark.parametrize(("text", "names", "rows"), AVERAGES, ids=[text for text, _, _ in AVERAGES])
 def test_averages_are_columns(client: Client, text: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """As other items are; a quantile to the width of its bins, of which there are 64."""
+    """A quantile is known to the width of its bins, of which there are 64."""
     found = asked(client, text, rho=1)
     assert found.names == names
     assert len(found.rows) == len(rows)

@@ -133,7 +133,7 @@ def test_every_option_of_a_url_is_an_argument_of_connect() -> None:
 
 
 def test_an_engine_hides_the_key() -> None:
-    """As for every database."""
+    """The password of a URL is hidden, as for every database."""
     assert "fake-analyst-key" not in repr(sa.create_engine(URL))
 
 
@@ -230,7 +230,7 @@ SELECTS: list[tuple[Callable[[Any], Any], list[tuple[Any, ...]]]] = [
 def test_a_query_of_sqlalchemy_is_answered(
     fake: FakeService, people: sa.Table, select: Callable[[Any], Any], rows: list[tuple[Any, ...]]
 ) -> None:
-    """As its compiler writes it in the dialect's words, with every name in quotes."""
+    """The compiler writes it in the dialect's words, with every name in quotes."""
     options = {"client": fake.client(), "half_width_columns": False}
     with sa.create_engine(URL, connect_args=options).connect() as connection:
         found = connection.execute(select(people.c).select_from(people)).all()
@@ -297,7 +297,7 @@ def test_nothing_is_written(fake: FakeService, engine: sa.Engine, people: sa.Tab
     ],
 )
 def test_what_the_dialect_has_not_is_refused(engine: sa.Engine, people: sa.Table, select: Callable[[Any], Any]) -> None:
-    """As the same text is by hand."""
+    """The same text by hand is refused, too."""
     with engine.connect() as connection, pytest.raises(sa.exc.ProgrammingError):
         connection.execute(select(people.c))
 
@@ -323,7 +323,7 @@ def test_pandas_reads_through_an_engine_and_a_connection(engine: sa.Engine, peop
 
 
 def test_the_code_of_the_page_runs(fake: FakeService, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """As printed in docs/sql.md, over the network that the fake is."""
+    """The code as printed in docs/sql.md, over the network that the fake is."""
     page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
     *_, code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.setenv("SPARING_URL", fake.url)

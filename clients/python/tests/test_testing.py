@@ -101,7 +101,7 @@ class TestAnswersFromRows:
         ],
     )
     def test_a_wrong_row_is_named(self, fake: FakeService, table: str, rows: Any, message: str) -> None:
-        """Where it is added, since it is the test that is wrong."""
+        """The error comes where it is added, since it is the test that is wrong."""
         with pytest.raises(ValueError, match=re.escape(message)):
             fake.add_rows("shop", table, rows)
 
@@ -140,7 +140,7 @@ class TestAnswersFromRows:
             assert [query.run().value for _ in range(5)] == counted
 
     def test_limits_are_between_the_floor_and_the_budget(self, fake: FakeService) -> None:
-        """As in an upload."""
+        """The bounds are those of an upload."""
         fake.add_dataset("limits", TABLES, rho=1, limit_floor_rho="0.5")
         for limit, message in [("0.4", "limit_floor_rho"), (2, "limit_floor_rho"), (-1, "limit_rho must be a rho")]:
             with pytest.raises(ValueError, match=message):
@@ -241,7 +241,7 @@ class TestRegisteredAnswers:
             fake.client().queries.ask(dataset="shop", sigma=20)
 
     def test_values_are_on_the_grid(self, fake: FakeService) -> None:
-        """As those of the service are."""
+        """The values of the service are, too."""
         fake.answer(0.1)
         answer = fake.client().queries.ask(dataset="shop", l2_clip=0.5, sigma=20)
         assert answer.grids[0] < 1

@@ -83,7 +83,7 @@ def test_a_refusal_is_as_often_as_stated(fake: FakeService) -> None:
 
 
 def test_a_preview_tells_what_is_left_of_an_allowance(fake: FakeService) -> None:
-    """What was spent is taken off."""
+    """The allowance less what was spent."""
     sparse = fake.client(api_key=fake.add_analyst(allowance_rho="0.002"))
     spent = sparse.queries.ask(dataset="shop", rho=0.001).worst_case_rho
     left = sparse.queries.preview(dataset="shop", sigma=1).allowance_left_rho
@@ -156,7 +156,7 @@ def test_a_dataset_of_a_real_service_is_taken_as_it_is_described() -> None:
     ],
 )
 def test_a_wrong_dataset_is_refused(arguments: dict[str, Any], message: str) -> None:
-    """Where it is added."""
+    """The error comes where it is added."""
     with FakeService() as fake, pytest.raises(ValueError, match=message):
         fake.add_dataset("shop", **{"tables": PEOPLE, **arguments})
 

@@ -79,7 +79,7 @@ def types_of_the_client(client: Client) -> None:
 
 @pytest.fixture
 def options(answer: dict[str, Any]) -> dict[str, Any]:
-    """Of a client whose service has one answer to everything."""
+    """Options of a client whose service has one answer to everything."""
     preview = {"dimension": 1, "grid": 1, "sigma": 2, "half_width_95": 3.9, "worst_case_rho": "0.125"}
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer | preview))
     return {"base_url": "https://sparing.test", "api_key": "k", "transport": transport, "environ": {}}
@@ -106,7 +106,7 @@ async def test_an_asynchronous_query_keeps_its_type(options: dict[str, Any]) -> 
 
 
 def classes(client: Any) -> list[type]:
-    """Of the client, of its resources, and of a query step by step."""
+    """The classes of the client, of its resources, and of a query step by step."""
     resources = [found for name, found in sorted(vars(client).items()) if not name.startswith("_")]
     return [type(found) for found in (client, *resources, client.dataset("d"), client.dataset("d").query())]
 

@@ -320,7 +320,7 @@ def played(play: Any, verb: str, faults: Sequence[Fault], kind: type, **options:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_its_result(verb: str, client: Client, script: Any) -> None:
-    """As many requests as there are documents, none of which is left over."""
+    """Each document is asked for once, and none is left over."""
     act, documents, expected = VERBS[verb]
     service = Service([], documents)
     script.steps = [service] * 9
@@ -333,7 +333,7 @@ def test_every_verb_has_its_result(verb: str, client: Client, script: Any) -> No
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_sends_its_request(verb: str, client: Client, script: Any) -> None:
-    """What is not given is not sent; a key of an individual is one parameter, whatever characters it has."""
+    """Arguments that are not given are not sent; an individual's key is one parameter, whatever characters it has."""
     act, documents, _ = VERBS[verb]
     script.steps = [Service([], documents)] * 9
 
@@ -345,7 +345,7 @@ def test_every_verb_sends_its_request(verb: str, client: Client, script: Any) ->
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_repeated_as_far_as_it_is_safe(verb: str, play: Any) -> None:
-    """Under a key after a conflict too; what changes nothing twice where the service is away; else after 429 alone."""
+    """Requests with a key after a conflict too, those without an effect where the service is away, others after 429."""
     _, documents, _ = VERBS[verb]
 
     def is_repeated(status: int) -> bool:
