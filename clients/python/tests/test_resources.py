@@ -1,4 +1,4 @@
-"""What is sent of arguments beyond the documented request, and what is read of the documented reply."""
+"""Arguments beyond the documented request of a verb, and the facts that are read of each reply."""
 
 import gzip
 import io
