@@ -1,7 +1,8 @@
 """A public schema with every kind of column, queries over it, and slow, obvious readings of them to compare with."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 import pytest
 from hypothesis import strategies as st
@@ -9,11 +10,17 @@ from pydantic import TypeAdapter
 
 from service.query.columns import QueryColumn, coding_of
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
+from service.query.exhausted import MonitorScale
 from service.query.expressions_ast import Row
+from service.query.mechanism import Pricing
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.schema import Schema
 from service.query.stated_noise import stated_noise
+
+P = ParamSpec("P")
 
 CAPACITY = 1_000_000
 BUDGET_UNITS = 2**40  # a rho of 1
@@ -85,11 +92,25 @@ def column_of(node: dict[str, Any], *, table: str = "people") -> QueryColumn:
     return columns_of(table).value(row_of(node), "v")
 
 
-def refusal_of(node: dict[str, Any], *, table: str = "people") -> tuple[str, str]:
-    """The field and the message for which a value is refused."""
-    with pytest.raises(QueryProblem) as refused:
-        column_of(node, table=table)
-    (error,) = refused.value.errors
+def plan_of(
+    asked: dict[str, Any],
+    schema: Schema = SCHEMA,
+    *,
+    capacity: int = CAPACITY,
+    budget_units: int = BUDGET_UNITS,
+    pricing: Pricing | None = None,
+    monitor: MonitorScale | None = None,
+) -> Plan:
+    """The plan of a query as it is sent."""
+    query = parse_query(body(asked))
+    return compile_query(query, schema, capacity=capacity, budget_units=budget_units, pricing=pricing, monitor=monitor)
+
+
+def refused(make: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> tuple[str, str]:
+    """The field and the message of the one error for which something is refused."""
+    with pytest.raises(QueryProblem) as refusal:
+        make(*args, **kwargs)
+    (error,) = refusal.value.errors
     return error.field, error.message
 
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.query.canonical import canonical_bytes, request_hash
+from service.query.canonical import canonical_bytes
 from service.query.layout import Active
 from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
+from tests.query.samples import body, plan_of, query, refused
 
 SHARES = st.floats(2.0**-40, 1) | st.integers(1, 10**6).map(lambda part: part / 10**6)
 BUDGETS = st.integers(1, 2**61)
@@ -25,24 +24,11 @@ def active(share: float = 0.1, **more: Any) -> dict[str, Any]:
     return query(select=[{"active": {"share": share}}]) | more
 
 
-def plan(asked: dict[str, Any], *, budget_units: int = BUDGET_UNITS) -> Plan:
-    """The plan of a query."""
-    return compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=budget_units)
-
-
 def threshold(share: float, *, budget_units: int) -> int:
     """The units that an individual must have left, for a query of hardly any charge."""
-    units = plan(active(share, noise={"sigma": 2.0**31}), budget_units=budget_units).room_units
+    units = plan_of(active(share, noise={"sigma": 2.0**31}), budget_units=budget_units).room_units
     assert units is not None
     return units
-
-
-def refusal(asked: dict[str, Any], *, budget_units: int = BUDGET_UNITS) -> tuple[str, str]:
-    """The field and the message for which a query is refused."""
-    with pytest.raises(QueryProblem) as refused:
-        plan(asked, budget_units=budget_units)
-    (error,) = refused.value.errors
-    return error.field, error.message
 
 
 @given(share=SHARES, budget=BUDGETS)
@@ -57,8 +43,8 @@ def test_the_threshold_is_the_share_in_whole_units_rounded_up(share: float, budg
 
 def test_it_is_one_number_of_one_norm_for_each_group() -> None:
     """As a count of the table of individuals, with conditions and groups."""
-    compiled = plan(active(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
-    counted = plan(query(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
+    compiled = plan_of(active(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
+    counted = plan_of(query(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
     assert compiled.items == (Active(units=109_951_162_778, share=0.1),)  # 2^40 / 10, and a part of a unit
     assert (compiled.room_units, counted.room_units) == (109_951_162_778, None)
     assert compiled.has_one_norm
@@ -69,50 +55,27 @@ def test_it_is_one_number_of_one_norm_for_each_group() -> None:
     assert compiled.axes[-1] == {"select": [{"select": "active(0.1)", "offset": 0, "size": 1}]}
 
 
+SHARE, ALONE = "select[0].active.share", "active stands alone: ask the other items in a query of their own"
+PAYS = "each counted individual pays for this query"
+
+
 @pytest.mark.parametrize(
     ("asked", "field", "message"),
     [
-        (
-            query(select=[{"active": {"share": 0.1}}, {"count": {}}]),
-            "select",
-            "active stands alone: ask the other items in a query of their own",
-        ),
-        (
-            query(select=[{"count": {}}, {"active": {"share": 0.1}}]),
-            "select",
-            "active stands alone: ask the other items in a query of their own",
-        ),
-        (
-            query(select=[{"active": {"share": 0.1}}, {"active": {"share": 0.2}}]),
-            "select",
-            "active stands alone: ask the other items in a query of their own",
-        ),
+        (active(select=[{"active": {"share": 0.1}}, {"count": {}}]), "select", ALONE),
+        (active(select=[{"count": {}}, {"active": {"share": 0.1}}]), "select", ALONE),
         (active() | {"from": "visits"}, "from", "active is about individuals, and this is a table of events"),
         (active(reuse=True), "reuse", "must be false, or left out: active changes with every charge"),
-        (active(0), "select[0].active.share", "must be above 0.0"),
-        (active(1.5), "select[0].active.share", "must be at most 1.0"),
-        (query(select=[{"active": {}}]), "select[0].active.share", "is required"),
-        (query(select=[{"active": {"share": True}}]), "select[0].active.share", "must be a valid number"),
-        (
-            query(select=[{"active": {"share": 0.5, "column": "age"}}]),
-            "select[0].active.column",
-            "is not a field of the query language",
-        ),
-        (
-            active(noise={"sigma": 1.0}),
-            "select[0].active.share",
-            "each counted individual pays for this query: at least 0.5",
-        ),
-        (
-            active(noise={"sigma": 0.6}),
-            "select[0].active.share",
-            "each counted individual pays for this query, and it costs more than the whole budget: ask with more noise",
-        ),
+        (active(0), SHARE, "must be above 0.0"),
+        (active(1.5), SHARE, "must be at most 1.0"),
+        (query(select=[{"active": {}}]), SHARE, "is required"),
+        (active(noise={"sigma": 1.0}), SHARE, f"{PAYS}: at least 0.5"),
+        (active(noise={"sigma": 0.6}), SHARE, f"{PAYS}, and it costs more than the whole budget: ask with more noise"),
     ],
 )
 def test_a_refusal_names_the_field_and_says_why(asked: dict[str, Any], field: str, message: str) -> None:
     """Every refusal is by public numbers: of the query, the schema and the budget."""
-    assert refusal(asked) == (field, message)
+    assert refused(plan_of, asked) == (field, message)
 
 
 @given(
@@ -129,12 +92,12 @@ def test_all_who_are_counted_can_pay_or_a_share_is_named_that_will_do(
     sigma: float, times: float, budget: int, clip: dict[str, float] | None
 ) -> None:
     """An individual with exactly the threshold left pays the worst case; the named share is short and hardly more."""
-    worst = plan(query(noise={"sigma": sigma}, per_individual=clip)).worst_case_units
+    worst = plan_of(query(noise={"sigma": sigma}, per_individual=clip)).worst_case_units
     least = Fraction(worst, budget)
     share = min(float(least * Fraction(times)), 1.0)
     asked = active(share, noise={"sigma": sigma}, per_individual=clip)
     try:
-        compiled = plan(asked, budget_units=budget)
+        compiled = plan_of(asked, budget_units=budget)
     except QueryProblem as problem:
         (error,) = problem.errors
         assert error.field == "select[0].active.share"
@@ -145,7 +108,7 @@ def test_all_who_are_counted_can_pay_or_a_share_is_named_that_will_do(
         named = error.message.rpartition(" ")[2]
         assert least * Fraction(99, 100) <= Fraction(float(named)) <= least * Fraction(102, 100)
         assert len(named) <= 9
-        compiled = plan(asked | {"select": [{"active": {"share": float(named)}}]}, budget_units=budget)
+        compiled = plan_of(asked | {"select": [{"active": {"share": float(named)}}]}, budget_units=budget)
     assert compiled.room_units is not None
     assert compiled.room_units >= compiled.worst_case_units == worst
 
@@ -154,45 +117,35 @@ def test_the_share_of_the_noise_is_a_share_that_will_do() -> None:
     """The worst case is at most that share of the budget, whatever the budget; a little less is refused."""
     for budget in (1000, 2**40, 39_500_727_445, 2**42):
         for share in (0.01, 0.1, 1 / 3):
-            compiled = plan(active(share, noise={"share": share}), budget_units=budget)
+            compiled = plan_of(active(share, noise={"share": share}), budget_units=budget)
             assert compiled.room_units is not None
             assert compiled.room_units >= compiled.worst_case_units
         least = nextafter(compiled.worst_case_units / budget, 0) - 2.0 / budget
-        assert refusal(active(least, noise={"share": 1 / 3}), budget_units=budget)[0] == "select[0].active.share"
+        assert (
+            refused(plan_of, active(least, noise={"share": 1 / 3}), budget_units=budget)[0] == "select[0].active.share"
+        )
 
 
 def test_a_budget_of_nothing_lets_nobody_pay() -> None:
     """No share of it will do."""
-    assert refusal(active(1.0), budget_units=0)[1].endswith("costs more than the whole budget: ask with more noise")
+    assert refused(plan_of, active(1.0), budget_units=0)[1].endswith(
+        "costs more than the whole budget: ask with more noise"
+    )
 
 
 def test_reuse_is_false_where_it_is_left_out() -> None:
     """And true for every other query; what is asked is the same with and without it."""
     fresh, said = parse_query(body(active())), parse_query(body(active(reuse=False)))
-    assert not plan(active()).reuse
-    assert not plan(active(reuse=False)).reuse
-    assert not fresh.may_reuse
+    assert [plan_of(active()).reuse, plan_of(active(reuse=False)).reuse, fresh.may_reuse] == [False] * 3
     assert canonical_bytes(fresh) == canonical_bytes(said)
-    assert plan(query()).reuse
-    assert parse_query(body(query())).may_reuse
-    assert not parse_query(body(query(reuse=False))).may_reuse
-    assert parse_query(body(query(reuse=True))).may_reuse
-
-
-def test_the_canonical_form_of_other_queries_is_what_it_was() -> None:
-    """Byte for byte, and so is the hash of a request."""
-    canonical = plan(query()).canonical
-    assert canonical == (
-        b'{"from":"people","group_by":[],"noise":{"sigma":20},"per_individual":{"l2_clip":null},"rule":"skip",'
-        b'"select":[{"count":{}}],"version":1,"where":null}'
-    )
-    assert request_hash(canonical, reuse=plan(query()).reuse) == request_hash(canonical, reuse=True)
-    assert json.loads(plan(active(0.5)).canonical)["select"] == [{"active": {"share": 0.5}}]
+    assert plan_of(query()).reuse
+    asked = [parse_query(body(query(**more))) for more in ({}, {"reuse": True}, {"reuse": False})]
+    assert [each.may_reuse for each in asked] == [True, True, False]
 
 
 def test_the_form_in_the_ledger_is_a_query_again() -> None:
     """It says nothing of reuse, and means none."""
-    compiled = plan(active(0.25, group_by=["country"]))
-    again = plan(json.loads(compiled.canonical))
+    compiled = plan_of(active(0.25, group_by=["country"]))
+    again = plan_of(json.loads(compiled.canonical))
     assert (again.canonical, again.query_hash, again.items) == (compiled.canonical, compiled.query_hash, compiled.items)
     assert not again.reuse

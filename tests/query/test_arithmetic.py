@@ -7,21 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from service.engine.rows import RowView, TableRows
 from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
 from service.query.columns import Coding, QueryColumn, meant_by
 from service.query.conditions import Nothing, Predicate, Within
-from service.query.expressions_ast import ColumnRef, Row
-from service.query.parse import parse_query
-from service.query.plan import compile_query
+from service.query.expressions_ast import ColumnRef
 from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.row_columns import position_of, text_of
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
-
-ROW: TypeAdapter[Row] = TypeAdapter(Row)
+from tests.query.samples import SCHEMA, column_of, plan_of, query, refused, row_of
 
 
 @st.composite
@@ -68,18 +63,15 @@ def test_two_operands(data: st.DataObject, a: QueryColumn, b: QueryColumn) -> No
         (product, x * y, largest(a) * largest(b)),
     ):
         result = make("r", Amount.of_column(a), Amount.of_column(b))
-        assert (
-            max(abs(result.coding.offset), abs(result.coding.offset + result.coding.span)).bit_length() <= BITS_MAX + 1
-        )
+        assert max(map(abs, (result.coding.offset, result.coding.offset + result.coding.span))) < 2 ** (BITS_MAX + 1)
         code = evaluated(result, codes, [a, b])
         assert 0 <= code <= result.coding.span
         bound = Fraction(1, 2**28) if make is product else Fraction(1, 2**58)
         assert abs(value(result, code) - exact) <= scale * bound
         if result.kind == "integer":
             assert value(result, code) == exact
-        for name in ("a", "b"):
-            column = a if name == "a" else b
-            assert evaluated(result, codes | {name: column.coding.null_code}, [a, b]) == result.coding.null_code
+        for column in (a, b):
+            assert evaluated(result, codes | {column.name: column.coding.null_code}, [a, b]) == result.coding.null_code
 
 
 @pytest.mark.parametrize("make", [total, difference])
@@ -157,10 +149,8 @@ REFUSED: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize(("node", "field", "message"), REFUSED)
 def test_what_has_no_value_is_named(node: Any, field: str, message: str) -> None:
     """By its place in the document."""
-    with pytest.raises(QueryProblem) as refused:
-        QueryColumns(SCHEMA, "people").value(ROW.validate_python(node), "v")
-    (error,) = refused.value.errors
-    assert (error.field, error.message.startswith(message)) == (field, True)
+    found = refused(column_of, node)
+    assert (found[0], found[1].startswith(message)) == (field, True)
 
 
 def test_a_budget_of_the_individuals_is_no_data_for_events_either() -> None:
@@ -205,13 +195,10 @@ def test_different_values_have_different_texts(operands: list[Any], data: st.Dat
 
     def made() -> Any:
         a, b, c = map(node, data.draw(st.permutations(operands)))
-        first, second = (
-            data.draw(st.sampled_from(["add", "sub", "mul"])),
-            data.draw(st.sampled_from(["add", "sub", "mul"])),
-        )
+        first, second = (data.draw(st.sampled_from(["add", "sub", "mul"])) for _ in "ab")
         return {first: [{second: [a, b]}, c]} if data.draw(st.booleans()) else {first: [a, {second: [b, c]}]}
 
-    one, other = ROW.validate_python(made()), ROW.validate_python(made())
+    one, other = row_of(made()), row_of(made())
     assert (text_of(one) == text_of(other)) == (one == other)
 
 
@@ -220,9 +207,7 @@ def test_a_calculated_value_of_few_steps_is_compared_exactly() -> None:
     half = {"add": [{"col": "age"}, 0.5]}
 
     def within(where: dict[str, Any]) -> Predicate:
-        asked = query(where=where)
-        compiled = compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
-        return compiled.predicate
+        return plan_of(query(where=where)).predicate
 
     name = "(age + 0.5)"
     assert within({"eq": [half, 40.6]}) == Nothing()

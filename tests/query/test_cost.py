@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
+from service.query.plan import Plan
 from service.query.schema import EventsTable, Schema
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, TABLES, body, queries, query
+from tests.query.samples import CAPACITY, SCHEMA, TABLES, plan_of, queries, query
 from tests.rotation import times
 
 SPEED = Speed()
@@ -22,16 +21,11 @@ costs = st.builds(
 )
 
 
-def plan(asked: dict[str, Any], *, schema: Schema = SCHEMA) -> Plan:
-    """The plan of a query."""
-    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
-
-
 def cost(
     asked: dict[str, Any], *, capacity: int = CAPACITY, schema: Schema = SCHEMA, speed: Speed = SPEED
 ) -> PublicCost:
     """The cost of a query."""
-    compiled = plan(asked, schema=schema)
+    compiled = plan_of(asked, schema)
     return cost_of(compiled, schema.tables[compiled.table], capacity=capacity, speed=speed)
 
 
@@ -45,7 +39,7 @@ def assert_no_more(one: PublicCost, other: PublicCost) -> None:
 def compiled(asked: dict[str, Any]) -> Plan | None:
     """The plan of a query that has one."""
     try:
-        return plan(asked)
+        return plan_of(asked)
     except ValueError:
         return None
 
@@ -65,7 +59,7 @@ def test_a_cost_kept_for_a_shape_is_the_cost_of_each_plan(several: list[Plan]) -
 
 def test_a_longer_list_of_values_is_another_shape() -> None:
     """The texts are of one length, so that only the list tells the shapes apart."""
-    long = [plan(query(where={"in": [{"col": "age"}, list(range(0, 2 * n, 2))]})) for n in (30, 31)]
+    long = [plan_of(query(where={"in": [{"col": "age"}, list(range(0, 2 * n, 2))]})) for n in (30, 31)]
     padded = replace(long[0], canonical=long[1].canonical)
     costs = Costs(SCHEMA, capacity=CAPACITY, speed=SPEED)
     assert costs.of(padded).working_bytes < costs.of(long[1]).working_bytes
@@ -85,7 +79,7 @@ ITEMS: list[list[dict[str, Any]]] = [
     [{"histogram": {"column": "item"}}],
     [{"sum": {"column": "paid"}}, {"count": {}}],
 ]
-OF_VISITS = [plan(query(**{"from": "visits"}, select=select, per_individual={"l2_clip": 3.0})) for select in ITEMS]
+OF_VISITS = [plan_of(query(**{"from": "visits"}, select=select, per_individual={"l2_clip": 3.0})) for select in ITEMS]
 
 
 @given(asked=st.sampled_from(OF_VISITS), one=st.integers(1, 2**40), other=st.integers(1, 2**40), capacity=capacities)
@@ -98,18 +92,9 @@ def test_it_grows_with_the_rows_that_an_event_table_may_have(asked: Plan, one: i
     assert_no_more(small, large)
 
 
-def test_without_rows_capacity_an_event_table_counts_as_32_rows_for_each_individual() -> None:
-    """Or as fewer, where an individual can have no more."""
-    visits = TABLES["visits"]
-    for declared, rows in (({}, 32_000), ({"rows_capacity": 5}, 5), ({"rows_per_individual": 3}, 3_000)):
-        schema = Schema.model_validate(TABLES | {"visits": visits | declared})
-        assert schema.tables["visits"].rows_max(1000) == rows
-    assert SCHEMA.tables["people"].rows_max(1000) == 1000
-
-
 def test_a_query_of_events_costs_more_where_more_rows_are_declared() -> None:
     """At the same capacity, and the rows that are there are not asked."""
-    visits, asked = SCHEMA.tables["visits"], plan(query(from_="visits"))
+    visits, asked = SCHEMA.tables["visits"], plan_of(query(from_="visits"))
     assert isinstance(visits, EventsTable)
     few, many = (
         cost_of(asked, visits.model_copy(update={"rows_capacity": rows}), capacity=1000, speed=SPEED)
@@ -253,7 +238,7 @@ def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any],
         return
     table = SCHEMA.tables[one.table]
     reordered = dict(reversed(noisy.items()))
-    assert cost_of(plan(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
+    assert cost_of(plan_of(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
         one, table, capacity=CAPACITY, speed=SPEED
     )
 
@@ -379,7 +364,7 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     column = {"type": "category", "categories": names}
     people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"named": column}}
     schema = Schema.model_validate(TABLES | {"people": people})
-    asked = plan(query(group_by=["named", "age"]), schema=schema)
+    asked = plan_of(query(group_by=["named", "age"]), schema)
     assert asked.dimension > 10_000
     assert asked.labels == []
     kept = cost_of(asked, schema.tables["people"], capacity=1, speed=SPEED).kept_bytes
@@ -389,7 +374,7 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
 def test_the_numbers_of_a_long_reply_are_stored_once_and_held_whole() -> None:
     """Above 10,000 the reply is written from the entry: it takes less time to keep, and as much memory to send."""
     table = SCHEMA.tables["people"]
-    asked = plan(query())
+    asked = plan_of(query())
     both = [replace(asked, dimension=dimension) for dimension in (10_000, 10_001)]
     costs = [cost_of(each, table, capacity=10, speed=SPEED) for each in both]
     stored = 24 * 10_000 * SPEED.committed_byte
@@ -403,7 +388,7 @@ LARGE = 2**24
 
 def divided(shards: int, speed: Speed = SPEED) -> PublicCost:
     """The cost of a count of everybody in a large dataset of so many shards."""
-    asked = plan(query(), schema=PEOPLE_ALONE)
+    asked = plan_of(query(), PEOPLE_ALONE)
     return cost_of(asked, PEOPLE_ALONE.tables["people"], capacity=LARGE, speed=speed, shards=shards)
 
 

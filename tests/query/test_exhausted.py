@@ -9,53 +9,38 @@ from service.accounting.monitor import monitor_of
 from service.query.canonical import canonical_bytes
 from service.query.layout import Exhausted
 from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
-from service.query.problems import QueryProblem
+from service.query.plan import Plan
 from service.query.words import in_words
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body
+from tests.query.samples import BUDGET_UNITS, plan_of, refused
 
 MONITOR = monitor_of({"rho": "0.001", "ticks": 16, "share": 0.1}, budget_units=BUDGET_UNITS)
 TICK: dict[str, Any] = {"version": 1, "select": [{"exhausted": {}}]}
 
 
-def plan(asked: dict[str, Any], *, has_monitor: bool = True) -> Plan:
-    """The plan of a query."""
-    query = parse_query(body(asked))
-    monitor = MONITOR if has_monitor else None
-    return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS, monitor=monitor)
-
-
-def refusal(asked: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """The field and the message for which a query is refused."""
-    with pytest.raises(QueryProblem) as refused:
-        plan(asked, **more)
-    (error,) = refused.value.errors
-    return error.field, error.message
+def tick(**more: Any) -> Plan:
+    """The plan of a tick."""
+    return plan_of(TICK | more, monitor=MONITOR)
 
 
 def test_its_scale_is_the_monitors() -> None:
     """One number of no charge, on a grid of its own, that no earlier answer stands for."""
-    compiled = plan(TICK)
+    compiled = tick()
     assert compiled.items == (Exhausted(),)
-    assert (compiled.dimension, compiled.worst_case_units, compiled.reuse, compiled.has_one_norm) == (
-        1,
-        0,
-        False,
-        False,
-    )
+    assert (compiled.dimension, compiled.worst_case_units) == (1, 0)
+    assert (compiled.reuse, compiled.has_one_norm) == (False, False)
     assert (compiled.sigma, compiled.sigma_steps, compiled.grid_log2) == (MONITOR.sigma, MONITOR.sigma_steps, -20)
     assert (compiled.clip_squared_steps, compiled.l2_clip, compiled.labels) == (2**40, 1.0, [{"select": "exhausted"}])
 
 
 def test_the_canonical_form_writes_the_noise_out_and_is_a_query() -> None:
     """It names the table and `prepaid`, is read again as the same, and has words."""
-    canonical = plan(TICK).canonical
+    canonical = tick().canonical
     document = json.loads(canonical)
     assert document["noise"] == {"prepaid": {}}
     assert document["from"] == "people"
     again = parse_query(canonical)
     assert canonical_bytes(again) == canonical
-    assert plan(document).query_hash == plan(TICK).query_hash == plan(TICK | {"reuse": False}).query_hash
+    assert tick(**document).query_hash == tick().query_hash == tick(reuse=False).query_hash
     assert in_words(document) == "tick of the count of exhausted people"
 
 
@@ -79,25 +64,25 @@ def test_the_canonical_form_writes_the_noise_out_and_is_a_query() -> None:
 )
 def test_nothing_else_may_be_stated(more: dict[str, Any], field: str) -> None:
     """The field is named."""
-    assert refusal(TICK | more)[0] == field
+    assert refused(tick, **more)[0] == field
 
 
 def test_a_dataset_without_a_monitor_has_no_ticks() -> None:
     """By public facts."""
-    assert refusal(TICK, has_monitor=False) == ("select[0].exhausted", "this dataset has no monitor")
+    assert refused(plan_of, TICK) == ("select[0].exhausted", "this dataset has no monitor")
 
 
 @pytest.mark.parametrize("select", [[{"count": {}}], [{"exhausted": {}}, {"count": {}}], [{"active": {"share": 0.5}}]])
 def test_noise_is_required_of_all_other_queries(select: list[dict[str, Any]]) -> None:
     """In the words of old."""
-    assert refusal({"version": 1, "select": select}) == ("noise", "is required")
+    assert refused(plan_of, {"version": 1, "select": select}) == ("noise", "is required")
 
 
 @pytest.mark.parametrize("null", [TICK, {"version": 1, "select": [{"count": {}}]}])
 def test_null_is_no_noise(null: dict[str, Any]) -> None:
     """Neither of a tick nor of another query."""
     wanted = "must be an object with sigma, or rho, or share, or half_width and confidence, or scale"
-    assert refusal(null | {"noise": None}) == ("noise", wanted)
+    assert refused(plan_of, null | {"noise": None}) == ("noise", wanted)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +96,11 @@ def test_null_is_no_noise(null: dict[str, Any]) -> None:
 )
 def test_prepaid_is_for_ticks_alone(asked: dict[str, Any]) -> None:
     """Everybody else pays."""
-    field, message = refusal({"version": 1, "noise": {"prepaid": {}}} | asked)
-    assert (field, message) == ("noise.prepaid", "is the noise of a tick: select exhausted, or give a sigma")
+    wanted = ("noise.prepaid", "is the noise of a tick: select exhausted, or give a sigma")
+    assert refused(plan_of, {"version": 1, "noise": {"prepaid": {}}} | asked) == wanted
 
 
 def test_other_mistakes_of_a_tick_are_named_without_the_noise() -> None:
     """As if it had been stated."""
-    assert refusal(TICK | {"nois": 1}) == ("nois", "is not a field of the query language")
-    assert refusal({"version": 1, "select": [{"exhausted": {"share": 1}}]})[0] == "select[0].exhausted.share"
+    assert refused(tick, nois=1) == ("nois", "is not a field of the query language")
+    assert refused(tick, select=[{"exhausted": {"share": 1}}])[0] == "select[0].exhausted.share"

@@ -7,7 +7,7 @@ import pytest
 from service.query.own_events import OwnTotal
 from service.query.row_columns import text_of
 from service.query.schema import EventsTable
-from tests.query.samples import SCHEMA, column_of, columns_of, refusal_of, row_of
+from tests.query.samples import SCHEMA, column_of, columns_of, refused, row_of
 
 VISITS = SCHEMA.tables["visits"]
 assert isinstance(VISITS, EventsTable)
@@ -55,12 +55,12 @@ def test_different_totals_have_different_names() -> None:
 )
 def test_a_total_that_has_no_meaning_is_refused(body: dict[str, Any], field: str, words: str) -> None:
     """With the place in the query."""
-    found, message = refusal_of(body)
+    found, message = refused(column_of, body)
     assert found == field
     assert words in message
 
 
 def test_a_total_is_of_individuals_alone() -> None:
     """A table of events has no own events."""
-    found, message = refusal_of(own(count={}), table="visits")
-    assert (found, message) == ("v.own", "is a value of individuals, and this is a table of events")
+    wanted = ("v.own", "is a value of individuals, and this is a table of events")
+    assert refused(column_of, own(count={}), table="visits") == wanted

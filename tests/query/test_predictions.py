@@ -7,10 +7,9 @@ import pytest
 from service.query.columns import QueryColumn
 from service.query.expressions_ast import Predict
 from service.query.predictions import Predicted, argument_max, prediction_column
-from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.schema import Schema
-from tests.query.samples import column_of, refusal_of
+from tests.query.samples import column_of, refused
 
 NUMBER = {"type": "integer", "lower": 0, "upper": 9}
 AGE = {"of": {"mul": [{"col": "age"}, 0.01]}}
@@ -68,16 +67,12 @@ def test_different_models_have_different_names() -> None:
         (model(link="softmax", target="country", parameters=[1] * 5), "parameters", "must be 3 lists"),
         (model(link="softmax", target="country", parameters=[[1] * 5] * 2), "parameters", "must be 3 lists"),
         (model(link="softmax", target="country", parameters=[[1] * 5, [1] * 4, [1] * 5]), "parameters[1]", "5 numbers"),
-        (
-            {"predict": {"features": [{"of": {"col": "country"}}], "link": "identity", "parameters": [1]}},
-            "of",
-            "one_hot",
-        ),
+        (model(features=[{"of": {"col": "country"}}], link="identity", parameters=[1, 2]), "of", "one_hot"),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(body: dict[str, Any], field: str, words: str) -> None:
     """With the place in the query."""
-    found, message = refusal_of(body)
+    found, message = refused(column_of, body)
     assert found.startswith("v.predict.")
     assert found.endswith(field)
     assert words in message
@@ -111,8 +106,6 @@ def test_the_bounds_of_a_prediction_by_a_vector_are_those_of_all_its_numbers() -
 
 def test_an_event_has_no_vector() -> None:
     """Refused by the feature's place."""
-    with pytest.raises(QueryProblem) as refused:
-        on_pixels("visits")
-    (error,) = refused.value.errors
-    assert error.field == "v.predict.features[0].vector"
-    assert error.message.startswith("there is no column of vectors")
+    field, message = refused(on_pixels, "visits")
+    assert field == "v.predict.features[0].vector"
+    assert message.startswith("there is no column of vectors")

@@ -63,6 +63,7 @@ def test_a_table_has_room_for_its_rows(fields: dict[str, int], rows: int) -> Non
 
     assert isinstance(table, EventsTable)
     assert table.rows_max(1000) == rows
+    assert SCHEMA.tables["people"].rows_max(1000) == 1000
 
 
 def test_the_budget_column_is_found() -> None:
