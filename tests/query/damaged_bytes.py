@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.query.samples import body, query
+from tests.query.samples import body, queries, query
 
 Tokens = list[str]
 Damage = Callable[[Tokens, int, int, Tokens], Tokens]
@@ -18,24 +18,8 @@ TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*|true|fal
 ODD: Final = [
     *("0", "-0", "-0.0", "1.0", "2e0", "1e-400", "1e400", "-1e400", "1e308", "5e-324", "0.1", "1e100", "1e-30", "01"),
     *("9007199254740991", "9007199254740993", "1e21", "100000000000000000000", "123456789012345678901234567890", "1."),
-    *(
-        "NaN",
-        "Infinity",
-        "-Infinity",
-        "null",
-        "true",
-        "false",
-        "//",
-        "\ufeff",
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "{}",
-        "[]",
-    ),
+    *("NaN", "Infinity", "-Infinity", "null", "true", "false", "//", "\ufeff"),
+    *("{", "}", "[", "]", ",", ":", "{}", "[]"),
     *(
         '""',
         r'"\ud800"',
@@ -146,17 +130,15 @@ def end_of_entry(tokens: Tokens, at: int) -> int:
 DAMAGES: Final[list[Damage]] = [*(deleted, dropped, repeated, swapped, spliced, grafted, made_odd, nested, given_twice)]
 
 
-FIXED: Final = settings(
-    max_examples=60, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
+FIXED: Final = settings(database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
-def drawn(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
-    """Examples that are always the same for a number."""
+def drawn(strategy: st.SearchStrategy[Any], number: int, count: int = 60) -> list[Any]:
+    """So many examples, always the same for a number."""
     found: list[Any] = []
 
     @seed(number)
-    @FIXED
+    @settings(FIXED, max_examples=count)
     @given(strategy)
     def collect(example: Any) -> None:
         found.append(example)
@@ -173,7 +155,10 @@ def _examples() -> Iterator[bytes]:
         yield body(document if kind == "query" else query(where=document["where"], group_by=["country"]))
 
 
-VALID: Final[list[Tokens]] = [TOKEN.findall(each.decode()) for each in _examples()]
+VALID: Final[list[Tokens]] = [
+    TOKEN.findall(each.decode()) for each in (*_examples(), *map(body, drawn(queries(), 3, 20)))
+]
+"""Queries of the page, and some that are drawn for the schema of the samples."""
 
 
 @st.composite
@@ -185,9 +170,8 @@ def damaged(draw: st.DrawFn, kinds: tuple[Damage, ...]) -> bytes:
         at = draw(st.sampled_from(range(len(tokens))))
         tokens = kind(tokens, at, min(at + draw(st.sampled_from(range(1, 8))), len(tokens)), other)
     raw = bytearray("".join(tokens).encode())
-    for place in (
-        draw(st.lists(st.sampled_from(range(400)), max_size=2)) if draw(st.sampled_from([0] * 9 + [1])) else ()
-    ):
+    is_any = draw(st.sampled_from([False] * 9 + [True]))
+    for place in draw(st.lists(st.sampled_from(range(400)), max_size=2)) if is_any else ():
         raw[place % len(raw) : place % len(raw) + 1] = draw(st.binary(max_size=2))
         raw = raw or bytearray(b" ")
     return bytes(raw)

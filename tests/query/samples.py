@@ -19,6 +19,7 @@ from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.schema import Schema
 from service.query.stated_noise import stated_noise
+from tests.laws.fraction_values import FractionValues
 
 P = ParamSpec("P")
 
@@ -145,6 +146,14 @@ def query(**fields: Any) -> dict[str, Any]:
     return asked
 
 
+def matrix(column: str, *functionals: dict[Any, float]) -> dict[str, Any]:
+    """The item of functionals by the values of a column."""
+    starts = [sum(map(len, functionals[:number])) for number in range(len(functionals) + 1)]
+    indices = [index for functional in functionals for index in functional]
+    values = [weight for functional in functionals for weight in functional.values()]
+    return {"linear": {"column": column, "matrix": {"starts": starts, "indices": indices, "values": values}}}
+
+
 def comparisons(*, odd: bool = True) -> st.SearchStrategy[dict[str, Any]]:
     """Leaves that the small domains allow; with `odd`, also literals that equal no value."""
 
@@ -269,45 +278,12 @@ def _queries(
     )
 
 
+EVALUATOR = FractionValues({"from": "people"}, TABLES)
+
+
 def truth(condition: dict[str, Any], row: dict[str, Any]) -> bool | None:
-    """Kleene's three values, straight from the JSON: None is unknown."""
-    ((operator, operand),) = condition.items()
-    if operator == "not":
-        inner = truth(operand, row)
-        return None if inner is None else not inner
-    if operator in {"and", "or"}:
-        values = [truth(part, row) for part in operand]
-        decisive = operator == "or"
-        if decisive in values:
-            return decisive
-        return None if None in values else not decisive
-    if operator == "is_null":
-        return row[operand["col"]] is None
-    value, literal = row[operand[0]["col"]], operand[1]
-    if value is None:
-        return None
-    if operator == "between":
-        return bool(literal <= value <= operand[2])
-    return compared(operator, value, literal)
-
-
-def compared(operator: str, value: Any, literal: Any) -> bool:
-    """One comparison of a value that is there."""
-    match operator:
-        case "eq":
-            return bool(value == literal)
-        case "ne":
-            return bool(value != literal)
-        case "lt":
-            return bool(value < literal)
-        case "le":
-            return bool(value <= literal)
-        case "gt":
-            return bool(value > literal)
-        case "ge":
-            return bool(value >= literal)
-    assert operator == "in"
-    return value in literal
+    """Kleene's three values in fractions, straight from the JSON: None is unknown."""
+    return EVALUATOR.truth(condition, EVALUATOR.stored(row))
 
 
 def holds(predicate: Predicate, codes: dict[str, int]) -> bool:

@@ -1,5 +1,6 @@
 """Predicates over codes mean what they say; conditions against a table, with three-valued logic and named literals."""
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -26,9 +27,21 @@ from service.query.conditions import (
 )
 from service.query.expressions_ast import Condition, Eq, Not
 from service.query.parse import parse_query
-from service.query.problems import FieldError, QueryProblem
+from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
-from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, body, comparisons, conditions, holds, query, truth
+from tests.query.samples import (
+    ODD_LITERALS,
+    ORDERED,
+    PEOPLE,
+    SCHEMA,
+    VALUES,
+    body,
+    conditions,
+    holds,
+    query,
+    refused,
+    truth,
+)
 
 SPAN = 9
 leaves = st.one_of(
@@ -96,6 +109,7 @@ def test_what_is_joined_is_flat(predicate: Predicate) -> None:
 
 
 CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
+ADULT, ADULTS = {"ge": [{"col": "age"}, 18]}, Within("age", 18, 120)
 rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values in VALUES.items()})
 
 
@@ -104,12 +118,9 @@ def predicate(where: dict[str, Any]) -> Predicate:
     return predicate_of(CONDITION.validate_python(where), QueryColumns(SCHEMA, "people"))
 
 
-def problem(where: dict[str, Any]) -> FieldError:
-    """The errors of a condition."""
-    with pytest.raises(QueryProblem) as refusal:
-        predicate(where)
-    (error,) = refusal.value.errors
-    return error
+def problem(where: dict[str, Any]) -> tuple[str, str]:
+    """The field and the message for which a condition is refused."""
+    return refused(predicate, where)
 
 
 def code(column: str, value: Any) -> int:
@@ -138,15 +149,26 @@ def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str,
     assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
 
 
-@given(comparisons())
-def test_every_leaf_agrees_on_its_whole_column(leaf: dict[str, Any]) -> None:
-    """Each comparison and its negation, for every value of the column and NULL."""
-    ((_, operand),) = leaf.items()
-    ref = operand if isinstance(operand, dict) else operand[0]
-    for value in VALUES[ref["col"]]:
+def every_leaf(column: str) -> Iterator[dict[str, Any]]:
+    """Each comparison of a column with each of its literals, and with those that equal no value."""
+    literals = VALUES[column][1:] + ODD_LITERALS.get(column, [])
+    signs = ["eq", "ne", *(["lt", "le", "gt", "ge"] if column in ORDERED else [])]
+    yield {"is_null": {"col": column}}
+    yield from ({sign: [{"col": column}, literal]} for sign, literal in product(signs, literals))
+    for one, other in product(literals, literals):
+        yield {"in": [{"col": column}, [one, other]]}
+        if column in ORDERED:
+            yield {"between": [{"col": column}, one, other]}
+
+
+@pytest.mark.parametrize("column", sorted(VALUES))
+def test_every_leaf_agrees_on_its_whole_column(column: str) -> None:
+    """Each comparison and its negation, with every literal, for every value of the column and NULL."""
+    for leaf in every_leaf(column):
         for where in (leaf, {"not": leaf}):
-            row = {ref["col"]: value}
-            assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
+            found = predicate(where)
+            for value in VALUES[column]:
+                assert holds(found, {column: code(column, value)}) is (truth(where, {column: value}) is True)
 
 
 @pytest.mark.slow
@@ -193,11 +215,8 @@ def test_a_row_of_nothing_but_null_is_selected_only_by_asking_for_null(where: di
         ({"ne": [{"col": "area"}, 2]}, Disjunction((Within("area", 0, 1), Within("area", 3, 4)))),
         ({"ge": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43), 500 * 2**43)),
         ({"gt": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43) + 1, 500 * 2**43)),
-        (
-            {"and": [{"ge": [{"col": "age"}, 18]}, {"and": [{"eq": [{"col": "area"}, 0]}]}]},
-            Conjunction((Within("age", 18, 120), Within("area", 0, 0))),
-        ),
-        ({"and": [{"ge": [{"col": "age"}, 18]}, {"gt": [{"col": "age"}, 200]}]}, Nothing()),
+        ({"and": [ADULT, {"and": [{"eq": [{"col": "area"}, 0]}]}]}, Conjunction((ADULTS, Within("area", 0, 0)))),
+        ({"and": [ADULT, {"gt": [{"col": "age"}, 200]}]}, Nothing()),
     ],
 )
 def test_literals_become_codes(where: dict[str, Any], expected: Predicate) -> None:
@@ -219,14 +238,6 @@ def test_a_value_beyond_the_domain_changes_nothing_of_a_list(column: Any, values
     assert predicate({"in": [column, values]}) == predicate({"in": [column, others]})
     assert predicate({"not": {"in": [column, values]}}) == predicate({"not": {"in": [column, others]}})
     assert predicate({"in": [column, [-3, 501]]}) == Nothing()
-
-
-@pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
-def test_a_real_value_equals_the_literal_it_was_written_as(value: float) -> None:
-    """Neither is a multiple of the step; both are rounded alike, and equality stays a matter of one code."""
-    place = code("balance", value)
-
-    assert predicate({"eq": [{"col": "balance"}, value]}) == Within("balance", place, place)
 
 
 def test_a_real_column_does_not_see_less_than_its_step() -> None:
@@ -259,18 +270,16 @@ def test_a_real_column_does_not_see_less_than_its_step() -> None:
         ({"ge": [{"col": "age"}, "40"]}, "where.ge[1]", "a number"),
         ({"in": [{"col": "spend"}, [1, False]]}, "where.in[1][1]", "a number"),
         (
-            {"and": [{"ge": [{"col": "age"}, 1]}, {"or": [{"not": {"eq": [{"col": "member"}, "x"]}}]}]},
+            {"and": [ADULT, {"or": [{"not": {"eq": [{"col": "member"}, "x"]}}]}]},
             "where.and[1].or[0].not.eq[1]",
-            "true or false",
+            "true or",
         ),
     ],
 )
 def test_a_literal_that_the_column_cannot_hold_is_named(where: dict[str, Any], field: str, says: str) -> None:
     """The message speaks of the public schema alone."""
-    error = problem(where)
-
-    assert error.field == field
-    assert says in error.message
+    found = problem(where)
+    assert (found[0], says in found[1]) == (field, True)
 
 
 def test_a_category_may_be_spelled_as_a_double() -> None:
@@ -285,10 +294,10 @@ def test_conditions_and_literals_are_counted() -> None:
     pair = {"or": [{"eq": [{"col": "age"}, 1]}, leaf]}
 
     assert isinstance(predicate({"or": [leaf] * 327}), Disjunction)
-    assert "literals in lists" in problem({"or": [leaf] * 328}).message
+    assert "literals in lists" in problem({"or": [leaf] * 328})[1]
     assert isinstance(predicate({"not": {"and": [pair] * 326}}), Disjunction)
-    assert "literals in lists" in problem({"not": {"and": [pair] * 328}}).message
-    assert "conditions and literals outside" in problem({"or": [{"eq": [{"col": "age"}, 1]}] * 2048}).message
+    assert "literals in lists" in problem({"not": {"and": [pair] * 328}})[1]
+    assert "conditions and literals outside" in problem({"or": [{"eq": [{"col": "age"}, 1]}] * 2048})[1]
 
 
 def test_a_list_may_have_as_many_values_as_a_large_domain() -> None:
@@ -297,11 +306,8 @@ def test_a_list_may_have_as_many_values_as_a_large_domain() -> None:
     visits = QueryColumns(SCHEMA, "visits")
     listed = CONDITION.validate_python({"in": [{"col": "item"}, items]})
     assert predicate_of(listed, visits) == Among("item", tuple(items))
-    with pytest.raises(QueryProblem) as refusal:
-        parse_query(body(query(where={"in": [{"col": "item"}, [*items, 1]]})))
-    assert [(each.field, each.message) for each in refusal.value.errors] == [
-        ("where.in[1]", "must have at most 32768 entries")
-    ]
+    longer = body(query(where={"in": [{"col": "item"}, [*items, 1]]}))
+    assert refused(parse_query, longer) == ("where.in[1]", "must have at most 32768 entries")
 
 
 def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allows() -> None:
@@ -312,13 +318,3 @@ def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allo
 
     with pytest.raises(QueryProblem, match="nested"):
         predicate_of(node, QueryColumns(SCHEMA, "people"))
-
-
-def test_all_pairs_of_values_are_compared_as_python_compares_them() -> None:
-    """The ordered columns exhaustively: every operator and its negation, every value, every literal."""
-    for column, operator in product(("level", "balance"), ("eq", "ne", "lt", "le", "gt", "ge")):
-        for value, literal in product(VALUES[column], VALUES[column][1:] + ODD_LITERALS[column]):
-            leaf: dict[str, Any] = {operator: [{"col": column}, literal]}
-            for where in (leaf, {"not": leaf}):
-                selected = holds(predicate(where), {column: code(column, value)})
-                assert selected is (truth(where, {column: value}) is True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
 from service.query.plan import Plan
 from service.query.schema import EventsTable, Schema
-from tests.query.samples import CAPACITY, SCHEMA, TABLES, plan_of, queries, query
+from tests.query.samples import CAPACITY, SCHEMA, TABLES, matrix, plan_of, queries, query
 from tests.rotation import times
 
 SPEED = Speed()
@@ -34,6 +34,12 @@ def assert_no_more(one: PublicCost, other: PublicCost) -> None:
     assert one.time_ns <= other.time_ns
     assert one.kept_bytes <= other.kept_bytes
     assert one.working_bytes <= other.working_bytes
+
+
+def with_column(table: str, **columns: dict[str, Any]) -> Schema:
+    """The schema with a column more."""
+    changed = TABLES[table] | {"columns": TABLES[table]["columns"] | columns}
+    return Schema.model_validate(TABLES | {table: changed})
 
 
 def compiled(asked: dict[str, Any]) -> Plan | None:
@@ -110,16 +116,9 @@ VISITS_OF_DAYS: dict[str, Any] = {
 }
 
 
-def matrix(column: str, *functionals: list[int]) -> dict[str, Any]:
-    """A query of visits: of each functional the values that weigh 1."""
-    starts = [sum(map(len, functionals[:number])) for number in range(len(functionals) + 1)]
-    indices = [index for functional in functionals for index in functional]
-    entries = {"starts": starts, "indices": indices, "values": [1] * len(indices)}
-    return {
-        "from_": "visits",
-        "select": [{"linear": {"column": column, "matrix": entries}}],
-        "per_individual": {"l2_clip": 1},
-    }
+def of_matrix(*functionals: list[int]) -> dict[str, Any]:
+    """A query of visits: of each functional the days that weigh 1."""
+    return VISITS_OF_DAYS | {"select": [matrix("day", *(dict.fromkeys(each, 1.0) for each in functionals))]}
 
 
 def moments(count: int, *more: dict[str, Any]) -> dict[str, Any]:
@@ -140,50 +139,45 @@ def gradient(target: str) -> dict[str, Any]:
     return {"select": [{"gradient": model}]}
 
 
-CLIP_FAR = {"per_individual": {"l2_clip": 5.5}}
+def clipped_to(clip: float) -> dict[str, Any]:
+    """A bound on each individual's vector."""
+    return {"per_individual": {"l2_clip": clip}}
+
+
+COUNT: dict[str, Any] = {"count": {}}
+AGE, LEVEL, DAY = ({"sum": {"column": name}} for name in ("age", "level", "day"))
+VISITS: dict[str, Any] = {"from_": "visits"}
+GROUPS: dict[str, Any] = {"group_by": ["country"]}
+OLD, NORWAY = {"ge": [{"col": "age"}, 40]}, {"eq": [{"col": "country"}, "NO"]}
+BY_DAYS = {"linear": {"column": "day", "weights": {"indices": [1], "values": [364]}}}
+LISTED = {"histogram": {"column": "day", "values": list(range(364))}}
 MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("an item", {}, {"select": [{"count": {}}, {"sum": {"column": "age"}}]}),
-    (
-        "a second item",
-        {"select": [{"count": {}}, {"sum": {"column": "age"}}]},
-        {"select": [{"count": {}}, {"sum": {"column": "age"}}, {"sum": {"column": "level"}}]},
-    ),
+    ("an item", {}, {"select": [COUNT, AGE]}),
+    ("a second item", {"select": [COUNT, AGE]}, {"select": [COUNT, AGE, LEVEL]}),
     ("coordinates", {}, {"select": [{"histogram": {"column": "age"}}]}),
     ("what is left", {}, {"select": [{"active": {"share": 0.5}}]}),
-    ("different norms", {}, {"select": [{"sum": {"column": "age"}}]}),
-    ("a group", {}, {"group_by": ["country"]}),
+    ("different norms", {}, {"select": [AGE]}),
+    ("a group", {}, GROUPS),
     ("a second feature", moments(1), moments(2)),
     ("a feature for each value", moments(1), moments(1, {"one_hot": "country"})),
     ("a class", gradient("member"), gradient("country")),
     ("another class", gradient("country"), gradient("area")),
-    ("a gradient's clip", gradient("member") | CLIP_FAR, gradient("member") | {"per_individual": {"l2_clip": 0.5}}),
+    ("a gradient's clip", gradient("member") | clipped_to(5.5), gradient("member") | clipped_to(0.5)),
     ("a gradient's shortening", gradient("member"), gradient("member") | {"rule": "clip"}),
-    ("a second group", {"group_by": ["country"]}, {"group_by": ["country", "age"]}),
-    ("a condition", {}, {"where": {"ge": [{"col": "age"}, 40]}}),
-    (
-        "a second condition",
-        {"where": {"ge": [{"col": "age"}, 40]}},
-        {"where": {"and": [{"ge": [{"col": "age"}, 40]}, {"eq": [{"col": "country"}, "NO"]}]}},
-    ),
-    (
-        "a choice of rows",
-        {"from_": "visits", "per_individual": {"l2_clip": 3.0}},
-        {"from_": "visits", "per_individual": {"l2_clip": 3.0, "rows": 9}},
-    ),
+    ("a second group", GROUPS, {"group_by": ["country", "age"]}),
+    ("a condition", {}, {"where": OLD}),
+    ("a second condition", {"where": OLD}, {"where": {"and": [OLD, NORWAY]}}),
+    ("a choice of rows", VISITS | clipped_to(3.0), VISITS | {"per_individual": {"l2_clip": 3.0, "rows": 9}}),
     ("a calculation", {"where": {"ge": [{"col": "age"}, 4]}}, {"where": {"ge": [{"add": [{"col": "age"}, 1]}, 4]}}),
-    (
-        "a functional",
-        {"from_": "visits", "select": [{"sum": {"column": "day"}}]},
-        {"from_": "visits", "select": [{"linear": {"column": "day", "weights": {"indices": [1], "values": [364]}}}]},
-    ),
-    ("a matrix", VISITS_OF_DAYS, matrix("day", [1, 2])),
-    ("another weight of a matrix", matrix("day", [1], [2]), matrix("day", [1], [2, 3])),
+    ("a functional", VISITS | {"select": [DAY]}, VISITS | {"select": [BY_DAYS]}),
+    ("a matrix", VISITS_OF_DAYS, of_matrix([1, 2])),
+    ("another weight of a matrix", of_matrix([1], [2]), of_matrix([1], [2, 3])),
     (
         "listed values",
         VISITS_OF_DAYS | {"select": [{"histogram": {"column": "day"}}]},
-        VISITS_OF_DAYS | {"select": [{"histogram": {"column": "day", "values": list(range(364))}}]},
+        VISITS_OF_DAYS | {"select": [LISTED]},
     ),
-    ("a bin", {"group_by": ["country"]}, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
+    ("a bin", GROUPS, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
     (
         "a bin of many values",
         {"group_by": [{"bin": {"column": "age", "edges": [0, 9]}}]},
@@ -191,19 +185,15 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "an individual's own column",
-        {"from_": "visits", "where": {"ge": [{"col": "day"}, 40]}},
-        {"from_": "visits", "where": {"ge": [{"col": "people.age"}, 40]}},
+        VISITS | {"where": {"ge": [{"col": "day"}, 40]}},
+        VISITS | {"where": {"ge": [{"col": "people.age"}, 40]}},
     ),
-    ("a list", {"where": {"ge": [{"col": "age"}, 40]}}, {"where": {"in": [{"col": "age"}, [*range(0, 120, 2)]]}}),
-    (
-        "a clip that binds",
-        {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 120.0}},
-        {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 119.0}},
-    ),
+    ("a list", {"where": OLD}, {"where": {"in": [{"col": "age"}, [*range(0, 120, 2)]]}}),
+    ("a clip that binds", {"select": [AGE]} | clipped_to(120.0), {"select": [AGE]} | clipped_to(119.0)),
     (
         "charges in 128 bits",
-        {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 2.0**20}},
-        {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 2.0**19.5}},
+        {"select": [AGE], "noise": {"sigma": 2.0**20}},
+        {"select": [AGE], "noise": {"sigma": 2.0**19.5}},
     ),
     ("noise that doubles decide less often", {"noise": {"sigma": 2.0**12}}, {"noise": {"sigma": 2.0**30}}),
     (
@@ -211,12 +201,8 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"where": {"in": [{"col": "age"}, list(range(0, 40, 2))]}},
         {"where": {"in": [{"col": "age"}, list(range(0, 80, 2))]}},
     ),
-    (
-        "an item of events",
-        {"from_": "visits"},
-        {"from_": "visits", "select": [{"count": {}}, {"sum": {"column": "day"}}]},
-    ),
-    ("coordinates of events", {"from_": "visits"}, {"from_": "visits", "select": [{"histogram": {"column": "day"}}]}),
+    ("an item of events", VISITS, VISITS | {"select": [COUNT, DAY]}),
+    ("coordinates of events", VISITS, VISITS | {"select": [{"histogram": {"column": "day"}}]}),
 ]
 
 
@@ -237,14 +223,12 @@ def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any],
     if one is None:
         return
     table = SCHEMA.tables[one.table]
-    reordered = dict(reversed(noisy.items()))
-    assert cost_of(plan_of(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
-        one, table, capacity=CAPACITY, speed=SPEED
-    )
+    other = plan_of(dict(reversed(noisy.items())))
+    costs = [cost_of(each, table, capacity=CAPACITY, speed=SPEED) for each in (one, other)]
+    assert costs[0] == costs[1]
 
 
-VISITS: dict[str, Any] = {"from_": "visits"}
-CLIPPED: dict[str, Any] = {"per_individual": {"l2_clip": 0.5}}
+CLIPPED = clipped_to(0.5)
 PRICED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a count of events", VISITS, {"scalar_entry"}),
     ("a clipped count of events", VISITS | CLIPPED, {"scalar_entry"}),
@@ -268,8 +252,7 @@ PRICED: list[tuple[str, dict[str, Any], set[str]]] = [
 @pytest.mark.parametrize(("asked", "names"), [row[1:] for row in PRICED], ids=[row[0] for row in PRICED])
 def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], names: set[str]) -> None:
     """One number of each individual is neither sorted by coordinate nor scaled; a group of one value is looked up."""
-    visits = TABLES["visits"] | {"columns": TABLES["visits"]["columns"] | {"one": {"type": "category", "size": 1}}}
-    schema = Schema.model_validate(TABLES | {"visits": visits})
+    schema = with_column("visits", one={"type": "category", "size": 1})
     entries = [each.name for each in fields(Speed) if each.name.endswith("_entry") or each.name == "entry"]
     at_all = cost(query(**asked), schema=schema).time_ns
     rows = schema.tables["visits" if "from_" in asked else "people"].rows_max(CAPACITY)
@@ -283,8 +266,7 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
 def test_what_is_left_is_priced_as_a_condition_on_a_column_of_eight_bytes(share: float) -> None:
     """Of every declared individual; at any share the price is the same."""
     far = {"type": "integer", "lower": 0, "upper": 2**40}
-    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"far": far}}
-    schema = Schema.model_validate(TABLES | {"people": people})
+    schema = with_column("people", far=far)
     unmeasured = replace(SPEED, literal=0.0, committed_byte=0.0)
     on_column = cost(query(where={"ge": [{"col": "far"}, 5]}), schema=schema, speed=unmeasured)
     active = cost(query(select=[{"active": {"share": share}}]), schema=schema, speed=unmeasured)
@@ -297,7 +279,7 @@ def test_what_is_left_is_priced_as_a_condition_on_a_column_of_eight_bytes(share:
 )
 def test_a_row_of_a_matrix_is_priced_by_the_most_weights_of_one_value(functionals: list[list[int]], most: int) -> None:
     """Whichever value it has; and each weight once more, for putting it into its place."""
-    asked = matrix("day", *functionals)
+    asked = of_matrix(*functionals)
     rows, weights = SCHEMA.tables["visits"].rows_max(CAPACITY), sum(map(len, functionals))
     for name, count in (("entry", rows * most + weights), ("clipped_entry", rows * most)):
         slower = cost(query(**asked), speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
@@ -311,8 +293,7 @@ def test_a_row_of_a_matrix_is_priced_by_the_most_weights_of_one_value(functional
 def test_a_list_that_is_searched_costs_as_many_steps_as_it_has_doublings(upper: int, listed: int, steps: int) -> None:
     """Of a column too wide for a table, a row takes steps that depend on where it goes; few values are ranges."""
     far = {"type": "integer", "lower": 0, "upper": upper}
-    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"far": far}}
-    schema = Schema.model_validate(TABLES | {"people": people})
+    schema = with_column("people", far=far)
     condition = {"in": [{"col": "far"}, list(range(0, 1000 * listed, 1000))]}
     slower = replace(SPEED, searched_row=SPEED.searched_row + 1)
     for where in (condition, {"and": [condition, {"ge": [{"col": "age"}, 40]}]}):
@@ -324,8 +305,7 @@ def test_a_list_that_is_searched_costs_as_many_steps_as_it_has_doublings(upper: 
 @pytest.mark.parametrize(("one", "other"), [(40, 50), (10, 99)])
 def test_a_rare_value_costs_what_a_common_one_does(one: int, other: int) -> None:
     """How many people a condition selects is nothing that a cost could know."""
-    conditions = [{"eq": [{"col": "age"}, age]} for age in (one, other)]
-    assert cost(query(where=conditions[0])) == cost(query(where=conditions[1]))
+    assert cost(query(where={"eq": [{"col": "age"}, one]})) == cost(query(where={"eq": [{"col": "age"}, other]}))
 
 
 def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
@@ -362,8 +342,7 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     """A reply lists up to 1,000 categories of a column whatever its dimension, and a character may take six bytes."""
     names = [f"{number:04}" + "å" * 900 for number in range(1000)]
     column = {"type": "category", "categories": names}
-    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"named": column}}
-    schema = Schema.model_validate(TABLES | {"people": people})
+    schema = with_column("people", named=column)
     asked = plan_of(query(group_by=["named", "age"]), schema)
     assert asked.dimension > 10_000
     assert asked.labels == []

@@ -10,27 +10,30 @@ from hypothesis import strategies as st
 from service.query.columns import Placed, Weighted
 from service.query.conditions import All, Among, Conjunction, Disjunction, Predicate, Within
 from service.query.layout import Functionals
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
+from service.query.plan import Plan
 from service.query.problems import QueryProblem
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
+from tests.query.samples import body, matrix, plan_of, query, refused
 
 
-def plan(column: str, weights: Any, **more: Any) -> Plan:
-    """The plan of one item."""
-    asked = query(select=[{"linear": {"column": column, "weights": weights}}], **more)
-    return compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+def compiled(*select: dict[str, Any], **more: Any) -> Plan:
+    """The plan of some items."""
+    return plan_of(query(select=list(select), **more))
+
+
+def weighed(column: str, weights: Any, **more: Any) -> Plan:
+    """The plan of one item of weights."""
+    return compiled({"linear": {"column": column, "weights": weights}}, **more)
 
 
 @given(st.dictionaries(st.integers(0, 4), st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-9), min_size=1))
 def test_a_weight_is_kept_to_2_to_the_minus_51_of_the_largest(weights: dict[int, float]) -> None:
     """And exactly where all are whole; values that are not listed weigh nothing."""
     try:
-        compiled = plan("area", {"indices": list(weights), "values": list(weights.values())}, noise={"share": 0.5})
+        plan = weighed("area", {"indices": list(weights), "values": list(weights.values())}, noise={"share": 0.5})
     except QueryProblem as refusal:
         assert "always zero" in str(refusal)  # noqa: PT017 - a refusal is one of the two outcomes
         return
-    column = compiled.columns[compiled.items[0].column]  # type: ignore[union-attr]
+    column = plan.columns[plan.items[0].column]  # type: ignore[union-attr]
     assert isinstance(column.formula, Weighted)
     assert list(column.formula.codes) == sorted(weights)
     largest = max(abs(Fraction(weight)) for weight in weights.values())
@@ -42,57 +45,25 @@ def test_a_weight_is_kept_to_2_to_the_minus_51_of_the_largest(weights: dict[int,
 
 def test_labels_name_each_functional() -> None:
     """By its number where there are several, with bounds that add up as squares."""
-    one = plan("country", {"indices": ["NO"], "values": [3]})
-    two = plan("country", [{"indices": ["NO"], "values": [3]}, {"indices": ["SE"], "values": [-4]}])
+    one = weighed("country", {"indices": ["NO"], "values": [3]})
+    two = weighed("country", [{"indices": ["NO"], "values": [3]}, {"indices": ["SE"], "values": [-4]}])
     assert one.labels == [{"select": "linear(country)"}]
     assert two.labels == [{"select": "linear(country)[0]"}, {"select": "linear(country)[1]"}]
     assert (one.l2_clip, two.l2_clip, one.grid_log2, one.has_one_norm) == (3.0, 5.0, 0, False)
 
 
-def test_rows_that_weigh_nothing_are_not_looked_for_among_others() -> None:
-    """Beside the conditions of a query of functionals alone stands the list of the values that weigh anything."""
-    weights = {"indices": [4, 1, 2], "values": [1, 0, 2]}
-    assert plan("area", weights).predicate == Among("area", (2, 4))
-    assert plan("area", weights, where={"ge": [{"col": "age"}, 40]}).predicate == Conjunction(
-        (Within("age", 40, 120), Among("area", (2, 4)))
-    )
-
-
-def test_every_row_is_looked_at_where_another_item_or_the_order_of_rows_counts() -> None:
-    """A count beside the functional adds for all rows, and `rows` counts rows whether or not they weigh anything."""
-    item = {"linear": {"column": "item", "weights": {"indices": [4], "values": [1]}}}
-
-    def predicate_of(select: list[Any], **per_individual: int) -> Predicate:
-        asked = query(select=select, per_individual={"l2_clip": 9, **per_individual}, **{"from": "visits"})
-        compiled = compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
-        return compiled.predicate
-
-    assert predicate_of([item]) == Within("item", 4, 4)
-    assert predicate_of([item, {"linear": {"column": "day", "weights": {"indices": [7], "values": [1]}}}]) == (
-        Disjunction((Within("item", 4, 4), Within("day", 7, 7)))
-    )
-    assert predicate_of([item, {"count": {}}]) == All()
-    assert predicate_of([item], rows=3) == All()
-
-
 REFUSED: list[tuple[str, Any, str, str]] = [
-    (
-        "area",
-        {"indices": [1, 5], "values": [1, 1]},
-        "select[0].linear.weights.indices[1]",
-        "must be an integer from 0 to 4",
-    ),
-    ("area", {"indices": [1, 1], "values": [1, 1]}, "select[0].linear.weights.indices[1]", "is listed a second time"),
-    ("age", {"indices": [121], "values": [1]}, "select[0].linear.weights.indices[0]", "is no value of the column"),
-    ("age", {"indices": [1.5], "values": [1]}, "select[0].linear.weights.indices[0]", "is no value of the column"),
-    ("area", [{"indices": [9], "values": [1]}], "select[0].linear.weights[0].indices[0]", "must be an integer"),
-    ("spend", {"indices": [1], "values": [1]}, "select[0].linear.column", "'spend' is a real column"),
-    ("area", {"indices": [1], "values": [1, 2]}, "select[0].linear.weights", "must have as many values as indices"),
-    ("area", {"indices": [], "values": []}, "select[0].linear.weights.indices", "must not be empty"),
-    ("area", [], "select[0].linear.weights", "must not be empty"),
-    ("area", {"indices": [1], "values": [1e31]}, "select[0].linear.weights.values[0]", "must be at most"),
-    ("area", {"indices": [1], "values": [0]}, "select", "is always zero within the declared bounds"),
-    ("area", 5, "select[0].linear.weights", "must be an object"),
+    ("area", {"indices": [1, 5], "values": [1, 1]}, "weights.indices[1]", "must be an integer from 0 to 4"),
+    ("area", {"indices": [1, 1], "values": [1, 1]}, "weights.indices[1]", "is listed a second time"),
+    ("age", {"indices": [121], "values": [1]}, "weights.indices[0]", "is no value of the column"),
+    ("age", {"indices": [1.5], "values": [1]}, "weights.indices[0]", "is no value of the column"),
+    ("area", [{"indices": [9], "values": [1]}], "weights[0].indices[0]", "must be an integer"),
+    ("spend", {"indices": [1], "values": [1]}, "column", "'spend' is a real column"),
+    ("area", {"indices": [1], "values": [1, 2]}, "weights", "must have as many values as indices"),
+    ("area", {"indices": [], "values": []}, "weights.indices", "must not be empty"),
+    ("area", [], "weights", "must not be empty"),
+    ("area", {"indices": [1], "values": [1e31]}, "weights.values[0]", "must be at most"),
+    ("area", 5, "weights", "must be an object"),
 ]
 
 
@@ -100,29 +71,24 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 def test_what_is_no_functional_is_named(column: str, weights: Any, field: str, message: str) -> None:
     """By its place."""
     with pytest.raises(QueryProblem) as refused:
-        plan(column, weights)
+        weighed(column, weights)
     error = refused.value.errors[0]
-    assert error.field == field
+    assert error.field == f"select[0].linear.{field}"
     assert message in error.message
 
 
 def test_a_query_has_a_bounded_number_of_functionals() -> None:
-    """Each of them is worked out on every row."""
-    weights = [{"indices": [0], "values": [n + 1]} for n in range(64)]
-    assert plan("area", weights).dimension == 64
-    asked = query(select=[{"count": {}}, {"linear": {"column": "area", "weights": weights}}])
+    """Each of them is worked out on every row; one whose weights are all zero is none."""
+    many = {"linear": {"column": "area", "weights": [{"indices": [0], "values": [n + 1]} for n in range(64)]}}
+    assert compiled(many).dimension == 64
     with pytest.raises(QueryProblem, match="more than 64 items and functionals"):
-        compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+        compiled({"count": {}}, many)
+    wanted = ("select", "is always zero within the declared bounds")
+    assert refused(weighed, "area", {"indices": [1], "values": [0]}) == wanted
 
 
-def compiled(*select: dict[str, Any], **more: Any) -> Plan:
-    """The plan of some items."""
-    asked = query(select=list(select), **more)
-    return compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
-
-
-def matrix(column: str, starts: list[Any], indices: list[Any], values: list[Any]) -> dict[str, Any]:
-    """The item of a matrix."""
+def by_starts(column: str, starts: list[Any], indices: list[Any], values: list[Any]) -> dict[str, Any]:
+    """The item of a matrix as it is written."""
     return {"linear": {"column": column, "matrix": {"starts": starts, "indices": indices, "values": values}}}
 
 
@@ -148,7 +114,7 @@ def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int
     """The same weights by value, each within 2^-51 of the largest; the bound is the longest column and no more."""
     ordered = sorted(weights)
     starts = [sum(functional < number for functional, _ in ordered) for number in range(5)]
-    item = matrix("area", starts, [code for _, code in ordered], [weights[place] for place in ordered])
+    item = by_starts("area", starts, [code for _, code in ordered], [weights[place] for place in ordered])
     try:
         plan_ = compiled(item, noise={"share": 0.5})
     except QueryProblem as refusal:
@@ -170,34 +136,50 @@ def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int
 
 def test_the_bound_is_the_longest_column_times_the_rows() -> None:
     """Not the largest weight in every functional: of 64 functionals of different values a row is in one."""
-    disjoint = matrix("item", list(range(65)), list(range(64)), [3] * 64)
-    shared = matrix("item", list(range(65)), [7] * 64, [3] * 64)
-    for item, longest in ((disjoint, 3), (shared, 24)):
+    disjoint, shared = [{value: 3.0} for value in range(64)], [{7: 3.0}] * 64
+    for item, longest in ((matrix("item", *disjoint), 3), (matrix("item", *shared), 24)):
         noise = {"rho": 0.01}
         assert compiled(item, from_="visits", per_individual={"rows": 5}, noise=noise).l2_clip == 5 * longest
 
 
 def test_a_matrix_beside_other_items_adds_as_a_square() -> None:
     """A column of (3, 4) and a count."""
-    both = compiled(matrix("area", [0, 1, 2], [2, 2], [3, 4]), {"count": {}})
+    both = compiled(matrix("area", {2: 3}, {2: 4}), {"count": {}})
     assert both.l2_clip == 26**0.5
     assert (both.grid_log2, both.clip_squared_steps) == (0, 26)
     assert [label["select"] for label in both.labels] == ["linear(area)[0]", "linear(area)[1]", "count"]
 
 
-def test_rows_with_other_values_are_not_looked_at() -> None:
-    """The list of a matrix or of a histogram stands beside the conditions, unless another item or `rows` needs all."""
-    item = matrix("area", [0, 2, 3], [4, 1, 2], [1, 0, 2])
-    listed = {"histogram": {"column": "country", "values": ["DK", "NO"]}}
-    assert compiled(item).predicate == Among("area", (2, 4))
-    assert compiled(listed, where={"ge": [{"col": "age"}, 40]}).predicate == Conjunction(
-        (Within("age", 40, 120), Among("country", (0, 2)))
-    )
-    assert compiled(item, listed).predicate == Disjunction((Among("area", (2, 4)), Among("country", (0, 2))))
-    assert compiled(item, {"count": {}}).predicate == All()
-    assert compiled(listed, {"histogram": {"column": "country"}}).predicate == All()
-    visits = {"histogram": {"column": "day", "values": [5]}}
-    assert compiled(visits, from_="visits", per_individual={"rows": 5}).predicate == All()
+OF_ITEM = {"linear": {"column": "item", "weights": {"indices": [4], "values": [1]}}}
+OF_DAY = {"linear": {"column": "day", "weights": {"indices": [7], "values": [1]}}}
+OF_AREA = {"linear": {"column": "area", "weights": {"indices": [4, 1, 2], "values": [1, 0, 2]}}}
+SPREAD = matrix("area", {4: 1, 1: 0}, {2: 2})
+LISTED = {"histogram": {"column": "country", "values": ["DK", "NO"]}}
+COUNT: dict[str, Any] = {"count": {}}
+OLD: dict[str, Any] = {"where": {"ge": [{"col": "age"}, 40]}}
+VISITS: dict[str, Any] = {"from_": "visits", "per_individual": {"l2_clip": 9}}
+CHOSEN: dict[str, Any] = {"from_": "visits", "per_individual": {"l2_clip": 9, "rows": 3}}
+AREAS, COUNTRIES, AGES = Among("area", (2, 4)), Among("country", (0, 2)), Within("age", 40, 120)
+LOOKED_AT: list[tuple[list[dict[str, Any]], dict[str, Any], Predicate]] = [
+    ([OF_AREA], {}, AREAS),
+    ([OF_AREA], OLD, Conjunction((AGES, AREAS))),
+    ([SPREAD], {}, AREAS),
+    ([LISTED], OLD, Conjunction((AGES, COUNTRIES))),
+    ([SPREAD, LISTED], {}, Disjunction((AREAS, COUNTRIES))),
+    ([OF_ITEM], VISITS, Within("item", 4, 4)),
+    ([OF_ITEM, OF_DAY], VISITS, Disjunction((Within("item", 4, 4), Within("day", 7, 7)))),
+    ([OF_ITEM, COUNT], VISITS, All()),  # a count adds for all rows
+    ([SPREAD, COUNT], {}, All()),
+    ([LISTED, {"histogram": {"column": "country"}}], {}, All()),
+    ([OF_ITEM], CHOSEN, All()),  # `rows` counts rows whether or not they weigh anything
+    ([{"histogram": {"column": "day", "values": [5]}}], CHOSEN, All()),
+]
+
+
+@pytest.mark.parametrize(("select", "more", "expected"), LOOKED_AT)
+def test_rows_that_add_nothing_are_not_looked_at(select: list[Any], more: dict[str, Any], expected: Predicate) -> None:
+    """The list of the values that weigh stands beside the conditions, unless another item or `rows` needs every row."""
+    assert compiled(*select, **more).predicate == expected
 
 
 def test_a_listed_histogram_is_one_coordinate_a_value() -> None:
@@ -209,39 +191,31 @@ def test_a_listed_histogram_is_one_coordinate_a_value() -> None:
 
 def test_many_functionals_are_one_item() -> None:
     """1,000 of them, in 100 groups beside 63 other items; more coordinates than 2^20 are refused."""
-    starts = list(range(1001))
-    many = matrix("age", starts, [n % 121 for n in range(1000)], [1] * 1000)
+    many = matrix("age", *({n % 121: 1.0} for n in range(1000)))
     assert compiled(many, group_by=["level"]).dimension == 6000
     with pytest.raises(QueryProblem, match="more than 1048576 coordinates"):
         compiled(many, group_by=["level", {"bin": {"column": "spend", "width": 2}}])
 
 
+LOST = "would be lost in rounding"
 REFUSED_MATRICES: list[tuple[dict[str, Any], str, str]] = [
-    (matrix("area", [0, 2], [1, 5], [1, 1]), "linear.matrix.indices[1]", "must be an integer from 0 to 4"),
-    (matrix("area", [0, 1, 3], [1, 1, 1], [1, 1, 1]), "linear.matrix.indices[2]", "is listed a second time: 1"),
-    (matrix("age", [0, 1], [121], [1]), "linear.matrix.indices[0]", "is no value of the column"),
-    (matrix("age", [0, 1], [1.5], [1]), "linear.matrix.indices[0]", "is no value of the column"),
-    (matrix("spend", [0, 1], [1], [1]), "linear.column", "'spend' is a real column"),
-    (matrix("area", [0, 1], [1], [1, 2]), "linear.matrix", "must have as many values as indices"),
-    (matrix("area", [0, 1], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
-    (matrix("area", [1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
-    (matrix("area", [], [1], [1]), "linear.matrix", "must have starts from 0 to the number of indices"),
-    (matrix("area", [0, 2, 1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts that never decrease"),
-    (matrix("area", [0, -1, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be at least 0"),
-    (matrix("area", [0, 0.5, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be a valid integer"),
-    (matrix("area", [0, 0], [], []), "linear.matrix.indices", "must not be empty"),
-    (matrix("area", [0, 1], [1], [0]), "linear.matrix.values", "must not all be zero"),
-    (matrix("area", [0, 1], [1], [1e31]), "linear.matrix.values[0]", "must be at most"),
-    (
-        matrix("area", [0, 1, 2], [1, 1], [0.1, 1e-16]),
-        "linear.matrix.values",
-        "of functional 1 would be lost in rounding beside the others",
-    ),
-    (
-        matrix("area", [0, 1, 2], [1, 1], [1000.5, 1e-9]),
-        "",
-        "would be lost in rounding beside the rest of select; ask it in a query of its own",
-    ),
+    (by_starts("area", [0, 2], [1, 5], [1, 1]), "linear.matrix.indices[1]", "must be an integer from 0 to 4"),
+    (by_starts("area", [0, 1, 3], [1, 1, 1], [1, 1, 1]), "linear.matrix.indices[2]", "is listed a second time: 1"),
+    (by_starts("age", [0, 1], [121], [1]), "linear.matrix.indices[0]", "is no value of the column"),
+    (by_starts("age", [0, 1], [1.5], [1]), "linear.matrix.indices[0]", "is no value of the column"),
+    (by_starts("spend", [0, 1], [1], [1]), "linear.column", "'spend' is a real column"),
+    (by_starts("area", [0, 1], [1], [1, 2]), "linear.matrix", "must have as many values as indices"),
+    (by_starts("area", [0, 1], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (by_starts("area", [1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (by_starts("area", [], [1], [1]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (by_starts("area", [0, 2, 1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts that never decrease"),
+    (by_starts("area", [0, -1, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be at least 0"),
+    (by_starts("area", [0, 0.5, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be a valid integer"),
+    (by_starts("area", [0, 0], [], []), "linear.matrix.indices", "must not be empty"),
+    (by_starts("area", [0, 1], [1], [0]), "linear.matrix.values", "must not all be zero"),
+    (by_starts("area", [0, 1], [1], [1e31]), "linear.matrix.values[0]", "must be at most"),
+    (matrix("area", {1: 0.1}, {1: 1e-16}), "linear.matrix.values", f"of functional 1 {LOST} beside the others"),
+    (matrix("area", {1: 1000.5}, {1: 1e-9}), "", f"{LOST} beside the rest of select; ask it in a query of its own"),
     ({"linear": {"column": "area"}}, "linear", "must have either weights or matrix"),
     ({"histogram": {"column": "area", "values": []}}, "histogram.values", "must not be empty"),
     ({"histogram": {"column": "area", "values": [1, 7]}}, "histogram.values[1]", "must be an integer from 0 to 4"),
@@ -267,9 +241,9 @@ def test_a_matrix_or_list_that_does_not_fit_is_named(item: dict[str, Any], field
 
 def test_a_functional_that_the_grid_would_lose_is_refused_and_a_weight_is_not() -> None:
     """The first has 256 steps on no grid that the clip allows; a small weight beside a large one is only rounded."""
-    with pytest.raises(QueryProblem, match="would be lost in rounding"):
-        compiled(matrix("area", [0, 1, 2], [1, 1], [1000.5, 1e-5]))
-    assert compiled(matrix("area", [0, 2], [1, 2], [1000.5, 1e-5])).dimension == 1
+    with pytest.raises(QueryProblem, match=LOST):
+        compiled(matrix("area", {1: 1000.5}, {1: 1e-5}))
+    assert compiled(matrix("area", {1: 1000.5, 2: 1e-5})).dimension == 1
 
 
 def test_a_canonical_form_is_no_larger_than_a_query_may_be() -> None:

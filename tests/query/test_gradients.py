@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from service.query.gradients import CLIP_BITS, WIDE_ENTRIES, WIDE_ROWS, rows_in_products
 from service.query.layout import BLOCK_ROWS, RUN_ENTRIES
 from service.query.model_parameters import ARGUMENT_MAX
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
-from service.query.problems import QueryProblem
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
+from tests.query.samples import plan_of, query, refused
 
 FEATURES: list[dict[str, Any]] = [{"of": {"mul": [{"col": "age"}, 0.01]}, "fill": 0}, {"one_hot": "country"}]
 LOGISTIC: dict[str, Any] = {
@@ -39,43 +36,14 @@ def gradient(model: dict[str, Any] = LOGISTIC, /, **more: Any) -> dict[str, Any]
     return query(select=[{"gradient": model}]) | more
 
 
-def plan(asked: dict[str, Any], *, capacity: int = CAPACITY) -> Plan:
-    """The plan of a query."""
-    return compile_query(parse_query(body(asked)), SCHEMA, capacity=capacity, budget_units=BUDGET_UNITS)
-
-
-def refusal(asked: dict[str, Any]) -> tuple[str, str]:
-    """The field and the message for which a query is refused."""
-    with pytest.raises(QueryProblem) as refused:
-        plan(asked)
-    (error,) = refused.value.errors
-    return error.field, error.message
-
-
 def test_moments_have_a_number_for_each_pair_of_features() -> None:
     """Row by row of the triangle; the natural bound is that of the features at their bounds."""
-    found = plan(moments())
+    found = plan_of(moments())
     assert found.dimension == 10
-    assert found.labels[:5] == [
-        {"select": "moments", "feature": first, "with": second}
-        for first, second in [
-            ("(age * 0.01)", "(age * 0.01)"),
-            *(("(age * 0.01)", f"country = {name}") for name in ("NO", "SE", "DK")),
-            ("country = NO", "country = NO"),
-        ]
-    ]
-    assert found.axes == [
-        {
-            "select": [
-                {
-                    "select": "moments",
-                    "offset": 0,
-                    "size": 10,
-                    "features": ["(age * 0.01)", "country = NO", "country = SE", "country = DK"],
-                }
-            ]
-        }
-    ]
+    names = ["(age * 0.01)", "country = NO", "country = SE", "country = DK"]
+    pairs = [*((names[0], name) for name in names), (names[1], names[1])]
+    assert found.labels[:5] == [{"select": "moments", "feature": one, "with": other} for one, other in pairs]
+    assert found.axes == [{"select": [{"select": "moments", "offset": 0, "size": 10, "features": names}]}]
     squares, fourths = 1.2**2 + 1, 1.2**4 + 1
     assert isclose(found.l2_clip, sqrt((squares**2 + fourths) / 2), rel_tol=1e-3)
     assert (found.grid_log2, found.has_one_norm, found.clip_binds) == (-20, False, False)
@@ -88,7 +56,7 @@ def test_moments_have_a_number_for_each_pair_of_features() -> None:
 )
 def test_a_gradient_has_a_number_for_each_class_and_feature(model: dict[str, Any], classes: int, bound: float) -> None:
     """The natural bound is the largest error times the longest features."""
-    found = plan(gradient(model))
+    found = plan_of(gradient(model))
     assert found.dimension == 4 * classes
     first = {"select": "gradient", "class": "NO"} if classes > 1 else {"select": "gradient"}
     assert found.labels[0] == first | {"feature": "(age * 0.01)"}
@@ -103,7 +71,7 @@ def test_the_steps_suit_the_clip_and_the_parameters(
     """An error has 2^8 steps within the clip beside the longest features; every argument is below 2^52 steps."""
     drawn = numbers.draw(st.lists(st.floats(-largest, largest), min_size=4, max_size=4))
     asked = gradient(LOGISTIC | {"parameters": drawn}, per_individual={"l2_clip": clip}, noise={"sigma": ratio * clip})
-    found = plan(asked)
+    found = plan_of(asked)
     assert found.product is not None
     assert found.product.model is not None
     features, model = found.product.features, found.product.model
@@ -113,17 +81,18 @@ def test_the_steps_suit_the_clip_and_the_parameters(
     assert found.clip_squared_steps * Fraction(4) ** found.grid_log2 <= Fraction(clip) ** 2
     assert int(np.abs(model.parameters).sum()) * features.peak < 4 * ARGUMENT_MAX
     for parameter, step in zip(drawn, model.parameters.ravel().tolist(), strict=True):
-        assert abs(Fraction(parameter) - step * Fraction(2) ** model.parameter_log2) <= (
-            Fraction(2) ** (model.parameter_log2 - 1)
-        )
+        unit = Fraction(2) ** model.parameter_log2
+        assert abs(Fraction(parameter) - step * unit) <= unit / 2
+
+
+MANY_FEATURES = [{"of": {"mul": [{"col": "age"}, n / 60_000]}} for n in range(59_000, 60_000)]
 
 
 def test_many_features_are_counted_in_larger_steps() -> None:
     """So that the squared norm of a square of them fits 64 bits."""
-    many = [{"of": {"mul": [{"col": "age"}, n / 60_000]}} for n in range(59_000, 60_000)]
     few, all_of_them = (
-        plan(query(select=[{"moments": {"features": each}}], noise={"sigma": 1e6}), capacity=1000)
-        for each in (many[-2:], many)
+        plan_of(query(select=[{"moments": {"features": each}}], noise={"sigma": 1e6}), capacity=1000)
+        for each in (MANY_FEATURES[-2:], MANY_FEATURES)
     )
     assert all_of_them.grid_log2 > few.grid_log2
     assert 2**58 < all_of_them.clip_squared_steps <= 2**61
@@ -131,9 +100,8 @@ def test_many_features_are_counted_in_larger_steps() -> None:
 
 def test_norms_before_the_clip_fit_64_bits_too() -> None:
     """A clip makes no norm smaller before it is taken: of many features the steps are larger with a clip as without."""
-    many = [{"of": {"mul": [{"col": "age"}, n / 60_000]}} for n in range(59_000, 60_000)]
-    asked = query(select=[{"moments": {"features": many}}], noise={"sigma": 1e5}, per_individual={"l2_clip": 1e5})
-    found = plan(asked, capacity=1000)
+    asked = moments(select=[{"moments": {"features": MANY_FEATURES}}], noise={"sigma": 1e5})
+    found = plan_of(asked | {"per_individual": {"l2_clip": 1e5}}, capacity=1000)
     assert found.product is not None
     features = found.product.features
     assert (features.squares_max**2 + features.fourths_max) // 2 <= 2**61
@@ -142,8 +110,8 @@ def test_norms_before_the_clip_fit_64_bits_too() -> None:
 def test_the_canonical_form_is_a_query_of_its_own() -> None:
     """Read again, it is the same plan."""
     for asked in (moments(), gradient(), gradient(SQUARED), gradient(SOFTMAX)):
-        first = plan(asked)
-        again = plan(json.loads(first.canonical))
+        first = plan_of(asked)
+        again = plan_of(json.loads(first.canonical))
         assert (again.canonical, again.product) == (first.canonical, first.product)
 
 
@@ -162,6 +130,11 @@ ALONE = "stands alone: ask the other items in a query of their own"
 COUNT: dict[str, Any] = {"count": {}}
 SMALL = "is too small beside the declared bounds"
 TELLS = "a one_hot feature tells groups apart"
+EACH = "one for each"
+FOUR = f"must have 4 numbers, {EACH} feature"
+BOOLEAN = "must be a boolean column;"
+BIN = {"bin": {"column": "age", "width": 60}}
+UNBOUNDED = {key: value for key, value in SQUARED.items() if key != "residual_clip"}
 
 
 @pytest.mark.parametrize(
@@ -171,38 +144,22 @@ TELLS = "a one_hot feature tells groups apart"
         (gradient(select=[{"gradient": LOGISTIC}, COUNT]), "select", f"gradient {ALONE}"),
         (moments() | {"from": "visits"}, "from", "moments is about individuals, and this is a table of events"),
         (moments(group_by=["country"]), "group_by", f"must be left out with moments; {TELLS}"),
-        (gradient(LOGISTIC | {"parameters": [1, 2]}), "parameters", "must have 4 numbers, one for each feature, not 2"),
+        (gradient(LOGISTIC | {"parameters": [1, 2]}), "parameters", f"{FOUR}, not 2"),
         (gradient(LOGISTIC | {"parameters": [[1, 2, 3, 4]]}), "parameters", "must be one list of numbers for logistic"),
         (
             gradient(SOFTMAX | {"parameters": [1, 2, 3, 4]}),
             "parameters",
-            "must be 3 lists, one for each value of the target",
+            f"must be 3 lists, {EACH} value of the target",
         ),
-        (
-            gradient(SOFTMAX | {"parameters": [[1, 2, 3, 4], [1], [1]]}),
-            "parameters[1]",
-            "must have 4 numbers, one for each feature, not 1",
-        ),
+        (gradient(SOFTMAX | {"parameters": [[1, 2, 3, 4], [1], [1]]}), "parameters[1]", f"{FOUR}, not 1"),
         (gradient(LOGISTIC | {"residual_clip": 1}), "residual_clip", "must not be given for logistic"),
-        (
-            gradient({key: value for key, value in SQUARED.items() if key != "residual_clip"}),
-            "residual_clip",
-            "is required: a residual has no bound of its own",
-        ),
-        (
-            gradient(LOGISTIC | {"target": "country"}),
-            "target",
-            "must be a boolean column; for the values of 'country' use softmax",
-        ),
+        (gradient(UNBOUNDED), "residual_clip", "is required: a residual has no bound of its own"),
+        (gradient(LOGISTIC | {"target": "country"}), "target", f"{BOOLEAN} for the values of 'country' use softmax"),
         (gradient(SQUARED | {"target": "country"}), "target", "must be a number; 'country' is none"),
-        (
-            gradient(LOGISTIC | {"target": {"bin": {"column": "age", "width": 60}}}),
-            "target",
-            "must be a value, not groups: logistic predicts one number",
-        ),
+        (gradient(LOGISTIC | {"target": BIN}), "target", "must be a value, not groups: logistic predicts one number"),
         (gradient(per_individual={"l2_clip": 1e-9}), "per_individual.l2_clip", SMALL),
         (moments(per_individual={"l2_clip": 1e-4}), "per_individual.l2_clip", SMALL),
-        (query(select=[{"moments": {"features": MANY}}]), "select", f"makes 1.2e+10 of at most {MOST}"),
+        (moments(select=[{"moments": {"features": MANY}}]), "select", f"makes 1.2e+10 of at most {MOST}"),
         (gradient(noise={"sigma": 1e9}), "noise.sigma", None),
         (gradient(noise={"sigma": 1e-9}), "noise.sigma", None),
         (gradient(LOGISTIC | {"parameters": [1e31, 0, 0, 0]}), "parameters[0]", "must be at most 1e+30"),
@@ -213,10 +170,8 @@ TELLS = "a one_hot feature tells groups apart"
 )
 def test_what_will_not_do_is_refused_with_its_field(asked: dict[str, Any], field: str, message: str | None) -> None:
     """By public numbers alone."""
-    found = refusal(asked)
-    kind = (
-        next(key for key in asked["select"][-1] if key != "count") if "count" not in asked["select"][-1] else "gradient"
-    )
+    found = refused(plan_of, asked)
+    kind = next(iter(asked["select"][0]))
     inner = field.split("[", maxsplit=1)[0] in {"parameters", "residual_clip", "target", "loss", "features"}
     assert found[0] == (f"select[0].{kind}.{field}" if inner else field)
     assert message is None or found[1] == message

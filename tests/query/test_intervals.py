@@ -49,23 +49,6 @@ def test_a_width_holds_what_it_says_and_one_step_less_does_not(sigma: float, con
     assert steps == 0 or held(steps - 1, sigma) < REALS.mpf(confidence)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "steps", "probability_held", "quantile_held"),
-    [
-        (0.3, 1, 0.9999994, 0.9044),
-        (0.5, 1, 0.9973002, 0.6827),
-        (1.0, 2, 0.9875807, 0.8664),
-        (3.0, 6, 0.9697397, 0.9332),
-        (20.0, 39, 0.9517319, 0.9517),
-    ],
-)
-def test_ninety_five_per_cent_by_hand(sigma: float, steps: int, probability_held: float, quantile_held: float) -> None:
-    """Beside what the quantile of the normal distribution holds, which was stated before."""
-    assert half_width_steps(sigma, 0.95) == steps
-    assert float(held(steps, sigma)) == pytest.approx(probability_held, abs=5e-8)
-    assert float(held(math.floor(1.959963984540054 * sigma), sigma)) == pytest.approx(quantile_held, abs=5e-5)
-
-
 @given(st.floats(SIGMA_STEPS_MIN, SIGMA_STEPS_MAX), CONFIDENCES)
 @example(0.5, 0.6826894921370859)  # 2 Phi(1) - 1: half a step is the quantile, and the last digit decides
 @example(2.0**32, 1 - 2**-53)

@@ -12,17 +12,25 @@ from hypothesis import strategies as st
 from service.core.charge import UNITS_PER_RHO
 from service.engine.terms import terms_of
 from service.query.canonical import canonical_bytes
-from service.query.item_precision import ItemHalfWidths, ItemWorstCases, by_item, item_precision_of, refuse_uneven
+from service.query.item_precision import (
+    ItemHalfWidths,
+    ItemPrecision,
+    ItemWorstCases,
+    by_item,
+    item_precision_of,
+    refuse_uneven,
+)
 from service.query.language import Query
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.problems import QueryProblem
 from service.query.stated_noise import half_width_steps
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, refused
 
 COUNT: dict[str, Any] = {"count": {}}
 SPEND: dict[str, Any] = {"sum": {"column": "spend"}}
 BOTH = [COUNT, SPEND]
+TWO = "must have 2 numbers, one for each select item"
 
 
 def query(noise: dict[str, Any], select: list[dict[str, Any]] | None = None, **rest: Any) -> Query:
@@ -37,12 +45,9 @@ def noise_of(asked: Query) -> dict[str, Any]:
     return noise
 
 
-def refusal(asked: Query, **facts: Any) -> str:
-    """The field and the message of a refused precision."""
-    with pytest.raises(QueryProblem) as found:
-        item_precision_of(asked.noise, **{"count": len(asked.select), "budget_units": BUDGET_UNITS} | facts)
-    (error,) = found.value.errors
-    return f"{error.field} {error.message}"
+def precision_of(asked: Query, **facts: Any) -> ItemPrecision:
+    """The precision of its items."""
+    return item_precision_of(asked.noise, **{"count": len(asked.select), "budget_units": BUDGET_UNITS} | facts)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +99,9 @@ def test_several_items_have_a_clip_each() -> None:
 @pytest.mark.parametrize(
     ("noise", "wrong"),
     [
-        ({"sigma": [5, 6, 7]}, "noise.sigma must have 2 numbers, one for each select item, not 3"),
-        (
-            {"half_width": [5], "confidence": 0.5},
-            "noise.half_width must have 2 numbers, one for each select item, not 1",
-        ),
-        ({"share": 0.5, "weights": [1, 1, 1]}, "noise.weights must have 2 numbers, one for each select item, not 3"),
+        ({"sigma": [5, 6, 7]}, f"noise.sigma {TWO}, not 3"),
+        ({"half_width": [5], "confidence": 0.5}, f"noise.half_width {TWO}, not 1"),
+        ({"share": 0.5, "weights": [1, 1, 1]}, f"noise.weights {TWO}, not 3"),
         ({"half_width": [5, 6], "confidence": 1e-10}, "noise.confidence is too small for an interval"),
         ({"rho": 1e-13, "weights": [1, 1]}, "noise.rho must be at least 2^-40"),
         ({"share": 0.5, "weights": [1, 1e-15]}, "noise.weights[1] leaves less than 2^-40 rho for this item"),
@@ -107,16 +109,14 @@ def test_several_items_have_a_clip_each() -> None:
 )
 def test_a_precision_that_cannot_be_is_refused_by_its_field(noise: dict[str, Any], wrong: str) -> None:
     """Numbers that do not fit the items, and parts of nothing."""
-    assert refusal(query(noise)).startswith(wrong)
+    assert " ".join(refused(precision_of, query(noise))).startswith(wrong)
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=5), st.floats(1e-4, 1))
 def test_the_parts_of_a_share_are_within_it(weights: list[float], share: float) -> None:
     """Rounded down, so that no individual is charged more than the share."""
     select = [COUNT, *({"sum": {"column": f"c{number}"}} for number in range(len(weights) - 1))]
-    precision = item_precision_of(
-        query({"share": share, "weights": weights}, select).noise, count=len(weights), budget_units=BUDGET_UNITS
-    )
+    precision = precision_of(query({"share": share, "weights": weights}, select))
     assert isinstance(precision, ItemWorstCases)
     units = Fraction(share) * BUDGET_UNITS
     assert units - len(weights) - 1 <= sum(precision.units) <= units
@@ -138,9 +138,7 @@ def test_a_worst_case_gives_the_least_sigma_of_24_bits(reach: Fraction, units: i
 @given(st.floats(1e-6, 1e9), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_a_half_width_is_kept_to_in_whole_steps(half_width: float, confidence: float) -> None:
     """The stated number of steps times a step is within it, and about as large."""
-    precision = item_precision_of(
-        query({"half_width": [half_width, 1], "confidence": confidence}).noise, count=2, budget_units=BUDGET_UNITS
-    )
+    precision = precision_of(query({"half_width": [half_width, 1], "confidence": confidence}))
     assert isinstance(precision, ItemHalfWidths)
     size = Fraction(precision.sigma(0, Fraction(1), 28)) / 2**28
     within = half_width_steps(2.0**28, confidence) * size
@@ -165,12 +163,7 @@ ITEMS: list[dict[str, Any]] = [
     SPEND,
     {"sum": {"column": "balance"}},
     {"histogram": {"column": "area"}},
-    {
-        "linear": {
-            "column": "country",
-            "weights": [{"indices": ["DK"], "values": [7]}, {"indices": ["SE"], "values": [-1.5e-9]}],
-        }
-    },
+    {"linear": {"column": "country", "weights": [{"indices": [name], "values": [n]} for name, n in WEIGHTS]}},
     {"sum": {"of": {"sub": [{"col": "age"}, {"col": "age"}]}}},
     {"sum": {"of": {"mul": [{"col": "spend"}, {"col": "balance"}]}}},
 ]

@@ -15,6 +15,7 @@ from service.query.item_precision import ItemHalfWidths, ItemPrecision, ItemSigm
 from service.query.item_scale import ITEM_STEPS_MIN, ItemScaleRequest, ScaleFacts, item_scale_of
 from service.query.problems import QueryProblem
 from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Extent, Scale, Vectors
+from tests.query.samples import refused
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)
 ONCE = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
@@ -33,14 +34,6 @@ def asked(
 def sigmas(*each: float) -> ItemSigmas:
     """These standard deviations."""
     return ItemSigmas(field="noise.sigma", sigmas=each)
-
-
-def refused(request: ItemScaleRequest) -> tuple[str, str]:
-    """The field and the message."""
-    with pytest.raises(QueryProblem) as refusal:
-        item_scale_of(request)
-    (error,) = refusal.value.errors
-    return error.field, error.message
 
 
 def test_each_item_has_the_sigma_that_is_asked_for() -> None:
@@ -140,24 +133,24 @@ def test_a_matrix_is_bounded_by_its_longest_vector() -> None:
 def test_what_no_steps_suit_is_refused_by_its_field() -> None:
     """Too much noise, an item lost beside another, numbers too large, and an item that is always zero."""
     zero = Extent(low=0, high=0, step_log2=-900, integral=False)
-    assert refused(asked(sigmas(20_000.0, 5.0), (ONE,), (ONE,))) == (
+    assert refused(item_scale_of, asked(sigmas(20_000.0, 5.0), (ONE,), (ONE,))) == (
         "noise.sigma",
         "must give select[0] a sigma of at most 16384",
     )
-    assert refused(asked(sigmas(1000.0, 1e-4), (ONE,), (ONE,))) == (
+    assert refused(item_scale_of, asked(sigmas(1000.0, 1e-4), (ONE,), (ONE,))) == (
         "select[0]",
         "would be lost in rounding beside the other items; ask it in a query of its own",
     )
     for sigma in (1e-40, 1e-300, 5e-324):
-        assert refused(asked(sigmas(sigma, 1.0), (ONE,), (ONE,)))[0] == "noise.sigma"
+        assert refused(item_scale_of, asked(sigmas(sigma, 1.0), (ONE,), (ONE,)))[0] == "noise.sigma"
     tiny = ItemHalfWidths(field="noise.half_width", half_widths=(5e-324, 1.0), confidence=0.95)
-    assert refused(asked(tiny, (ONE,), (ONE,)))[0] == "noise.half_width"
-    assert refused(asked(sigmas(1.0, 1.0), (ONE,), (zero,))) == (
+    assert refused(item_scale_of, asked(tiny, (ONE,), (ONE,)))[0] == "noise.half_width"
+    assert refused(item_scale_of, asked(sigmas(1.0, 1.0), (ONE,), (zero,))) == (
         "select[1]",
         "is always zero within the declared bounds",
     )
     large, small = (Extent(low=0, high=1, step_log2=step_log2, integral=False) for step_log2 in (20, -20))
-    assert refused(asked(sigmas(1.0, 1e3), (ONE,), (large, small)))[0] == "select[1]"
+    assert refused(item_scale_of, asked(sigmas(1.0, 1e3), (ONE,), (large, small)))[0] == "select[1]"
 
 
 def test_zero_beside_another_functional_is_zero_in_steps_of_any_size() -> None:

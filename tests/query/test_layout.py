@@ -55,18 +55,9 @@ def test_without_groups_there_is_one_block() -> None:
     layout = Layout(groups=(), items=((Histogram(column="level", size=3), LEVEL),), places=(0,))
 
     assert layout.labels() == [{"select": "histogram(level)", "level": level} for level in (-1, 0, 1)]
-    assert layout.axes() == [
-        {
-            "select": [
-                {
-                    "select": "histogram(level)",
-                    "offset": 0,
-                    "size": 3,
-                    "values": {"column": "level", "size": 3, "lower": -1, "upper": 1},
-                }
-            ]
-        }
-    ]
+    values = {"column": "level", "size": 3, "lower": -1, "upper": 1}
+    axis = {"select": "histogram(level)", "offset": 0, "size": 3, "values": values}
+    assert layout.axes() == [{"select": [axis]}]
 
 
 def functionals(size: int, rows: list[int], codes: list[int]) -> Functionals:

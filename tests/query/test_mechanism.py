@@ -8,14 +8,13 @@ import pytest
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting
 from service.core.laplace import laplace_worst_case_units
 from service.query.laplace_scale import PricesAtScale
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
+from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from service.query.words import in_words
 from service.store.shards.messages import packed, unpacked
+from tests.query.samples import plan_of, refused
 
-BUDGET = 2**40
 SCHEMA = Schema.model_validate(
     {
         "people": {
@@ -34,12 +33,10 @@ SCHEMA = Schema.model_validate(
 SUM, HISTOGRAM = {"sum": {"column": "age"}}, {"histogram": {"column": "place"}}
 
 
-def plan_of(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
+def laplace_plan(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
     """The plan of a count with Laplace noise, or of what is given."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"scale": 20.0}, "mechanism": "laplace"} | query
-    return compile_query(
-        parse_query(orjson.dumps(document)), SCHEMA, capacity=1000, budget_units=BUDGET, pricing=pricing
-    )
+    return plan_of(document, SCHEMA, capacity=1000, pricing=pricing)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def plan_of(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
 )
 def test_an_individual_has_one_number(query: dict[str, Any]) -> None:
     """One item over the individuals' table, in groups too; one count or sum of events. The worst case is the price."""
-    plan = plan_of(**query)
+    plan = laplace_plan(**query)
     assert plan.laplace is not None
     assert plan.laplace.mechanism == "laplace gdp"
     assert plan.terms.laplace is plan.laplace
@@ -85,32 +82,30 @@ def test_an_individual_has_one_number(query: dict[str, Any]) -> None:
 )
 def test_other_queries_are_refused_by_their_field(query: dict[str, Any], field: str, said: str) -> None:
     """Before any record is read."""
-    with pytest.raises(QueryProblem) as refused:
-        plan_of(**query)
-    (problem,) = refused.value.errors
-    assert (problem.field, said in problem.message) == (field, True)
+    found = refused(laplace_plan, **query)
+    assert (found[0], said in found[1]) == (field, True)
 
 
 def test_a_mechanism_without_a_price_is_refused() -> None:
     """A Gaussian under pure differential privacy, and Laplace noise where nothing prices it."""
     for pricing, query in ((PURE, {"mechanism": "gaussian", "noise": {"sigma": 2.0}}), (None, {})):
         with pytest.raises(QueryProblem, match="mechanism"):
-            plan_of(pricing, **query)
+            laplace_plan(pricing, **query)
 
 
 def test_a_gaussian_has_the_canonical_form_that_it_always_had() -> None:
     """The mechanism is named for Laplace noise alone, and told in words."""
-    gaussian = plan_of(mechanism="gaussian", noise={"sigma": 2.0})
+    gaussian = laplace_plan(mechanism="gaussian", noise={"sigma": 2.0})
     assert b"mechanism" not in gaussian.canonical
     assert gaussian.laplace is None
-    laplace = plan_of()
+    laplace = laplace_plan()
     assert b'"mechanism":"laplace"' in laplace.canonical
     assert in_words(orjson.loads(laplace.canonical)) == "count of people, scale 20, Laplace noise"
 
 
 def test_the_prices_of_a_plan_are_of_its_scale() -> None:
     """Another scale has another table."""
-    plan = plan_of()
+    plan = laplace_plan()
     assert isinstance(plan.laplace, PricesAtScale)
     with pytest.raises(ValueError, match="prices are of the scale"):
         plan.laplace(21.0)
@@ -119,7 +114,7 @@ def test_the_prices_of_a_plan_are_of_its_scale() -> None:
 @pytest.mark.parametrize("pricing", [GAUSSIAN, PURE])
 def test_a_plan_reaches_a_shard_with_its_prices(pricing: Accounting) -> None:
     """As a message between processes, by known classes alone."""
-    plan = plan_of(pricing)
+    plan = laplace_plan(pricing)
     received = unpacked(packed(plan))
     assert received.laplace is not None
     assert plan.laplace is not None

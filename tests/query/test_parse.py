@@ -12,24 +12,22 @@ from pydantic import ValidationError
 from service.query.expressions_ast import In
 from service.query.language import GROUP_BY_MAX, SELECT_MAX, Query
 from service.query.parse import BODY_BYTES_MAX, KEPT_BODY_BYTES_MAX, kept_query, parse_query, query_of
-from service.query.problems import QueryProblem
+from service.query.problems import FieldError, QueryProblem
 from tests.query.samples import body, queries, query
 
 AGE = {"col": "age"}
 
 
-def fields(sent: bytes) -> list[str]:
-    """The fields that a refused body is refused for."""
-    with pytest.raises(QueryProblem) as refusal:
-        parse_query(sent)
-    return [error.field for error in refusal.value.errors]
-
-
-def messages(sent: bytes) -> list[str]:
+def errors(sent: bytes) -> list[FieldError]:
     """The errors of a refused body."""
     with pytest.raises(QueryProblem) as refusal:
         parse_query(sent)
-    return [error.message for error in refusal.value.errors]
+    return list(refusal.value.errors)
+
+
+def fields(sent: bytes) -> list[str]:
+    """The fields that a refused body is refused for."""
+    return [error.field for error in errors(sent)]
 
 
 def test_a_text_is_read_once_for_each_asker() -> None:
@@ -142,8 +140,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
     asked = query()
     del asked[missing]
 
-    assert fields(body(asked)) == [missing]
-    assert messages(body(asked)) == ["is required"]
+    assert errors(body(asked)) == [FieldError(field=missing, message="is required")]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Columns of vectors: their declaration, its refusals, and the codes of their numbers."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,10 @@ from pydantic import ValidationError
 
 from service.query.columns import coding_of, codings_of
 from service.query.cost import PublicCost, Speed, cost_of
-from service.query.parse import parse_query
-from service.query.plan import compile_query
-from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.schema import Schema, VectorColumn, extension_errors
 from service.query.vector_columns import VectorCoding, numbers_of, vector_coding, vectors_of
+from tests.query.samples import plan_of, refused
 
 PIXELS: dict[str, Any] = {"type": "vector", "length": 3, "lower": 0, "upper": 255}
 
@@ -95,9 +92,8 @@ def test_a_declared_vector_cannot_be_changed() -> None:
 
 def test_a_vector_is_no_value_of_a_row() -> None:
     """A condition, a sum or a group of it is refused with what reads it."""
-    with pytest.raises(QueryProblem, match="is a vector; only a feature reads it") as refused:
-        QueryColumns(schema(pixels=PIXELS), "people").named("pixels", "group_by[0]")
-    assert refused.value.errors[0].field == "group_by[0]"
+    field, message = refused(QueryColumns(schema(pixels=PIXELS), "people").named, "pixels", "group_by[0]")
+    assert (field, "is a vector; only a feature reads it" in message) == ("group_by[0]", True)
 
 
 def cost_of_vectors(length: int, classes: int) -> PublicCost:
@@ -110,7 +106,7 @@ def cost_of_vectors(length: int, classes: int) -> PublicCost:
         "parameters": [[0.5] * length] * classes,
     }
     query = {"version": 1, "select": [{"gradient": model}], "noise": {"sigma": 1000}, "per_individual": {"l2_clip": 9}}
-    plan = compile_query(parse_query(json.dumps(query).encode()), schema(**columns), capacity=1000, budget_units=2**40)
+    plan = plan_of(query, schema(**columns), capacity=1000)
     return cost_of(plan, schema(**columns).tables["people"], capacity=1000, speed=Speed())
 
 

@@ -20,92 +20,63 @@ def words(**more: Any) -> str:
     return in_words(json.loads(canonical_bytes(parse_query(body(COUNT | more)))))
 
 
-def equal_to(column: str, value: int) -> dict[str, Any]:
-    """A condition."""
-    return {"eq": [{"col": column}, value]}
+A, B, C = ({"eq": [{"col": name}, number]} for number, name in enumerate("abc", start=1))
+ITEM, DAY, PAID = ({"col": name} for name in ("item", "day", "paid"))
+TWICE, DAYS = {"mul": [PAID, 2]}, {"abs": {"sub": [DAY, {"col": "people.age"}]}}
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ({"eq": [ITEM, 7]}, "item = 7"),
+        ({"ne": [{"col": "country"}, "NO"]}, "country ≠ “NO”"),
+        ({"lt": [PAID, 2.5]}, "paid < 2.5"),
+        ({"le": [PAID, 1]}, "paid ≤ 1"),
+        ({"gt": [PAID, -1]}, "paid > -1"),
+        ({"ge": [DAY, 40]}, "day ≥ 40"),
+        ({"eq": [{"col": "member"}, True]}, "member = true"),
+        ({"between": [DAY, 1, 9]}, "day from 1 to 9"),
+        ({"is_null": DAY}, "day is missing"),
+        ({"fold": {"seed": "churn", "of": 5, "in": [0, 2]}}, "in 0 and 2 of 5 parts by “churn”"),
+        ({"lt": [TWICE, DAYS]}, "(paid * 2) < |(day - people.age)|"),
+        ({"in": [ITEM, [1, 2]]}, "item in (1, 2)"),
+        ({"in": [ITEM, list(range(10))]}, "item in (0, 1, 2, 3, 4, 5 more)"),
+        ({"and": [A, {"or": [B, C]}]}, "a = 1 and (b = 2 or c = 3)"),
+        ({"or": [A]}, "a = 1"),
+        ({"not": A}, "not (a = 1)"),
+    ],
+)
+def test_each_condition_has_its_words(where: dict[str, Any], told: str) -> None:
+    """As a person would say it."""
+    assert words(where=where) == f"count of visits where {told}, σ 18"
+
+
+OF_ACTIVE = {"from": "people", "select": [{"active": {"share": 0.125}}], "where": {"eq": [ITEM, 7]}}
+SUM, CUT = {"sum": {"column": "paid"}}, {"sum": {"of": {"clip": [{"add": [PAID, 0.5]}, 0, 9]}}}
+PARTS = [
+    {"bin": {"column": "paid", "width": 10}},
+    {"bin": {"column": "day", "edges": [0, 7, 14]}},
+    {"bucket": {"column": "at", "by": "month"}},
+]
+WEIGHTS = {"column": "item", "weights": {"indices": [1, 2], "values": [3, 4.5]}}
+MATRIX = {"column": "item", "matrix": {"starts": [0, 2, 2, 3], "indices": [1, 2, 1], "values": [3, 4.5, 1]}}
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
         ({}, "count of visits, σ 18"),
-        ({"select": [{"sum": {"column": "paid"}}]}, "sum of paid in visits, σ 18"),
+        ({"select": [SUM]}, "sum of paid in visits, σ 18"),
+        (OF_ACTIVE, "count of people with at least 12.5 % of the budget left where item = 7, σ 18"),
         (
-            {"from": "people", "select": [{"active": {"share": 0.125}}], "where": {"eq": [{"col": "item"}, 7]}},
-            "count of people with at least 12.5 % of the budget left where item = 7, σ 18",
-        ),
-        (
-            {"select": [{"count": {}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]},
+            {"select": [{"count": {}}, SUM, {"histogram": {"column": "day"}}]},
             "count, sum of paid and histogram of day in visits, σ 18",
         ),
-        ({"where": {"eq": [{"col": "item"}, 7]}}, "count of visits where item = 7, σ 18"),
-        ({"where": {"ne": [{"col": "country"}, "NO"]}}, "count of visits where country ≠ “NO”, σ 18"),
-        ({"where": {"lt": [{"col": "paid"}, 2.5]}}, "count of visits where paid < 2.5, σ 18"),
-        ({"where": {"le": [{"col": "paid"}, 1]}}, "count of visits where paid ≤ 1, σ 18"),
-        ({"where": {"gt": [{"col": "paid"}, -1]}}, "count of visits where paid > -1, σ 18"),
-        ({"where": {"ge": [{"col": "day"}, 40]}}, "count of visits where day ≥ 40, σ 18"),
-        ({"where": {"eq": [{"col": "member"}, True]}}, "count of visits where member = true, σ 18"),
-        ({"where": {"between": [{"col": "day"}, 1, 9]}}, "count of visits where day from 1 to 9, σ 18"),
-        ({"where": {"is_null": {"col": "day"}}}, "count of visits where day is missing, σ 18"),
-        (
-            {"where": {"fold": {"seed": "churn", "of": 5, "in": [0, 2]}}},
-            "count of visits where in 0 and 2 of 5 parts by “churn”, σ 18",
-        ),
-        (
-            {
-                "where": {
-                    "lt": [{"mul": [{"col": "paid"}, 2]}, {"abs": {"sub": [{"col": "day"}, {"col": "people.age"}]}}]
-                }
-            },
-            "count of visits where (paid * 2) < |(day - people.age)|, σ 18",
-        ),
-        (
-            {"select": [{"sum": {"of": {"clip": [{"add": [{"col": "paid"}, 0.5]}, 0, 9]}}}]},
-            "sum of (paid + 0.5) cut to 0..9 in visits, σ 18",
-        ),
-        (
-            {
-                "group_by": [
-                    {"bin": {"column": "paid", "width": 10}},
-                    {"bin": {"column": "day", "edges": [0, 7, 14]}},
-                    {"bucket": {"column": "at", "by": "month"}},
-                ]
-            },
-            "count of visits, by paid in bins of 10, day in 2 bins and month of at, σ 18",
-        ),
-        ({"where": {"in": [{"col": "item"}, [1, 2]]}}, "count of visits where item in (1, 2), σ 18"),
-        (
-            {"where": {"in": [{"col": "item"}, list(range(10))]}},
-            "count of visits where item in (0, 1, 2, 3, 4, 5 more), σ 18",
-        ),
-        (
-            {
-                "where": {
-                    "and": [{"eq": [{"col": "a"}, 1]}, {"or": [{"eq": [{"col": "b"}, 2]}, {"eq": [{"col": "c"}, 3]}]}]
-                }
-            },
-            "count of visits where a = 1 and (b = 2 or c = 3), σ 18",
-        ),
-        ({"where": {"or": [{"eq": [{"col": "a"}, 1]}]}}, "count of visits where a = 1, σ 18"),
-        ({"where": {"not": {"eq": [{"col": "a"}, 1]}}}, "count of visits where not (a = 1), σ 18"),
+        ({"select": [CUT]}, "sum of (paid + 0.5) cut to 0..9 in visits, σ 18"),
+        ({"group_by": PARTS}, "count of visits, by paid in bins of 10, day in 2 bins and month of at, σ 18"),
         ({"group_by": ["country", "day"]}, "count of visits, by country and day, σ 18"),
-        (
-            {"select": [{"linear": {"column": "item", "weights": {"indices": [1, 2], "values": [3, 4.5]}}}]},
-            "weights of 2 values of item in visits, σ 18",
-        ),
-        (
-            {
-                "select": [
-                    {
-                        "linear": {
-                            "column": "item",
-                            "matrix": {"starts": [0, 2, 2, 3], "indices": [1, 2, 1], "values": [3, 4.5, 1]},
-                        }
-                    }
-                ]
-            },
-            "3 functionals of item with 3 weights in visits, σ 18",
-        ),
+        ({"select": [{"linear": WEIGHTS}]}, "weights of 2 values of item in visits, σ 18"),
+        ({"select": [{"linear": MATRIX}]}, "3 functionals of item with 3 weights in visits, σ 18"),
         (
             {"select": [{"histogram": {"column": "item", "values": [1, 5]}}]},
             "histogram of 2 values of item in visits, σ 18",
@@ -118,8 +89,8 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"noise": {"half_width": 35, "confidence": 0.95}}, "count of visits, ± 35 with 95 % confidence"),
     ],
 )
-def test_each_node_has_its_words(more: dict[str, Any], told: str) -> None:
-    """As a person would say it."""
+def test_each_item_group_and_bound_has_its_words(more: dict[str, Any], told: str) -> None:
+    """In one sentence."""
     assert words(**more) == told
 
 
@@ -143,9 +114,8 @@ def test_words_do_not_depend_on_the_order_of_members() -> None:
 
 def test_a_burn_says_why() -> None:
     """Its ledger entry has no query."""
-    assert (
-        in_words({"burn": {"why": "ledger-rollback", "units": "7"}}) == "burn after a restored backup: ledger-rollback"
-    )
+    burn = {"burn": {"why": "ledger-rollback", "units": "7"}}
+    assert in_words(burn) == "burn after a restored backup: ledger-rollback"
 
 
 @pytest.mark.parametrize("wrong", [{}, {"select": []}, {"burn": {}}])
