@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import replace
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.noise import rounded_gaussian
@@ -28,26 +27,31 @@ from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.core.releases import answer
 from tests.engine.blocks import ALWAYS, NEVER, answered
-from tests.engine.reference import Row, has_enough_left, vector
+from tests.engine.reference import vector
+from tests.engine.scaled import check_scaled
 from tests.engine.worlds import (
     BUDGET,
     BUDGET_UNITS,
     CAPACITY,
+    PERSON,
     SCHEMA,
     TABLES,
+    VISIT,
+    Row,
     Vector,
+    assumed_plan,
     limits,
-    matrix,
     memory_of,
+    of_visits,
     people,
-    planned,
+    plan_of,
     queries,
+    query_of,
     uploaded,
     vectors,
     visits,
 )
-
-PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
+from tests.query.samples import matrix
 
 
 def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:
@@ -59,28 +63,16 @@ def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Pla
         if norms[slot] <= clip_squared:
             assert found.get(slot, (0, {})) == (norms[slot], entries)
         else:
-            check_scaled(found[slot], entries, clip_squared)
-
-
-def check_scaled(found: Vector, entries: dict[int, int], clip_squared: int) -> None:
-    """Each coordinate is the exact one truncated toward zero, or a step less; the norm stays within the clip."""
-    norm_squared, scaled = found
-    assert norm_squared <= clip_squared
-    with localcontext(prec=60):
-        factor = (Decimal(clip_squared) / sum(value**2 for value in entries.values())).sqrt()
-        for coordinate, value in entries.items():
-            exact = abs(value * factor)
-            assert scaled.get(coordinate, 0) * value >= 0
-            assert exact - 2 < abs(scaled.get(coordinate, 0)) <= exact * (1 + Decimal(2) ** -45)
+            norm_squared, scaled = found[slot]
+            assert norm_squared <= clip_squared
+            check_scaled(scaled, entries, clip_squared)
 
 
 def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_part() -> None:
     """So that rows can be sifted by one part after the other."""
     conditions = [{"eq": [{"col": "level"}, 2]}, {"eq": [{"col": "country"}, "NO"]}]
-    counted = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}}
     for where, parts in (({"and": conditions}, 2), (conditions[0], 1), ({"or": conditions}, 1)):
-        plan = planned(counted | {"where": where})
-        assert plan is not None
+        plan = plan_of(query_of(where=where))
         sieves = prepared(plan, memory_of({1: PERSON})).sieves
         assert len(sieves) == parts
         assert conjunction(sieve.condition for sieve in sieves) == plan.predicate
@@ -93,12 +85,9 @@ def test_a_record_counts_as_its_values_say(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int]
 ) -> None:
     """Conditions, groups, sums, histograms, NULL, clipped and unknown values, on records at the edges of pages."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
-    columns = TABLES["people"]["columns"]
-    counted = [slot for slot in records if has_enough_left(query, Fraction(left.get(slot, BUDGET), BUDGET))]
-    wanted = {slot: vector([records[slot]], query, columns, plan.grid_log2) for slot in counted}
+    plan = assumed_plan(query)
+    shares = {slot: Fraction(left.get(slot, BUDGET), BUDGET) for slot in records}
+    wanted = {slot: vector([records[slot]], query, plan.grid_log2, left=shares[slot]) for slot in records}
     check(vectors(plan, memory_of(records, limits=left)), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
@@ -124,18 +113,14 @@ def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: 
     """Truncated toward zero row by row; each item's part of a vector is within its own clip."""
     query = data.draw(queries(table).filter(lambda each: len(each["select"]) > 1))
     query |= data.draw(precisions(len(query["select"])))
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     query["per_individual"] = query["per_individual"] or {}
     sizes = [sigma / plan.sigma_steps for sigma in plan.item_sigmas]
-    columns = TABLES[table]["columns"]
     events = data.draw(visits(records)) if table == "visits" else []
     found = vectors(plan, memory_of(records, [events]))
     for slot, record in records.items():
         rows = [record] if table == "people" else [row for owner, row in events if owner == slot]
-        own = None if table == "people" else (record, TABLES["people"]["columns"])
-        wanted = vector(rows, query, columns, 0, own, sizes)
+        wanted = vector(rows, query, 0, own=None if table == "people" else record, sizes=sizes)
         check_by_item(found.get(slot, (0, {})), wanted, plan)
 
 
@@ -143,11 +128,8 @@ def test_people_counted_once_are_counted_in_steps_of_their_item() -> None:
     """Beside rows of another sigma, whichever comes first; a row's value of one item is not another's."""
     both: list[dict[str, Any]] = [{"count": {}}, {"count_individuals": {}}]
     for select in (both, both[::-1]):
-        query = {"version": 1, "from": "visits", "select": select, "noise": {"sigma": [16, 2]}}
-        plan = planned(query)
-        assert plan is not None
-        visit = {"item": 1, "amount": 1, "cost": 1, "online": True, "at": None}
-        ((_, entries),) = vectors(plan, memory_of({3: PERSON}, [[(3, visit), (3, visit)]])).values()
+        plan = plan_of(of_visits(*select, noise={"sigma": [16, 2]}))
+        ((_, entries),) = vectors(plan, memory_of({3: PERSON}, [[(3, VISIT), (3, VISIT)]])).values()
         times = [2 if "count" in item else 1 for item in select]
         assert entries == {0: times[0] * 2**24, 1: times[1] * 2**27}
 
@@ -165,7 +147,7 @@ def check_by_item(found: Vector, wanted: dict[int, int], plan: Plan) -> None:
         if not plan.clips_squared or squared <= plan.clips_squared[item]:
             assert part == exact
         else:
-            check_scaled((sum(value**2 for value in part.values()), part), exact, plan.clips_squared[item])
+            check_scaled(part, exact, plan.clips_squared[item])
 
 
 @pytest.mark.slow
@@ -175,21 +157,10 @@ def test_an_individual_is_the_sum_of_their_events(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """Rows are summed before the norm is taken; rows that cancel do not touch; the rows of others do not matter."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     events = data.draw(visits(records))
-    columns = TABLES["visits"]["columns"]
-    wanted = {
-        slot: vector(
-            [row for owner, row in events if owner == slot],
-            query,
-            columns,
-            plan.grid_log2,
-            own=(records[slot], TABLES["people"]["columns"]),
-        )
-        for slot in records
-    }
+    own = {slot: [row for owner, row in events if owner == slot] for slot in records}
+    wanted = {slot: vector(own[slot], query, plan.grid_log2, own=record) for slot, record in records.items()}
     check(vectors(plan, memory_of(records, [events])), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
@@ -199,9 +170,7 @@ def test_events_give_the_same_bits_in_every_order_of_upload(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """Appending is merging: one upload or several, in any order, give the very same arrays."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     events = data.draw(visits(records))
     shuffled = data.draw(st.permutations(events))
     cut = data.draw(st.integers(0, len(events)))
@@ -217,9 +186,7 @@ def test_an_erased_individual_is_as_if_never_there(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """Erasing empties one slot, record and events, and changes no other vector."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     events = data.draw(visits(records))
     gone = data.draw(st.sampled_from(sorted(records)))
     memory = memory_of(records, [events] if events else [])
@@ -234,9 +201,7 @@ def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """However few there are, and also where all norms happen to be equal."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     blocks = list(contributions(plan, memory_of(records, [data.draw(visits(records))])))
     assert blocks
     assert {block.one_norm for block in blocks} == {plan.has_one_norm}
@@ -249,14 +214,17 @@ ENOUGH = -(-Fraction(SHARE) * BUDGET // 1)
 
 def active_plan(**more: Any) -> Plan:
     """The plan of a query for individuals who have SHARE left."""
-    plan = planned({"version": 1, "select": [{"active": {"share": SHARE}}], "noise": {"sigma": 1.5}} | more)
-    assert plan is not None
-    return plan
+    return plan_of(query_of({"active": {"share": SHARE}}, **{"noise": {"sigma": 1.5}} | more))
 
 
 def released(plan: Plan, memory: DatasetMemory) -> Release:
     """An answer, with the charges."""
     return answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
+
+
+def plan_by(schema: Schema, query: dict[str, Any]) -> Plan:
+    """The plan of a query by another schema."""
+    return compile_query(parse_query(json.dumps(query).encode()), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
 
 
 def counts(plan: Plan, release: Release) -> list[int]:
@@ -324,6 +292,7 @@ def test_nobody_is_counted_where_all_are_exhausted() -> None:
     assert len(release.blocks) == before == 2
 
 
+AMOUNTS: dict[str, Any] = {"sum": {"column": "amount"}}
 EVENTS: list[Row] = [
     {"amount": 1, "cost": 2, "online": True},
     {"amount": -3, "cost": None, "online": False},
@@ -335,14 +304,10 @@ EVENTS: list[Row] = [
 @pytest.mark.parametrize(
     ("select", "more", "expected"),
     [
-        ({"sum": {"column": "amount"}}, {"per_individual": {"rows": 2}}, {0: -3}),
+        (AMOUNTS, {"per_individual": {"rows": 2}}, {0: -3}),
         ({"sum": {"column": "cost"}}, {"per_individual": {"rows": 2}}, {0: 1}),  # the first row has no cost
-        ({"sum": {"column": "amount"}}, {"per_individual": {"rows": 3}}, {0: -2}),
-        (
-            {"sum": {"column": "amount"}},
-            {"per_individual": {"rows": 1}, "where": {"eq": [{"col": "online"}, True]}},
-            {},
-        ),
+        (AMOUNTS, {"per_individual": {"rows": 3}}, {0: -2}),
+        (AMOUNTS, {"per_individual": {"rows": 1}, "where": {"eq": [{"col": "online"}, True]}}, {}),
         ({"count": {}}, {"per_individual": {"rows": 3}, "group_by": ["online"]}, {0: 1, 1: 2}),
         ({"count_individuals": {}}, {}, {0: 1}),
         ({"count_individuals": {}}, {"group_by": ["online"]}, {0: 1, 1: 1}),
@@ -354,9 +319,7 @@ def test_rows_that_count_and_individuals_that_count_once(
     select: dict[str, Any], more: dict[str, Any], expected: dict[int, int]
 ) -> None:
     """The first rows by amount, NULL last, in whatever order they come; a person once in each group, however often."""
-    query = {"version": 1, "from": "visits", "select": [select], "noise": {"sigma": 9}} | more
-    plan = planned(query)
-    assert plan is not None
+    plan = plan_of(of_visits(select, **{"noise": {"sigma": 9}} | more))
     for events in permutations(EVENTS):
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [[(3, row) for row in events]])).values()] or [(0, {})]
         assert {place: value * 2**plan.grid_log2 for place, value in found.items()} == expected
@@ -365,26 +328,17 @@ def test_rows_that_count_and_individuals_that_count_once(
 def test_events_see_the_columns_of_their_own_individual() -> None:
     """Not of a neighbour in the page, nor of one in the same place of another page."""
     records = {slot: PERSON | {"level": level} for slot, level in {0: -2, 1: 3, 65_536: 1, 65_537: None}.items()}
-    events = [(slot, {"amount": 1}) for slot in records]
-    query = {"version": 1, "from": "visits", "select": [{"sum": {"column": "people.level"}}], "noise": {"sigma": 9}}
-    plan = planned(query)
-    assert plan is not None
-    found = vectors(plan, memory_of(records, [events]))
+    plan = plan_of(of_visits({"sum": {"column": "people.level"}}))
+    found = vectors(plan, memory_of(records, [[(slot, {"amount": 1}) for slot in records]]))
     assert {slot: vector[1] for slot, vector in found.items()} == {0: {0: -2}, 1: {0: 3}, 65_536: {0: 1}}
 
 
-@pytest.mark.parametrize(
-    ("item", "coordinate"), [({"sum": {"column": "amount"}}, 0), ({"histogram": {"column": "item"}}, 5)]
-)
+@pytest.mark.parametrize(("item", "coordinate"), [(AMOUNTS, 0), ({"histogram": {"column": "item"}}, 5)])
 def test_two_rows_of_value_one_cost_four_times_one_row(item: dict[str, Any], coordinate: int) -> None:
     """T1.4: the rows are added up before the norm; at sigma 10 the charge is 4/200, not 2/200."""
-    row = {"item": 5, "amount": 1, "cost": 0, "online": True}
-    memory = memory_of({3: PERSON}, [[(3, row), (3, row)]])
-    plan = planned({"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 10}})
-    assert plan is not None
+    memory, plan = memory_of({3: PERSON}, [[(3, VISIT), (3, VISIT)]]), plan_of(of_visits(item, noise={"sigma": 10}))
     assert vectors(plan, memory) == {3: (4, {coordinate: 2})}
-    release = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
-    assert release.charged_units == -(-4 * 2**40 // 200)
+    assert released(plan, memory).charged_units == -(-4 * 2**40 // 200)
 
 
 @pytest.mark.parametrize(("item", "sign"), [({"count": {}}, 1), ({"sum": {"column": "amount"}}, -1)])
@@ -394,10 +348,9 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     schema = Schema.model_validate(TABLES | {"visits": events})
     memory = DatasetMemory(schema)
     memory.add_individuals(np.array([3]), uploaded("people", [3], [PERSON]).codes, np.array([BUDGET]))
-    row = {"item": 5, "amount": sign, "cost": 0, "online": True}
+    row = VISIT | {"amount": sign}
     memory.add_events("visits", np.full(49, 3), uploaded("visits", [3] * 49, [row] * 49).codes)
-    query = {"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 30}, "per_individual": {"l2_clip": 1}}
-    plan = compile_query(parse_query(json.dumps(query).encode()), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    plan = plan_by(schema, of_visits(item, per_individual={"l2_clip": 1}))
     one = 2**-plan.grid_log2
     assert plan.clip_squared_steps == one**2
     assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
@@ -409,12 +362,10 @@ MATRIX = matrix("item", {5: 1, 7: 2}, {5: -3}, {7: 4, 9: 1})
 @pytest.mark.parametrize(
     ("items", "more", "expected"),
     [
-        ([5], {}, {0: 1, 1: -3}),
         ([5, 7, 7], {}, {0: 5, 1: -3, 2: 8}),
         ([9, None, 999], {}, {2: 1}),
         ([None, 8], {}, {}),
         ([5, 7], {"group_by": ["online"]}, {3: 3, 4: -3, 5: 4}),
-        ([5, 7], {"where": {"ge": [{"col": "amount"}, 1]}}, {0: 2, 2: 4}),
         ([5, 7, 9, 9], {"per_individual": {"rows": 2}}, {0: 3, 1: -3, 2: 4}),
         ([8, 9, 9], {"per_individual": {"rows": 2}}, {2: 1}),  # the first row weighs nothing
     ],
@@ -422,78 +373,24 @@ MATRIX = matrix("item", {5: 1, 7: 2}, {5: -3}, {7: 4, 9: 1})
 def test_a_row_adds_the_column_of_its_value(items: list[Any], more: dict[str, Any], expected: dict[int, int]) -> None:
     """One entry for each functional that weighs its value; none for another value, and none for NULL."""
     events = [(3, {"item": item, "amount": number, "online": True}) for number, item in enumerate(items)]
-    for beside in ([], [{"sum": {"column": "amount"}}]):
-        query = {"version": 1, "from": "visits", "select": [MATRIX, *beside], "noise": {"sigma": 9}}
-        plan = planned(query | more)
-        assert plan is not None
+    for beside in ([], [AMOUNTS]):
+        plan = plan_of(of_visits(MATRIX, *beside, **{"noise": {"sigma": 9}} | more))
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [events])).values()] or [(0, {})]
         block = plan.layout.block
         only = {place % block + place // block * 3: value for place, value in found.items() if place % block < 3}
         assert only == expected
 
 
-@pytest.mark.parametrize("clip", [None, 1.5])
-@pytest.mark.parametrize("functionals", [[{1: 3}], [{1: 3}, {2: -1}], [{1: 3}, {1: -4, 2: 1}]])
-def test_a_matrix_of_people_is_one_entry_or_several(functionals: list[dict[Any, float]], clip: float | None) -> None:
-    """One number is clipped to the step; where a value has several, the vector is scaled."""
-    query = {"version": 1, "select": [matrix("area", *functionals)], "noise": {"sigma": 9}}
-    plan = planned(query | ({} if clip is None else {"per_individual": {"l2_clip": clip}}))
-    assert plan is not None
-    grid = 2**plan.grid_log2
-    ((_, found),) = vectors(plan, memory_of({3: PERSON, 9: PERSON | {"area": 4}})).values()
-    asked = {place: weights[1] for place, weights in enumerate(functionals) if 1 in weights}
-    longest = sum(weight**2 for weight in asked.values()) ** 0.5
-    wanted = {place: weight * min(1, (clip or longest) / longest) for place, weight in asked.items()}
-    assert {place: value * grid for place, value in found.items()} == pytest.approx(wanted, abs=2 * grid)
-    if len(asked) == 1 and clip is not None:
-        assert found == {0: clip / grid}
-
-
-@pytest.mark.parametrize("values", [[9, 5], [5, 999, 9], [0, 5, 1, 9]])
-def test_listed_values_are_counted_in_their_order(values: list[int]) -> None:
-    """As the whole histogram counts them, and another value nowhere."""
-    events = [(3, {"item": item}) for item in (5, 5, 9, 7, None)]
-    whole, listed = (
-        planned({"version": 1, "from": "visits", "select": [{"histogram": body}], "noise": {"sigma": 9}})
-        for body in ({"column": "item"}, {"column": "item", "values": values})
-    )
-    assert whole is not None
-    assert listed is not None
-    memory = memory_of({3: PERSON}, [events])
-    ((_, every),) = block_sums(whole, memory)
-    ((_, some),) = block_sums(listed, memory)
-    assert some == {place: every[value] for place, value in enumerate(values) if value in every}
-
-
-def block_sums(plan: Plan, memory: DatasetMemory) -> list[tuple[int, dict[int, int]]]:
-    """Each individual's slot and vector; entries at one coordinate add up."""
-    found = []
-    for block in map(as_list, contributions(plan, memory)):
-        owners = np.arange(block.touched.size) if block.owners is None else block.owners
-        for place, slot in enumerate(block.touched.slots().tolist()):
-            total: dict[int, int] = {}
-            own = owners == place
-            for coordinate, value in zip(block.coordinates[own].tolist(), block.values[own].tolist(), strict=True):
-                total[coordinate] = total.get(coordinate, 0) + value
-            found.append((slot, total))
-    return found
-
-
 def test_rows_that_cancel_touch_no_individual() -> None:
     """A vector of zero is not listed: it adds nothing and pays nothing."""
-    rows = [(3, {"item": 5, "amount": amount, "cost": 0, "online": True}) for amount in (2, -3, 1)]
-    plan = planned({"version": 1, "from": "visits", "select": [{"sum": {"column": "amount"}}], "noise": {"sigma": 10}})
-    assert plan is not None
-    assert vectors(plan, memory_of({3: PERSON}, [rows])) == {}
+    rows = [(3, VISIT | {"amount": amount}) for amount in (2, -3, 1)]
+    assert vectors(plan_of(of_visits(AMOUNTS)), memory_of({3: PERSON}, [rows])) == {}
 
 
 def test_an_empty_slot_is_not_counted() -> None:
     """Slots between people are empty, although a count without a condition selects rows of NULLs."""
-    nobody_known = dict.fromkeys(PERSON)
-    memory = memory_of({4: PERSON, 9: nobody_known})
-    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10}})
-    assert plan is not None
-    assert vectors(plan, memory) == {4: (1, {0: 1}), 9: (1, {0: 1})}
+    memory = memory_of({4: PERSON, 9: dict.fromkeys(PERSON)})
+    assert vectors(plan_of(query_of()), memory) == {4: (1, {0: 1}), 9: (1, {0: 1})}
 
 
 @pytest.mark.parametrize("select", [[{"count": {}}], [{"count": {}}, {"sum": {"column": "level"}}]])
@@ -501,8 +398,7 @@ def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
     """The last slot of a block and the first of the next; blocks are shorter for more select items."""
     size = BLOCK_ROWS // len(select)
     edge = (0, size - 1, size, size + 1, 2 * size)
-    plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
-    assert plan is not None
+    plan = plan_of(query_of(*select))
     blocks = list(map(as_list, contributions(plan, memory_of(dict.fromkeys(edge, PERSON)))))
     assert [slot for block in blocks for slot in block.touched.slots().tolist()] == list(edge)
 
@@ -510,15 +406,13 @@ def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
 @pytest.mark.parametrize("selected", [0.0, 0.0005, 0.05, 0.5, 1.0])
 def test_a_crowd_is_found_however_dense(selected: float) -> None:
     """Sparse and dense selections are looked for in different ways, which must find the same people."""
-    random = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     count = BLOCK_ROWS + PAGE_SLOTS + 77
     memory = DatasetMemory(SCHEMA)
     codes = memory.null_codes("people", count)
-    codes["member"] = (random.random(count) < selected).astype(np.uint8)
+    codes["member"] = (rng.random(count) < selected).astype(np.uint8)
     memory.add_individuals(np.arange(count), codes, np.full(count, 1))
-    where = {"eq": [{"col": "member"}, True]}
-    plan = planned({"version": 1, "select": [{"count": {}}], "where": where, "noise": {"sigma": 10}})
-    assert plan is not None
+    plan = plan_of(query_of(where={"eq": [{"col": "member"}, True]}))
     found = [slot for block in map(as_list, contributions(plan, memory)) for slot in block.touched.slots().tolist()]
     assert found == np.flatnonzero(codes["member"]).tolist()
 
@@ -532,8 +426,7 @@ def test_a_million_coordinates_are_sparse() -> None:
     memory.add_individuals(np.array([70_000]), memory.null_codes("people", 1), np.array([1]))
     items = np.array([2**20 - 1, 0, 2**20 - 1], dtype=np.uint32)
     memory.add_events("visits", np.full(3, 70_000), {"item": items})
-    query = {"version": 1, "from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 10}}
-    plan = compile_query(parse_query(json.dumps(query).encode()), wide, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    plan = plan_by(wide, of_visits({"histogram": {"column": "item"}}))
     assert vectors(plan, memory) == {70_000: (5, {0: 1, 2**20 - 1: 2})}
 
 
@@ -552,8 +445,7 @@ def test_a_million_coordinates_are_sparse() -> None:
 )
 def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(table: str, change: dict[str, Any]) -> None:
     """Overflow is excluded by public numbers alone; a plan that does not exclude it is not evaluated."""
-    plan = planned({"version": 1, "from": table, "select": [{"count": {}}], "noise": {"sigma": 10}})
-    assert plan is not None
+    plan = plan_of(query_of(**{"from": table}))
     with pytest.raises(BrokenInvariant):
         contributions(replace(plan, **change), DatasetMemory(SCHEMA))
 
@@ -570,11 +462,9 @@ def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(tabl
 )
 def test_a_vector_beyond_a_clip_that_cannot_bind_stops_the_evaluation(table: str, select: list[Any]) -> None:
     """The last line of defence behind the plan's public bounds."""
-    plan = planned({"version": 1, "from": table, "select": select, "noise": {"sigma": 10}})
-    assert plan is not None
-    visit = {"item": 5, "amount": -1, "cost": 0, "online": True}
+    plan = plan_of(query_of(*select, **{"from": table}))
     with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
-        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}, [[(3, visit), (3, visit)]]))
+        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}, [[(3, VISIT), (3, VISIT)]]))
 
 
 def arrays(block: Contributions) -> tuple[Any, ...]:
@@ -592,8 +482,6 @@ def arrays(block: Contributions) -> tuple[Any, ...]:
 def test_nothing_times_a_value_is_nothing_beside_a_count() -> None:
     """The steps of the product are far below the grid, and all of its values are zero."""
     zero = {"mul": [{"col": "balance"}, {"mul": [{"col": "balance"}, 0]}]}
-    query = {"version": 1, "select": [{"sum": {"of": zero}}, {"count": {}}], "noise": {"sigma": 9}}
-    plan = planned(query)
-    assert plan is not None
+    plan = plan_of(query_of({"sum": {"of": zero}}, {"count": {}}))
     found = vectors(plan, memory_of({3: PERSON}, []))
     assert [vector for _, vector in found.values()] == [{1: 1 << -plan.grid_log2 if plan.grid_log2 < 0 else 1}]

@@ -10,8 +10,7 @@ from service.engine.features import FeatureReader, vectors_read
 from service.engine.rows import RowView, TableRows, code_tables
 from service.query import features
 from service.query.features import Number
-from tests.engine.products_reference import plan_of, query_of
-from tests.engine.worlds import PRODUCTS, memory_of
+from tests.engine.worlds import PRODUCTS, memory_of, plan_of, query_of
 
 ROWS: dict[int, dict[str, Any]] = {
     slot: {
@@ -56,16 +55,6 @@ def test_a_feature_of_several_columns_is_calculated() -> None:
     both = {"of": {"mul": [{"col": "level"}, {"abs": {"sub": [{"col": "spend"}, {"col": "level"}]}}]}, "fill": 0}
     reader, _, known = read({"moments": {"features": [both]}})
     assert not reader.lookups
-    assert all(known)
-
-
-def test_a_missing_category_is_zero_everywhere_and_a_bin_is_a_feature() -> None:
-    """An intercept is one, in steps."""
-    item = {"moments": {"features": [{"one_hot": "country"}], "intercept": True}}
-    _, matrix, known = read(item)
-    columns = np.array(matrix).T.tolist()
-    assert columns[0] == [2048, 0, 0, 2048]
-    assert columns[3] == [0, 0, 0, 2048]
     assert all(known)
 
 
@@ -155,12 +144,3 @@ def test_vectors_of_listed_slots_are_those_of_the_stretch() -> None:
     for listed in ([1, 2, 3, 8], [0, 4, 4095, 4096, 4100], [4097, 4100], []):
         found = sketched(item, np.array(listed, dtype=np.int64))
         assert found == ([whole[slot] for slot in listed], [known[slot] for slot in listed])
-
-
-def test_vectors_stand_beside_other_features_in_their_order() -> None:
-    """A number needs finer steps than the vector has, which is shifted to them."""
-    level = {"of": {"mul": [{"col": "level"}, 0.5]}, "fill": 0}
-    found, known = sketched({"moments": {"features": [level, {"vector": "sketch"}]}}, slice(0, 10))
-    assert known == [slot % 3 != 0 for slot in range(10)]
-    for slot in (1, 2, 4, 5, 7, 8):
-        assert found[slot] == [256 * (slot % 4), *(8 * max(each, -4) for each in SKETCHES[slot]["sketch"])]

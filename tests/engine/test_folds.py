@@ -5,18 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.engine.evaluate import contributions
-from service.query.parse import parse_query
-from service.query.plan import compile_query
-from service.query.problems import QueryProblem
-from tests.core.contributions import as_list
-from tests.engine.products_reference import plan_of
-from tests.engine.reference import Row
-from tests.engine.worlds import memory_of
-from tests.query.samples import SCHEMA, body, query
+from tests.engine.worlds import PERSON, VISIT, memory_of, plan_of, query_of, vectors
+from tests.query import samples
+from tests.query.samples import refused
 
-PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
-VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True, "at": None}
 SLOTS = [*range(3000), *range(65_530, 65_545), 131_072]
 FIRST = [2, 8, 19, 20, 22]
 MEMORY = memory_of(dict.fromkeys(SLOTS, PERSON), [[(slot, VISIT) for slot in SLOTS for _ in "ab"]])
@@ -25,9 +17,7 @@ MEMORY = memory_of(dict.fromkeys(SLOTS, PERSON), [[(slot, VISIT) for slot in SLO
 def selected(*parts: int, seed: str = "churn", of: int = 5, negated: bool = False, **more: Any) -> list[int]:
     """The slots of those that are in some parts."""
     fold: dict[str, Any] = {"fold": {"seed": seed, "of": of, "in": list(parts)}}
-    asked = {"version": 1, "select": [{"count": {}}], "where": {"not": fold} if negated else fold} | more
-    blocks = map(as_list, contributions(plan_of(asked | {"noise": {"sigma": 30.0}}), MEMORY))
-    return [slot for block in blocks for slot in block.touched.slots().tolist()]
+    return [*vectors(plan_of(query_of(where={"not": fold} if negated else fold, **more)), MEMORY)]
 
 
 @pytest.mark.parametrize("of", [2, 3, 5, 1000])
@@ -76,7 +66,4 @@ def test_an_event_is_in_the_part_of_its_individual() -> None:
 )
 def test_what_is_no_fold_is_refused(fold: dict[str, Any], field: str, message: str) -> None:
     """With the field."""
-    with pytest.raises(QueryProblem) as refused:
-        compile_query(parse_query(body(query(where={"fold": fold}))), SCHEMA, capacity=10, budget_units=2**40)
-    (error,) = refused.value.errors
-    assert (error.field, error.message) == (field, message)
+    assert refused(samples.plan_of, query_of(where={"fold": fold})) == (field, message)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -25,18 +25,22 @@ from service.engine.inverted import (
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding, coding_of
+from service.query.plan import Plan
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn, Schema
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import (
     BUDGET,
+    PERSON,
     SCHEMA,
     SLOTS,
     Row,
+    assumed_plan,
     limits,
     memory_of,
     people,
-    planned,
+    plan_of,
     queries,
+    query_of,
     rows,
     uploaded,
     visits,
@@ -66,22 +70,23 @@ def take(step: Step, memory: DatasetMemory) -> None:
         memory.add_individuals(np.array([step.slot]), codes, np.array([BUDGET]))
 
 
+def check_after_each(changes: list[Step], plan: Plan, memory: DatasetMemory, *, is_ahead: bool) -> None:
+    """After every change: an index that was made before it, ahead or not, and kept, must not miss anybody."""
+    for change in [*changes, Step(0, None)]:
+        if is_ahead:
+            memory.index_categories()
+        assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+        take(change, memory)
+
+
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(records=people(), query=queries("people"), left=limits(), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int], changes: list[Step], *, is_ahead: bool
 ) -> None:
-    """After every change: an index that was made before it, ahead or not, and kept, must not miss anybody."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
-    memory = memory_of(records, limits=left)
-    for change in [*changes, Step(0, None)]:
-        if is_ahead:
-            memory.index_categories()
-        assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
-        take(change, memory)
+    """Any query of individuals, whoever comes and goes."""
+    check_after_each(changes, assumed_plan(query), memory_of(records, limits=left), is_ahead=is_ahead)
 
 
 COUNTRIES, LEVELS, OPERATORS = ["NO", "SE", "DK"], [-2, 0, 3], ["eq", "le", "ge", "ne"]
@@ -114,8 +119,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
     memory = memory_of(dict(enumerate(people, start=PAGE_SLOTS - len(people) // 2)))
     for country, level, order in product(COUNTRIES, LEVELS, (1, -1)):
         parts = [_condition("country", "eq", country), _condition("level", operator, level)][::order]
-        plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": {"and": parts}})
-        assert plan is not None
+        plan = plan_of(query_of(where={"and": parts}))
         assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
     assert any(len(listing) > 1 for listing in memory.people.indexes.made)
 
@@ -132,14 +136,7 @@ def test_in_a_small_world_it_gives_the_integers_of_the_scan(
     people: dict[int, Row], where: dict[str, Any], changes: list[Step], *, is_ahead: bool
 ) -> None:
     """So few values that a condition concerns most people: every change of people makes a difference."""
-    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
-    assert plan is not None
-    memory = memory_of(people)
-    for change in [*changes, Step(0, None)]:
-        if is_ahead:
-            memory.index_categories()
-        assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
-        take(change, memory)
+    check_after_each(changes, plan_of(query_of(where=where)), memory_of(people), is_ahead=is_ahead)
 
 
 @pytest.mark.slow
@@ -149,9 +146,7 @@ def test_of_events_it_gives_the_integers_of_the_scan(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """Rows come in uploads, and go with their individual."""
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     memory = memory_of(records, [data.draw(visits(records))])
     assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
     memory.erase(next(iter(records)))
@@ -197,11 +192,7 @@ def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
 def test_an_absent_value_touches_no_individual(scan_worth: int) -> None:
     """An empty block comes where with one individual a block of one would come."""
-    memory = memory_of(
-        {7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}}
-    )
-    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
-    assert plan is not None
+    memory, plan = memory_of({7: PERSON}), plan_of(query_of(where=_both_ways()))
     block = answered(plan, memory, scan_worth=scan_worth)
     assert (block["slots"], block["norms_squared"], block["values"]) == ([], [], [])
 
@@ -211,13 +202,10 @@ def _both_ways() -> dict[str, Any]:
     return {"and": [{"ge": [{"col": "level"}, 2]}, {"le": [{"col": "level"}, 0]}, {"eq": [{"col": "country"}, "NO"]}]}
 
 
-ANN: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
-
-
 def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of all categories are, of a number none is; an arrival is put into all lists that are made, unsorted."""
     made = _counted(monkeypatch)
-    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     categories = ("country", "area")
     memory.index_categories()
     assert len(made) == len(categories) * 2  # pages
@@ -226,24 +214,16 @@ def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyP
     assert len(made) == 4
     assert _asked(memory, "level") == len(SLOTS)
     assert len(made) == 6
-    take(Step(8, ANN), memory)
+    take(Step(8, PERSON), memory)
     assert [_asked(memory, column) for column in (*categories, "level")] == [len(SLOTS) + 1] * 3
     assert len(made) == 6
 
 
 def test_no_query_makes_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks at every row, and the next one after `prepare` finds the same people by the list."""
-    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     made = _counted(monkeypatch)
-    plan = planned(
-        {
-            "version": 1,
-            "select": [{"count": {}}],
-            "noise": {"sigma": 30.0},
-            "where": _condition("level", "eq", ANN["level"]),
-        }
-    )
-    assert plan is not None
+    plan = plan_of(query_of(where=_condition("level", "eq", PERSON["level"])))
     scanned = answered(plan, memory, scan_worth=NEVER)
     assert made == []
     assert not memory.take_prepared()
@@ -256,10 +236,10 @@ def test_no_query_makes_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_index_of_earlier_records_is_not_taken() -> None:
     """Somebody joins after an index was made and before a query takes it."""
-    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     assert not memory.people.indexes.admit(("level",))
     memory.prepare()
-    take(Step(8, ANN), memory)
+    take(Step(8, PERSON), memory)
     assert not memory.take_prepared()
     assert not memory.people.indexes.admit(("level",))
     memory.prepare()
@@ -270,13 +250,13 @@ def test_an_index_of_earlier_records_is_not_taken() -> None:
 
 def test_where_many_come_the_page_is_sorted_again_ahead_of_any_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """That page alone, for every list that was made."""
-    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     columns = ("country", "area", "level")
     assert [_asked(memory, column) for column in columns] == [len(SLOTS)] * 3
     made = _counted(monkeypatch)
     slots = np.arange(100, 101 + INSERTED_MAX)
     memory.add_individuals(
-        slots, uploaded("people", list(slots), [ANN] * slots.size).codes, np.full(slots.size, BUDGET)
+        slots, uploaded("people", list(slots), [PERSON] * slots.size).codes, np.full(slots.size, BUDGET)
     )
     assert len(made) == len(columns)
     assert [_asked(memory, column) for column in columns] == [len(SLOTS) + slots.size] * 3
@@ -319,12 +299,9 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[Coding]:
 
 
 def _asked(memory: DatasetMemory, column: str) -> int:
-    """How many have Ann's value of a column, by its index."""
-    where = _condition(column, "eq", ANN[column])
-    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
-    if plan is None:
-        raise ValueError(column)
-    return len(answered(plan, memory, scan_worth=ALWAYS)["slots"])
+    """How many have the usual value of a column, by its index."""
+    where = _condition(column, "eq", PERSON[column])
+    return len(answered(plan_of(query_of(where=where)), memory, scan_worth=ALWAYS)["slots"])
 
 
 def spans(**columns: int) -> dict[str, Coding]:

@@ -107,23 +107,6 @@ def test_an_erased_individual_may_return_to_its_slot_with_its_spent_total() -> N
     assert (memory.accounts.spent[2], memory.accounts.limits[2]) == (11, 30)
 
 
-def test_the_last_slot_of_a_page_is_erased_too() -> None:
-    """65,535 is the largest uint16: nothing is beyond it."""
-    memory = DatasetMemory(SCHEMA)
-    memory.add_events("visits", slots(65_535, 65_534, 65_535), visits(memory, 1, 2, 3))
-    memory.erase(65_535)
-    [(number, page)] = memory.events("visits").pages()
-    assert (number, page.owners.tolist(), page.columns["item"].tolist()) == (0, [65_534], [2])
-
-
-def test_event_counts_are_what_would_be_held() -> None:
-    """For each row of an upload: the rows of its individual, those held and those to come."""
-    memory = DatasetMemory(SCHEMA)
-    memory.add_events("visits", slots(5, 5, 70_000), visits(memory, 1, 2, 3))
-    assert memory.event_counts("visits", slots(70_000, 5, 6, 5)).tolist() == [2, 4, 1, 4]
-    assert memory.event_counts("visits", slots()).tolist() == []
-
-
 def test_more_rows_than_declared_are_refused_and_none_is_added() -> None:
     """The overflow bound of every query rests on rows_per_individual."""
     memory = DatasetMemory(SCHEMA)

@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 
 from service.engine import own_events as engine
-from service.engine.evaluate import contributions
-from tests.core.contributions import as_list
-from tests.engine.products_reference import plan_of
-from tests.engine.reference import Row
-from tests.engine.worlds import memory_of
+from service.engine.memory import DatasetMemory
+from tests.engine.worlds import PERSON, Row, memory_of, plan_of, query_of, vectors
 
-PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
 SLOTS = [*range(40), 65_530, 65_536, 131_071]
 PEOPLE: dict[int, Row] = {slot: PERSON | {"level": [-2, 0, 3, None][slot % 4]} for slot in SLOTS}
 VISITS: list[tuple[int, Row]] = [
@@ -28,13 +24,10 @@ def own(**body: Any) -> dict[str, Any]:
     return {"own": {"from": "visits", "clip": [-100, 100]} | body}
 
 
-def values(value: dict[str, Any], **more: Any) -> dict[int, int]:
+def values(value: dict[str, Any], memory: DatasetMemory = MEMORY, **more: Any) -> dict[int, int]:
     """The value of every individual, where it is not zero, in whole numbers."""
-    asked = {"version": 1, "select": [{"sum": {"of": value}}], "noise": {"sigma": 30.0}} | more
-    plan, found = plan_of(asked), dict[int, int]()
-    for block in map(as_list, contributions(plan, MEMORY)):
-        found |= dict(zip(block.touched.slots().tolist(), block.values.tolist(), strict=True))
-    return {slot: steps * 2**plan.grid_log2 for slot, steps in found.items()}
+    plan = plan_of(query_of({"sum": {"of": value}}, **more))
+    return {slot: entries[0] * 2**plan.grid_log2 for slot, (_, entries) in vectors(plan, memory).items()}
 
 
 def totals(*, of: str | None = None, online: bool = False) -> dict[int, float]:
@@ -75,22 +68,16 @@ def test_a_total_is_a_value_anywhere() -> None:
     """In conditions, bins, features and sums of it with a column; an empty slot has none."""
     nobody = {slot for slot in SLOTS if slot not in totals()}
     count = own(count={}, clip=[0, 6])
-    asked = {"version": 1, "select": [{"count": {}}], "where": {"eq": [count, 0]}, "noise": {"sigma": 30.0}}
-    blocks = map(as_list, contributions(plan_of(asked), MEMORY))
-    assert {slot for block in blocks for slot in block.touched.slots().tolist()} == nobody
-    binned = asked | {"group_by": [{"bin": {"of": count, "edges": [0, 1, 3, 7]}}]}
-    del binned["where"]
-    found: dict[int, int] = {}
-    for block in map(as_list, contributions(plan_of(binned), MEMORY)):
-        found |= dict(zip(block.touched.slots().tolist(), block.coordinates.tolist(), strict=True))
+    assert vectors(plan_of(query_of(where={"eq": [count, 0]})), MEMORY).keys() == nobody
+    binned = vectors(plan_of(query_of(group_by=[{"bin": {"of": count, "edges": [0, 1, 3, 7]}}])), MEMORY)
     sizes = {slot: totals().get(slot, 0) for slot in SLOTS}
-    assert found == {slot: 0 if size < 1 else 1 if size < 3 else 2 for slot, size in sizes.items()}
+    places = {slot: 0 if size < 1 else 1 if size < 3 else 2 for slot, size in sizes.items()}
+    assert binned == {slot: (1, {place: 1}) for slot, place in places.items()}
     both = values({"add": [count, {"col": "level"}]})
     levels = {slot: PEOPLE[slot]["level"] for slot in SLOTS if PEOPLE[slot]["level"] is not None}
     assert both == {slot: sizes[slot] + level for slot, level in levels.items() if sizes[slot] + level != 0}
-    moments = {"version": 1, "select": [{"moments": {"features": [{"of": count}]}}], "noise": {"sigma": 300.0}}
-    features = list(contributions(plan_of(moments), MEMORY))
-    assert sum(int(block.norms_squared.astype(bool).sum()) for block in features) == len(totals())
+    moments = plan_of(query_of({"moments": {"features": [{"of": count}]}}, noise={"sigma": 300.0}))
+    assert vectors(moments, MEMORY).keys() == totals().keys()
 
 
 def test_one_individual_less_changes_no_other_total() -> None:
@@ -98,9 +85,5 @@ def test_one_individual_less_changes_no_other_total() -> None:
     without = [(slot, visit) for slot, visit in VISITS if slot != 5]
     rest = {slot: row for slot, row in PEOPLE.items() if slot != 5}
     memory = memory_of(rest, [[(slot, visit | {"online": bool(visit["online"])}) for slot, visit in without]])
-    asked = {"version": 1, "select": [{"sum": {"of": own(sum={"col": "cost"})}}], "noise": {"sigma": 30.0}}
-    both = []
-    for each in (MEMORY, memory):
-        blocks = [as_list(block) for block in contributions(plan_of(asked), each)]
-        both.append({s: v for b in blocks for s, v in zip(b.touched.slots().tolist(), b.values.tolist(), strict=True)})
-    assert {slot: value for slot, value in both[0].items() if slot != 5} == both[1]
+    value = own(sum={"col": "cost"})
+    assert {slot: number for slot, number in values(value).items() if slot != 5} == values(value, memory)

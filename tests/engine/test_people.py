@@ -12,15 +12,16 @@ from service.engine import events, inverted, people
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from tests.engine.blocks import ALWAYS, NEVER, answered
-from tests.engine.worlds import BUDGET, SCHEMA, Row, memory_of, planned, rows, uploaded
+from tests.engine.worlds import BUDGET, PERSON, SCHEMA, Row, memory_of, of_visits, plan_of, query_of, rows, uploaded
 
 SLOTS = [0, 1, 2, 65_535, 65_536, 65_537]
 Event = tuple[int, Row]
+IN_NORWAY = {"eq": [{"col": "country"}, "NO"]}
 QUERIES: list[dict[str, Any]] = [
-    {"select": [{"count": {}}]},
-    {"select": [{"count": {}}], "where": {"eq": [{"col": "country"}, "NO"]}},
-    {"select": [{"count": {}}], "where": {"and": [{"eq": [{"col": "country"}, "NO"]}, {"eq": [{"col": "level"}, 2]}]}},
-    {"select": [{"count": {}}], "from": "visits", "where": {"eq": [{"col": "item"}, 1]}},
+    query_of(),
+    query_of(where=IN_NORWAY),
+    query_of(where={"and": [IN_NORWAY, {"eq": [{"col": "level"}, 2]}]}),
+    of_visits(where={"eq": [{"col": "item"}, 1]}),
 ]
 
 
@@ -64,9 +65,7 @@ def released(memory: DatasetMemory) -> list[Any]:
     """Every block of every query, through the index and by scan, which agree."""
     found = []
     for query in QUERIES:
-        plan = planned({"version": 1, "noise": {"sigma": 30.0}} | query)
-        if plan is None:
-            raise ValueError(query)
+        plan = plan_of(query)
         both = [answered(plan, memory, scan_worth=worth) for worth in (ALWAYS, NEVER)]
         assert both[0] == both[1]
         found.append((both[0]["slots"], both[0]["values"]))
@@ -111,11 +110,9 @@ def test_a_list_first_used_while_a_change_is_built_misses_no_row(
     """The change does not bring that list along: it is made anew where an individual has joined."""
     if not is_small:
         monkeypatch.setattr(people, "WRITTEN_MAX", -1)
-    row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
-    memory = memory_of({0: row})
-    change = memory.changed(added={"people": placed("people", [(1, row)])})
-    plan = planned({"version": 1, "noise": {"sigma": 30.0}, **QUERIES[2]})
-    assert plan is not None
+    memory = memory_of({0: PERSON})
+    change = memory.changed(added={"people": placed("people", [(1, PERSON)])})
+    plan = plan_of(QUERIES[2])
     for expected in ([0], [0, 1]):
         block = answered(plan, memory, scan_worth=ALWAYS)
         assert block["slots"] == expected
@@ -125,9 +122,8 @@ def test_a_list_first_used_while_a_change_is_built_misses_no_row(
 
 def test_a_change_of_other_records_than_these_is_refused() -> None:
     """Columns built before an erasure would bring the record back."""
-    row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
-    memory = memory_of({0: row})
-    change = memory.changed(added={"people": placed("people", [(1, row)])})
+    memory = memory_of({0: PERSON})
+    change = memory.changed(added={"people": placed("people", [(1, PERSON)])})
     memory.erase(0)
     before = held(memory)
     with pytest.raises(ValueError, match="have changed"):

@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 
 from service.engine import predictions as engine
-from service.engine.evaluate import contributions
 from service.engine.predictions import logistic, softmax
 from service.query.predictions import Predicted
-from tests.core.contributions import as_list
-from tests.engine.products_reference import plan_of
-from tests.engine.reference import Row
-from tests.engine.worlds import memory_of
+from tests.engine.worlds import VISIT, Row, memory_of, plan_of, query_of, vectors
 
 COUNTRIES = ("NO", "SE", "DK")
 ROWS: dict[int, Row] = {
@@ -30,7 +26,6 @@ ROWS: dict[int, Row] = {
     }
     for slot in [*range(70), 4095, 4096, 65_530, 65_540]
 }
-VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True, "at": None}
 MEMORY = memory_of(ROWS, [[(slot, VISIT) for slot in ROWS for _ in "ab"]])
 FEATURES: list[dict[str, Any]] = [
     {"of": {"col": "level"}},
@@ -49,18 +44,14 @@ def prediction(link: str, **more: Any) -> dict[str, Any]:
 
 def selected(where: dict[str, Any], **more: Any) -> list[int]:
     """The slots for which a condition holds."""
-    asked = {"version": 1, "select": [{"count": {}}], "where": where, "noise": {"sigma": 30.0}} | more
-    blocks = map(as_list, contributions(plan_of(asked), MEMORY))
-    return [slot for block in blocks for slot in block.touched.slots().tolist()]
+    return [*vectors(plan_of(query_of(where=where, **more)), MEMORY)]
 
 
 def values(value: dict[str, Any]) -> dict[int, int]:
     """The value of every individual, in grid steps where that is not zero."""
-    asked = {"version": 1, "select": [{"sum": {"of": value}}], "noise": {"sigma": 30.0}}
-    found: dict[int, int] = {}
-    for block in map(as_list, contributions(plan_of(asked), MEMORY)):
-        found |= dict(zip(block.touched.slots().tolist(), block.values.tolist(), strict=True))
-    return found
+    return {
+        slot: entries[0] for slot, (_, entries) in vectors(plan_of(query_of({"sum": {"of": value}})), MEMORY).items()
+    }
 
 
 def arguments(slot: int, link: str) -> list[Fraction] | None:
@@ -85,10 +76,10 @@ def products(steps: list[int], formula: Predicted) -> list[Fraction]:
 
 def formula_of(link: str, **more: Any) -> Predicted:
     """The model of the plan."""
-    asked = {"version": 1, "select": [{"sum": {"of": prediction(link, **more)}}], "noise": {"sigma": 30.0}}
+    value = prediction(link, **more)
+    asked = query_of({"sum": {"of": value}})
     if link == "softmax":
-        where = {"eq": [prediction(link, **more), {"col": "country"}]}
-        asked = {"version": 1, "select": [{"count": {}}], "where": where, "noise": {"sigma": 30.0}}
+        asked = query_of(where={"eq": [value, {"col": "country"}]})
     (formula,) = (column.formula for column in plan_of(asked).columns.values() if isinstance(column.formula, Predicted))
     return formula
 
@@ -110,8 +101,7 @@ def test_a_probability_is_that_of_the_argument(threshold: float) -> None:
 
 def test_a_number_is_exact() -> None:
     """In the argument's own steps, rounded to the grid of the query."""
-    asked = {"version": 1, "select": [{"sum": {"of": prediction("identity")}}], "noise": {"sigma": 30.0}}
-    grid = Fraction(2) ** plan_of(asked).grid_log2
+    grid = Fraction(2) ** plan_of(query_of({"sum": {"of": prediction("identity")}})).grid_log2
     expected = {slot: floor(each / grid + Fraction(1, 2)) for slot, (each,) in known("identity").items()}
     assert values(prediction("identity")) == {slot: steps for slot, steps in expected.items() if steps != 0}
 
@@ -137,17 +127,13 @@ def test_a_missing_feature_has_no_prediction_and_a_fill_has_one() -> None:
 def test_probabilities_are_counted_in_bins() -> None:
     """Beside the target: accuracy, calibration and the curve are one count of norm 1."""
     bins = {"bin": {"of": prediction("logistic"), "width": 0.25}}
-    asked = {"version": 1, "select": [{"count": {}}], "group_by": ["member", bins], "noise": {"sigma": 30.0}}
-    found: dict[int, int] = {}
-    for block in map(as_list, contributions(plan_of(asked), MEMORY)):
-        found |= dict(zip(block.touched.slots().tolist(), block.coordinates.tolist(), strict=True))
+    plan = plan_of(query_of(group_by=["member", bins]))
     expected = {
         slot: 4 * bool(ROWS[slot]["member"]) + min(int(4 / (1 + exp(-each))), 3)
         for slot, (each,) in known("logistic").items()
     }
-    assert found == expected
-    assert plan_of(asked).dimension == 8
-    assert plan_of(asked).clip_squared_steps == plan_of(asked | {"group_by": []}).clip_squared_steps
+    assert vectors(plan, MEMORY) == {slot: (1, {place: 1}) for slot, place in expected.items()}
+    assert (plan.dimension, plan.clip_squared_steps) == (8, plan_of(query_of()).clip_squared_steps)
 
 
 def test_an_event_has_the_prediction_of_its_individual() -> None:

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from service.core.outer_products import OuterProducts
+from service.core.release import Release
 from service.engine import evaluate
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
@@ -15,14 +17,12 @@ from service.engine.sparse_vectors import BrokenInvariant
 from service.query.plan import Plan
 from tests.core.injected import seeded
 from tests.core.releases import answer
-from tests.engine.products_reference import factors, outer, plan_of, query_of
-from tests.engine.reference import Row
-from tests.engine.worlds import PRODUCTS, TABLES, memory_of, people, planned, vectors
+from tests.engine.products_reference import factors, outer
+from tests.engine.worlds import PERSON, PRODUCTS, Row, assumed_plan, memory_of, people, plan_of, query_of, vectors
 from tests.rotation import times
 
-COLUMNS = TABLES["people"]["columns"]
-PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
-PERSON |= {"sketch": [1, -2, 200]}
+SOMEBODY: Row = PERSON | {"sketch": [1, -2, 200]}
+UNKNOWN: Row = SOMEBODY | {"country": None, "level": None, "member": None}
 NAMES = ["moments", "square", "logistic", "softmax", "bins", "squared", "vector moments", "vector softmax"]
 CONDITION = {"or": [{"ge": [{"col": "level"}, 1]}, {"is_null": {"col": "country"}}]}
 
@@ -33,7 +33,7 @@ def wanted_of(row: Row, query: dict[str, Any], plan: Plan) -> list[int] | None:
     model = plan.product.model
     steps = {} if model is None else {"parameter_log2": model.parameter_log2, "error_log2": model.error_log2}
     parameters = () if model is None else tuple(model.parameters.ravel().tolist())
-    found = factors(row, query, COLUMNS, step_log2=plan.product.features.step_log2, parameters=parameters, **steps)
+    found = factors(row, query, step_log2=plan.product.features.step_log2, parameters=parameters, **steps)
     return None if found is None else outer(*found)
 
 
@@ -68,9 +68,7 @@ def test_an_individual_adds_what_its_record_says(
     query = query_of(item, **({"where": where} if where else {}))
     if clip is not None:
         query["per_individual"] = {"l2_clip": clip}
-    plan = planned(query)
-    assume(plan is not None)
-    assert plan is not None
+    plan = assumed_plan(query)
     found = vectors(plan, memory_of(records))
     for slot, row in records.items():
         check(found.get(slot, (0, {})), wanted_of(row, query, plan), plan)
@@ -80,20 +78,25 @@ def test_an_individual_adds_what_its_record_says(
 def test_the_answer_is_the_sum_of_the_vectors(item: dict[str, Any]) -> None:
     """One product of matrices for a block gives what adding vector by vector does; noise aside."""
     plan = plan_of(query_of(item))
-    records = {slot: PERSON | {"level": slot % 5 - 2, "spend": 7.5 * slot % 400} for slot in (*range(40), 65_537)}
-    memory, other = memory_of(records), memory_of({1: PERSON | {"country": None, "level": None, "member": None}})
-    wanted = [0] * plan.dimension
+    records = {slot: SOMEBODY | {"level": slot % 5 - 2, "spend": 7.5 * slot % 400} for slot in (*range(40), 65_537)}
+    memory = memory_of(records)
+    wanted = sum_of(plan, memory) - sum_of(plan, memory_of({1: UNKNOWN}))
+    noisy = answered(plan, memory, seed=1)
+    assert (noisy.values - answered(plan, memory_of({1: UNKNOWN}), seed=1).values).tolist() == wanted.tolist()
+    assert noisy.charged_count + noisy.left_out_count == len(vectors(plan, memory))
+
+
+def sum_of(plan: Plan, memory: DatasetMemory) -> NDArray[np.int64]:
+    """The vectors added up, entry by entry."""
+    total = np.zeros(plan.dimension, dtype=np.int64)
     for _, entries in vectors(plan, memory).values():
-        for coordinate, value in entries.items():
-            wanted[coordinate] += value
-    released = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
-    noise = answer(contributions(plan, other), other.accounts, plan.terms, entropy=seeded(1))
-    alone = [0] * plan.dimension
-    for _, entries in vectors(plan, memory_of({1: PERSON | {"country": None, "level": None, "member": None}})).values():
-        for coordinate, value in entries.items():
-            alone[coordinate] += value
-    assert (released.values - noise.values).tolist() == (np.array(wanted) - np.array(alone)).tolist()
-    assert released.charged_count + released.left_out_count == len(vectors(plan, memory))
+        total[list(entries)] += list(entries.values())
+    return total
+
+
+def answered(plan: Plan, memory: DatasetMemory, *, seed: int) -> Release:
+    """An answer, with the charges."""
+    return answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(seed))
 
 
 @pytest.mark.parametrize("item", PRODUCTS, ids=NAMES)
@@ -110,9 +113,9 @@ def test_no_individual_is_charged_more_than_the_worst_case(item: dict[str, Any])
     records = {}
     for slot in range(64):
         picked = {name: each[slot >> place & 1] for place, (name, each) in enumerate(values.items())}
-        records[slot] = PERSON | picked | {"country": ["NO", "SE", "DK", None][slot >> 4]}
+        records[slot] = SOMEBODY | picked | {"country": ["NO", "SE", "DK", None][slot >> 4]}
     memory = memory_of(records)
-    released = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(1))
+    released = answered(plan, memory, seed=1)
     assert released.left_out_count == 0
     spent = memory.accounts.spent
     assert 0 < spent.max() <= plan.worst_case_units
@@ -121,15 +124,15 @@ def test_no_individual_is_charged_more_than_the_worst_case(item: dict[str, Any])
 @pytest.mark.parametrize("item", PRODUCTS, ids=NAMES)
 def test_under_clip_a_vector_is_shortened_to_what_is_left(item: dict[str, Any]) -> None:
     """Nobody goes beyond its limit, and of those that are shortened little stays unused."""
-    records = {slot: PERSON | {"level": 3} for slot in range(9)}
+    records = {slot: SOMEBODY | {"level": 3} for slot in range(9)}
     plan = plan_of(query_of(item, rule="clip", noise={"share": 0.5}))
     whole, memory = memory_of(records), memory_of(records)
-    answer(contributions(plan, whole), whole.accounts, plan.terms, entropy=seeded(0))
+    answered(plan, whole, seed=0)
     charges = whole.accounts.spent[:9]
     limits = charges * np.arange(9) // 2
     memory.accounts.set_limits(np.arange(9), limits)
     for seed in range(8):
-        released = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(seed))
+        released = answered(plan, memory, seed=seed)
         assert seed > 0 or (released.charged_count, released.left_out_count) == (8, 1)
     room = memory.accounts.room[:9]
     assert (charges > 0).all()
@@ -142,13 +145,13 @@ def test_under_clip_a_vector_is_shortened_to_what_is_left(item: dict[str, Any]) 
 def test_the_certified_steps_are_those_without_a_filter(item: dict[str, Any], rule: str) -> None:
     """Bit by bit while worst cases are within the least limit; with nothing left the next step is another."""
     plan = plan_of(query_of(item, rule=rule, noise={"share": 0.25}))
-    records = {slot: PERSON | {"level": slot % 5 - 2, "member": slot % 2 == 0} for slot in range(50)}
+    records = {slot: SOMEBODY | {"level": slot % 5 - 2, "member": slot % 2 == 0} for slot in range(50)}
     limit, certified = 3 * plan.worst_case_units, 3
     filtered = memory_of(records, limits=dict.fromkeys(records, limit))
     unfiltered = memory_of(records, limits=dict.fromkeys(records, 2**60))
 
     def step(number: int, memory: DatasetMemory) -> tuple[list[int], int]:
-        released = answer(contributions(plan, memory), memory.accounts, plan.terms, entropy=seeded(number))
+        released = answered(plan, memory, seed=number)
         return released.values.tolist(), released.charged_count
 
     for number in range(certified):
@@ -163,13 +166,13 @@ def test_a_block_beyond_the_bounds_is_refused(monkeypatch: pytest.MonkeyPatch) -
     plan = plan_of(query_of(PRODUCTS[0]))
     object.__setattr__(plan, "clip_squared_steps", 1)
     with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
-        list(contributions(plan, memory_of({1: PERSON})))
+        list(contributions(plan, memory_of({1: SOMEBODY})))
 
 
 def test_blocks_are_as_long_as_stays_in_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one ends decides about memory alone."""
     plan = plan_of(query_of(PRODUCTS[1]))
-    memory = memory_of(dict.fromkeys((*range(10), 65536), PERSON))
+    memory = memory_of(dict.fromkeys((*range(10), 65536), SOMEBODY))
     whole = [block for block in contributions(plan, memory) if isinstance(block, OuterProducts)]
     monkeypatch.setattr(evaluate, "rows_in_products", lambda width: 5)
     parts = [block for block in contributions(plan, memory) if isinstance(block, OuterProducts)]

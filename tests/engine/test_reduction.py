@@ -19,8 +19,8 @@ from service.engine.reduction import lengths_squared, priced, reduced, root, squ
 from service.engine.sparse_vectors import BrokenInvariant
 from service.query.plan import Plan
 from service.query.reduction import Reduce
-from tests.engine.reference import Row, vector
-from tests.engine.worlds import TABLES, memory_of, people, planned, queries, visits
+from tests.engine.reference import vector
+from tests.engine.worlds import Row, assumed_plan, memory_of, of_visits, people, plan_of, queries, visits
 from tests.rotation import times
 
 FUNCTIONS: tuple[Reduce, ...] = ("max", "norm")
@@ -137,37 +137,31 @@ def test_each_is_charged_by_the_reference(data: st.DataObject, records: dict[int
     query = data.draw(queries(table)) | {"noise": {"sigma": 50.0}}
     query["select"], reduce = query["select"][:1], data.draw(st.sampled_from(["max", "norm"]))
     query.get("per_individual", {}).pop("l2_clip", None)
-    plan = planned(query | {"reduce": reduce})
-    assume(plan is not None and plan.vectors is not None)
-    assert plan is not None
-    assert plan.vectors is not None
+    plan = assumed_plan(query | {"reduce": reduce})
+    assume(plan.vectors is not None)
     events = data.draw(visits(records)) if records else []
     memory = memory_of(records, [events] * bool(events))
     own = {slot: [row for owner, row in events if owner == slot] for slot in records}
     wanted = {}
     for slot, record in records.items():
-        rows, of = (own[slot], (record, TABLES["people"]["columns"])) if table == "visits" else ([record], None)
-        entries = vector(rows, query, TABLES[table]["columns"], plan.grid_log2, of)
+        rows, of = (own[slot], record) if table == "visits" else ([record], None)
+        entries = vector(rows, query, plan.grid_log2, own=of)
         if entries:
             up = isqrt(sum(value**2 for value in entries.values()) - 1) + 1
             wanted[slot] = (max(map(abs, entries.values())) if reduce == "max" else up + 1) ** 2
-    found: dict[int, int] = {}
-    for block in contributions(plan, memory):
-        marks = block.touched.marks
-        norms = block.norms_squared if marks is None else block.norms_squared[marks]
-        found |= dict(zip(block.touched.slots().tolist(), norms.tolist(), strict=True))
+    found = charged_by(plan, memory)
     assert found == wanted
     assert max(found.values(), default=0) <= plan.clip_squared_steps
 
 
 def charged_by(plan: Plan, memory: DatasetMemory) -> dict[int, int]:
     """The square that each individual is charged for."""
-    blocks = list(contributions(plan, memory))
-    return {
-        slot: square
-        for block in blocks
-        for slot, square in zip(block.touched.slots().tolist(), block.norms_squared.tolist(), strict=True)
-    }
+    found: dict[int, int] = {}
+    for block in contributions(plan, memory):
+        marks = block.touched.marks
+        norms = block.norms_squared if marks is None else block.norms_squared[marks]
+        found |= dict(zip(block.touched.slots().tolist(), norms.tolist(), strict=True))
+    return found
 
 
 @pytest.mark.parametrize("reduce", FUNCTIONS)
@@ -175,11 +169,8 @@ def test_tallied_events_are_charged_as_any_others(reduce: Reduce) -> None:
     """Norms that are kept by page suffice for a norm; for the largest entry an individual's rows are added up."""
     events = [(slot, {"item": item}) for slot, item in ((0, 3), (0, 3), (0, 5), (1, 4), (7, 1), (7, 2), (7, 1))]
     memory = memory_of({slot: {} for slot in (0, 1, 7)}, [events])
-    query: dict[str, Any] = {"version": 1, "from": "visits", "select": [{"histogram": {"column": "item"}}]}
-    plan = planned(query | {"noise": {"sigma": 30.0}, "reduce": reduce})
-    plain = planned(query | {"noise": {"sigma": 30.0}})
-    assert plan is not None
-    assert plain is not None
+    query = of_visits({"histogram": {"column": "item"}})
+    plan, plain = plan_of(query | {"reduce": reduce}), plan_of(query)
     before = charged_by(plan, memory)
     charged_by(plain, memory)  # which asks for a tally
     memory.prepare()

@@ -24,24 +24,10 @@ from service.engine.selection import (
 from service.query.columns import Coding
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, RUNS_MAX, SCAN_WORTH, TABLE_SPAN_MAX
+from tests.query.samples import holds
 
 SPANS = (0, 1, 5, 253, 254, 255, 65_534, 2**20, 2**32, 2**52)
 CODINGS = {f"c{span}": Coding(offset=0, span=span, step_log2=0) for span in SPANS}
-
-
-def holds(predicate: Predicate, row: dict[str, int]) -> bool:
-    """The predicate of one row of codes."""
-    match predicate:
-        case Within(column, low, high):
-            return low <= row[column] <= high
-        case Among(column, codes):
-            return row[column] in codes
-        case Conjunction(parts):
-            return all(holds(part, row) for part in parts)
-        case Disjunction(parts):
-            return any(holds(part, row) for part in parts)
-        case _:
-            return isinstance(predicate, All)
 
 
 def codes_of(name: str) -> st.SearchStrategy[int]:

@@ -1,7 +1,5 @@
 """Rows become clipped vectors of individuals, added up exactly and in order, without zeros."""
 
-from decimal import Decimal, localcontext
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +16,7 @@ from service.engine.sparse_vectors import (
     side_by_side,
 )
 from tests.core.contributions import refuse_unsound
+from tests.engine.scaled import check_scaled
 
 DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])
 OWNERS = st.lists(st.integers(0, 5), max_size=12).map(sorted)
@@ -168,18 +167,7 @@ def test_a_vector_beyond_the_clip_keeps_its_direction_and_loses_its_length(
         if sum(value**2 for value in vector) <= clip_squared:
             assert part.tolist() == vector
         else:
-            check_scaled(part.tolist(), vector, clip_squared)
-
-
-def check_scaled(found: list[int], vector: list[int], clip_squared: int) -> None:
-    """At most one step shorter than the exact product in each coordinate, besides what 32 bits lose."""
-    assert sum(value**2 for value in found) <= clip_squared
-    with localcontext(prec=60):
-        factor = (Decimal(clip_squared) / sum(value**2 for value in vector)).sqrt()
-        for value, given_value in zip(vector, found, strict=True):
-            exact = abs(value * factor)
-            assert given_value * value >= 0
-            assert exact - 2 < abs(given_value) <= exact * (1 + Decimal(2) ** -29) + 1
+            check_scaled(dict(enumerate(part.tolist())), dict(enumerate(vector)), clip_squared, bits=29, steps=1)
 
 
 @given(vectors=VECTORS, clip_squared=CLIPS)

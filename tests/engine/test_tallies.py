@@ -1,7 +1,5 @@
 """Tallies: the same vectors, norms and answers as without them, after any joins and erasures, cut anywhere."""
 
-import json
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.release import Contributions
 from service.engine import events, tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
+from service.query.plan import Plan
 from service.query.schema import Schema
-from tests.core.contributions import as_list, refuse_unsound
+from tests.engine.worlds import Vector, vectors
+from tests.query.samples import plan_of
 from tests.rotation import times
 
 SCHEMA = Schema.model_validate(
@@ -44,30 +41,18 @@ EVERY_ROW = {"or": [{"is_null": {"col": "price"}}, {"not": {"is_null": {"col": "
 """True of every row, and a condition all the same."""
 
 
-def plan_of(query: dict[str, Any], **more: Any) -> Plan:
+def tallied_plan(query: dict[str, Any], **more: Any) -> Plan:
     """The plan of a query of visits."""
     body = {"version": 1, "from": "visits", "noise": {"sigma": 9.0}} | query | more
-    return compile_query(parse_query(json.dumps(body).encode()), SCHEMA, capacity=2**18, budget_units=2**40)
+    return plan_of(body, SCHEMA, capacity=2**18)
 
 
-def vectors(plan: Plan, memory: DatasetMemory) -> tuple[dict[int, dict[int, int]], dict[int, int], list[int]]:
-    """By slot the vector and the squared norm, and the sum over all, of blocks that keep what they promise."""
-    found: dict[int, dict[int, int]] = {}
-    norms: dict[int, int] = {}
+def told(plan: Plan, memory: DatasetMemory) -> tuple[dict[int, Vector], list[int]]:
+    """The squared norm and the vector of each, and the sum over all, of blocks that keep what they promise."""
     total = np.zeros(plan.dimension, dtype=np.int64)
-    blocks: list[Contributions] = list(map(as_list, contributions(plan, memory)))
-    assert blocks
-    for block in blocks:
-        refuse_unsound(block)
+    for block in contributions(plan, memory):
         block.add_to(total, np.ones(block.touched.size, dtype=np.bool_))
-        norms |= dict(zip(block.touched.slots().tolist(), block.norms_squared.tolist(), strict=True))
-        owners = np.arange(block.values.size) if block.owners is None else block.owners
-        entries = zip(
-            block.touched.slots()[owners].tolist(), block.coordinates.tolist(), block.values.tolist(), strict=True
-        )
-        for slot, place, value in entries:
-            found.setdefault(slot, Counter())[place] += value
-    return {slot: dict(vector) for slot, vector in found.items()}, norms, total.tolist()
+    return vectors(plan, memory), total.tolist()
 
 
 Rows = list[tuple[int, int, int]]
@@ -95,17 +80,17 @@ def test_a_tally_gives_the_vectors_of_all_rows(name: str, rows_max: int, data: s
     """As the same query with a condition that every row meets, before and after rows come and go."""
     memory = DatasetMemory(SCHEMA)
     memory.grow(PAGE_SLOTS + 8)
-    plan, sorted_plan = plan_of(QUERIES[name]), plan_of(QUERIES[name], where=EVERY_ROW)
+    plan, sorted_plan = tallied_plan(QUERIES[name]), tallied_plan(QUERIES[name], where=EVERY_ROW)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(tallies, "TALLY_ROWS", rows_max)
         add(memory, data.draw(rows))
-        assert vectors(plan, memory) == vectors(sorted_plan, memory)
+        assert told(plan, memory) == told(sorted_plan, memory)
         memory.prepare()
-        assert vectors(plan, memory) == vectors(sorted_plan, memory)
+        assert told(plan, memory) == told(sorted_plan, memory)
         for slot in data.draw(st.sets(st.sampled_from(SLOTS), max_size=2)):
             memory.erase(slot)
         add(memory, data.draw(rows)[:8])
-        assert vectors(plan, memory) == vectors(sorted_plan, memory)
+        assert told(plan, memory) == told(sorted_plan, memory)
 
 
 def tallied(memory: DatasetMemory) -> list[list[frozenset[str]]]:
@@ -119,17 +104,17 @@ def test_the_norms_are_kept_and_follow_a_change() -> None:
     memory = DatasetMemory(SCHEMA)
     memory.grow(PAGE_SLOTS + 8)
     add(memory, [(0, 1, 1), (0, 3, 1), (PAGE_SLOTS, 2, 0)])
-    assert vectors(plan_of(QUERIES["histogram"]), memory)[0] == {0: {1: 1}, PAGE_SLOTS: {2: 1}}
+    assert vectors(tallied_plan(QUERIES["histogram"]), memory) == {0: (1, {1: 1}), PAGE_SLOTS: (1, {2: 1})}
     items = frozenset({"item"})
     assert tallied(memory) == [[], []]
     memory.prepare()
-    assert vectors(plan_of(QUERIES["histogram"]), memory)[0] == {0: {1: 1}, PAGE_SLOTS: {2: 1}}
+    assert vectors(tallied_plan(QUERIES["histogram"]), memory) == {0: (1, {1: 1}), PAGE_SLOTS: (1, {2: 1})}
     assert tallied(memory) == [[items], [items]]
     add(memory, [(5, 1, 1), (2 * PAGE_SLOTS, 1, 1)])
     assert tallied(memory) == [[items], [items], [items]]
-    both = plan_of(QUERIES["groups"])
-    vectors(both, memory)
-    vectors(plan_of(QUERIES["histogram in groups"]), memory)
+    both = tallied_plan(QUERIES["groups"])
+    told(both, memory)
+    told(tallied_plan(QUERIES["histogram in groups"]), memory)
     memory.prepare()
     assert set(tallied(memory)[0]) == {items, frozenset({"item", "day"})}
 
@@ -153,7 +138,7 @@ def test_other_queries_keep_none(query: dict[str, Any]) -> None:
     memory = DatasetMemory(SCHEMA)
     memory.grow(8)
     add(memory, [(0, 1, 1)])
-    vectors(plan_of(query), memory)
+    told(tallied_plan(query), memory)
     memory.prepare()
     assert tallied(memory) == [[]]
 
@@ -164,8 +149,9 @@ def test_a_table_keeps_the_first_few(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = DatasetMemory(SCHEMA)
     memory.grow(8)
     add(memory, [(0, 1, 1), (0, 1, 0), (2, 2, 1)])
-    first, second = plan_of(QUERIES["histogram"]), plan_of(QUERIES["groups"])
+    first, second = tallied_plan(QUERIES["histogram"]), tallied_plan(QUERIES["groups"])
     for plan in (first, second, first):
-        assert vectors(plan, memory)[1] == ({0: 4, 2: 1} if plan is first else {0: 2, 2: 1})
+        norms = {slot: norm for slot, (norm, _) in vectors(plan, memory).items()}
+        assert norms == ({0: 4, 2: 1} if plan is first else {0: 2, 2: 1})
         memory.prepare()
     assert tallied(memory) == [[frozenset({"item"})]]

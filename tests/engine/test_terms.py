@@ -16,17 +16,16 @@ from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import SingleTerm, Spread, Unit, Value, groups_of, stacked, terms_of
 from service.query.columns import Coding
 from service.query.plan import Functionals, Plan
-from tests.engine.worlds import SCHEMA, matrix, planned
+from tests.engine.worlds import SCHEMA, plan_of, query_of
+from tests.query.samples import matrix
 
 CODINGS = DatasetMemory(SCHEMA).codings["people"]
 ROWS = 3
 
 
-def reconcile_plan(**fields: Any) -> Plan:
+def plan_for(*items: dict[str, Any], **more: Any) -> Plan:
     """A plan over the table of individuals."""
-    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10.0}} | fields)
-    assert plan is not None
-    return plan
+    return plan_of(query_of(*items, **{"noise": {"sigma": 10.0}} | more))
 
 
 def singles_of(plan: Plan) -> list[SingleTerm]:
@@ -51,8 +50,8 @@ def test_a_value_is_rounded_half_up_to_the_grid(codes: list[int], offset: int, s
 
 def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
     """Groups outermost, in the order of group_by; then the items; then an item's own coordinates."""
-    select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
-    plan = reconcile_plan(select=select, group_by=["country", "member"])
+    select: list[dict[str, Any]] = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
+    plan = plan_for(*select, group_by=["country", "member"])
     columns = {
         "country": np.array([0, 2, 1], dtype=np.uint8),
         "member": np.array([1, 0, 1], dtype=np.uint8),
@@ -74,8 +73,8 @@ def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
 
 def test_null_is_known_to_be_none() -> None:
     """A term without a column has no NULL, and one with a column has one: the code above the domain."""
-    select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
-    stack = stacked(singles_of(reconcile_plan(select=select)), CODINGS)
+    select: list[dict[str, Any]] = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
+    stack = stacked(singles_of(plan_for(*select)), CODINGS)
     nulls = {name: np.array([0, CODINGS[name].null_code], dtype=CODINGS[name].dtype) for name in ("area", "level")}
     assert stack.known(stack.codes(nulls, 2)).tolist() == [[True, True], [True, False], [True, False]]
     swapped = nulls | {"area": nulls["area"][::-1]}
@@ -85,7 +84,7 @@ def test_null_is_known_to_be_none() -> None:
 def test_what_is_the_same_for_all_is_one_number() -> None:
     """A count without groups is a view of one coordinate and one value, whatever the number of people."""
     count = Unit(offset=3, column=None, value=5)
-    bases = groups_of(reconcile_plan(), CODINGS).bases({}, ROWS)
+    bases = groups_of(plan_for(), CODINGS).bases({}, ROWS)
     for numbers, number in ((count.coordinates({}, bases), 3), (count.values({}, ROWS), 5)):
         assert numbers.strides == (0,)
         assert numbers.tolist() == [number] * 3
@@ -103,7 +102,7 @@ def test_what_is_the_same_for_all_is_one_number() -> None:
 )
 def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: int, message: str | None) -> None:
     """A plan that could leave int64 is not evaluated; one that just cannot is."""
-    plan = replace(reconcile_plan(), **change)
+    plan = replace(plan_for(), **change)
     if message is None:
         assert terms_of(plan, CODINGS, rows_max=rows_max)
         return
@@ -114,7 +113,7 @@ def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: 
 def test_a_grid_coarser_than_a_columns_steps_by_63_bits_is_refused() -> None:
     """Such a shift is not defined in int64; no plan has one."""
     codings = {"spend": Coding(offset=0, span=2**52, step_log2=-100)}
-    plan = replace(reconcile_plan(select=[{"sum": {"column": "spend"}}]), grid_log2=-30)
+    plan = replace(plan_for({"sum": {"column": "spend"}}), grid_log2=-30)
     with pytest.raises(BrokenInvariant, match="too coarse for the column"):
         terms_of(plan, codings, rows_max=1)
 
@@ -130,7 +129,7 @@ def spread_of(plan: Plan, rows_max: int = 1) -> Spread:
 def test_a_row_has_the_entries_of_its_value_at_its_group() -> None:
     """In the order of the functionals; a place that is NULL has none."""
     select = [matrix("area", {4: 3, 1: 1}, {1: -2}, {1: 5, 0: 7})]
-    term = spread_of(reconcile_plan(select=select))
+    term = spread_of(plan_for(*select))
     codes = {"linear(area) 0": np.array([2, 3, 1, 0, 1], dtype=np.uint8)}  # areas 4, NULL, 1, 0 and 1
     found = term.entries(codes, np.array([0, 3, 6, 9, 0]))
     assert found.counts.tolist() == [1, 0, 3, 1, 3]
@@ -144,7 +143,7 @@ def test_a_row_has_the_entries_of_its_value_at_its_group() -> None:
 def test_weights_are_rounded_half_up_and_zeros_are_gone(weights: list[int], grid_log2: int) -> None:
     """On every grid: a weight that is zero there has no entry."""
     exact = [Fraction(5), *(Fraction(weight, 2**20) for weight in weights)]
-    plan = reconcile_plan(select=[matrix("area", {area: float(weight) for area, weight in enumerate(exact)})])
+    plan = plan_for(matrix("area", {area: float(weight) for area, weight in enumerate(exact)}))
     term = spread_of(replace(plan, grid_log2=grid_log2))
     wanted = [floor(weight / Fraction(2) ** grid_log2 + Fraction(1, 2)) for weight in exact if weight != 0]
     found = [
@@ -166,7 +165,7 @@ def test_the_bounds_of_a_matrix_are_checked_on_public_numbers(
     change: dict[str, Any], rows_max: int, message: str | None
 ) -> None:
     """Its largest weight is 7."""
-    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
     if message is None:
         assert spread_of(replace(plan, **change), rows_max).most == 2
         return
@@ -177,7 +176,7 @@ def test_the_bounds_of_a_matrix_are_checked_on_public_numbers(
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_matrix_of_another_size_is_refused(size: int) -> None:
     """It would reach into another item's coordinates."""
-    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
     (item,) = plan.items
     assert isinstance(item, Functionals)
     larger = replace(plan, items=(replace(item, size=size),))
@@ -190,7 +189,7 @@ def test_a_matrix_of_another_size_is_refused(size: int) -> None:
 
 def test_a_matrix_of_other_values_is_refused() -> None:
     """A value would have no place in it."""
-    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
     (item,) = plan.items
     assert isinstance(item, Functionals)
     with pytest.raises(BrokenInvariant, match="not as large as it says"):

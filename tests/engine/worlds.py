@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from service.core.release import Contributions
@@ -20,6 +21,7 @@ from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from tests.core.contributions import as_list, refuse_unsound
+from tests.query.samples import matrix
 
 CAPACITY = 2**20
 BUDGET_UNITS = 2**40
@@ -152,16 +154,6 @@ _LISTED: dict[str, list[tuple[str, list[Any]]]] = {
 }
 
 
-def matrix(column: str, *functionals: dict[Any, float]) -> dict[str, Any]:
-    """The item of functionals by the values of a column."""
-    starts = [0]
-    for functional in functionals:
-        starts.append(starts[-1] + len(functional))
-    values = [weight for functional in functionals for weight in functional.values()]
-    indices = [index for functional in functionals for index in functional]
-    return {"linear": {"column": column, "matrix": {"starts": starts, "indices": indices, "values": values}}}
-
-
 _COUNTS: list[dict[str, Any]] = [{"count": {}}, {"count_individuals": {}}]
 _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
@@ -261,6 +253,8 @@ LEFT = (0, 2**30, 2**30 + 2**27, BUDGET // 3, BUDGET // 3 + 1, BUDGET - 2**38, B
 """Units that are left, on both sides of the shares in ACTIVE."""
 
 Row = dict[str, Any]
+PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
+VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True, "at": None}
 Vector = tuple[int, dict[int, int]]
 """The squared norm, and {coordinate: value}, in grid steps."""
 
@@ -321,6 +315,30 @@ def planned(query: dict[str, Any], *, pricing: Pricing | None = None) -> Plan | 
         )
     except QueryProblem:
         return None
+
+
+def plan_of(query: dict[str, Any]) -> Plan:
+    """The plan of a query. Raises ValueError where the query room refuses."""
+    plan = planned(query)
+    if plan is None:
+        raise ValueError(query)
+    return plan
+
+
+def assumed_plan(query: dict[str, Any]) -> Plan:
+    """The plan of a drawn query; an example that has none is passed over."""
+    plan = planned(query)
+    return reject() if plan is None else plan
+
+
+def query_of(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A query of these items, or a count."""
+    return {"version": 1, "select": list(items) or [{"count": {}}], "noise": {"sigma": 30.0}} | more
+
+
+def of_visits(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The same of events."""
+    return query_of(*items, **{"from": "visits"} | more)
 
 
 def uploaded(table: str, slots: Iterable[int], table_rows: Iterable[Row]) -> Rows:
