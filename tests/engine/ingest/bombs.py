@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET
+from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, stream
 
 HEADER = "id,item"
 DECODED, MEMORY, ROWS = "once decoded", "bytes of memory", "rows or more"
@@ -30,13 +30,6 @@ def _parquet(table: pa.Table, **options: object) -> bytes:
     return sink.getvalue()
 
 
-def _stream(batch: pa.RecordBatch) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
 def _runs(value: object, rows: int, kind: pa.DataType) -> pa.Array:
     return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([value], kind))
 
@@ -50,19 +43,19 @@ def one_value_of_64_kb() -> bytes:
 def runs_of_300_million() -> bytes:
     """1.3 KB of Arrow."""
     columns = {"id": _runs("a", 300_000_000, pa.string()), "item": _runs(1, 300_000_000, pa.int8())}
-    return _stream(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
+    return stream(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
 
 
 def runs_of_500_kb() -> bytes:
     """A run of 4,000 values of 500 KB each."""
     columns = {"id": _runs("k" * 500_000, 4_000, pa.string()), "item": _runs(1, 4_000, pa.int8())}
-    return _stream(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
+    return stream(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
 
 
 def dictionary_of_one() -> bytes:
     """70,000 rows of Arrow with one value of 64 KB."""
     keys = pa.DictionaryArray.from_arrays(pa.array(np.zeros(70_000, dtype=np.int8)), pa.array(["k" * 65_536]))
-    return _stream(pa.RecordBatch.from_arrays([keys, pa.array(np.zeros(70_000, dtype=np.int8))], names=["id", "item"]))
+    return stream(pa.RecordBatch.from_arrays([keys, pa.array(np.zeros(70_000, dtype=np.int8))], names=["id", "item"]))
 
 
 def views_of_one() -> bytes:
@@ -73,7 +66,7 @@ def views_of_one() -> bytes:
     view[:, 1] = int.from_bytes(value[:4], "little")
     buffers = [None, pa.py_buffer(view.tobytes()), pa.py_buffer(value)]
     keys = pa.Array.from_buffers(pa.string_view(), len(view), buffers)
-    return _stream(pa.RecordBatch.from_arrays([keys, pa.array(np.zeros(70_000, dtype=np.int8))], names=["id", "item"]))
+    return stream(pa.RecordBatch.from_arrays([keys, pa.array(np.zeros(70_000, dtype=np.int8))], names=["id", "item"]))
 
 
 def rows_of_one_key() -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from service.engine.ingest import RowsProblem, columnar
 from service.engine.ingest.upload_size import UploadBounds
-from tests.engine.ingest.uploads import ARROW, PARQUET, VISITS, arrow, parquet, problems, read, read_within
+from tests.engine.ingest.uploads import ARROW, PARQUET, VISITS, arrow, parquet, problems, read, read_within, stream
 
 KEYS = ["ann", "bob", "ann", None, "eve", "bob"]
 
@@ -26,10 +26,18 @@ def layouts() -> dict[str, pa.Array]:
         "large": plain.cast(pa.large_string()),
         "view": plain.cast(pa.string_view()),
         "dictionary": plain.dictionary_encode(),
+        "dictionary of views": pa.DictionaryArray.from_arrays(
+            plain.dictionary_encode().indices, plain.dictionary_encode().dictionary.cast(pa.string_view())
+        ),
         "dictionary of large": plain.cast(pa.large_string()).dictionary_encode(),
         "runs": runs,
         "binary": plain.cast(pa.binary()),
     }
+
+
+def batch(columns: dict[str, pa.Array]) -> bytes:
+    """An Arrow stream of one batch."""
+    return stream(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
 
 
 @pytest.mark.parametrize("layout", layouts())
@@ -40,14 +48,14 @@ def test_every_layout_gives_the_same_keys_in_pieces_of_any_size(
     """Pieces are cut by rows and by bytes; a row that is larger than a piece is one by itself."""
     monkeypatch.setattr(columnar, "PIECE_ROWS", piece_rows)
     monkeypatch.setattr(columnar, "PIECE_BYTES", piece_bytes)
-    body = stream({"id": layouts()[layout], "item": pa.array(range(6))})
+    body = batch({"id": layouts()[layout], "item": pa.array(range(6))})
     assert list(read(body, ARROW, VISITS).keys) == [key or "nil" for key in KEYS]
 
 
 @pytest.mark.parametrize("layout", ["plain", "large", "view", "dictionary", "runs"])
 def test_bytes_are_counted_as_they_are_once_expanded(layout: str) -> None:
     """Of every layout the same: 18 of the keys and 48 of the items."""
-    body = stream({"id": layouts()[layout], "item": pa.array(range(6))})
+    body = batch({"id": layouts()[layout], "item": pa.array(range(6))})
     read_within(body, ARROW, VISITS, UploadBounds(decoded_bytes=66))
     with pytest.raises(RowsProblem, match="66 bytes or more once decoded, and an upload may take 65"):
         read_within(body, ARROW, VISITS, UploadBounds(decoded_bytes=65))
@@ -56,7 +64,7 @@ def test_bytes_are_counted_as_they_are_once_expanded(layout: str) -> None:
 def test_missing_values_count_nothing() -> None:
     """In a view, whose length may be anything there, and in a dictionary."""
     for layout in (pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
-        body = stream({"id": pa.array(["a", None], layout), "item": pa.nulls(2)})
+        body = batch({"id": pa.array(["a", None], layout), "item": pa.nulls(2)})
         with pytest.raises(RowsProblem, match="the key is empty"):
             read_within(body, ARROW, VISITS, UploadBounds(decoded_bytes=1))
 
@@ -99,14 +107,5 @@ def test_text_that_is_not_utf8_is_named_in_its_first_row(layout: str) -> None:
         "dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 1], pa.int8()), values),
         "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), values),
     }
-    body = stream({"id": keys[layout], "item": pa.array([1, 2, 3, 4])}).replace(b"kkakkb", b"kkakk\xff")
+    body = batch({"id": keys[layout], "item": pa.array([1, 2, 3, 4])}).replace(b"kkakkb", b"kkakk\xff")
     assert problems(body, ARROW, VISITS) == [(3, "id", "not valid UTF-8")]
-
-
-def stream(columns: dict[str, pa.Array]) -> bytes:
-    """An Arrow stream of one batch."""
-    sink = io.BytesIO()
-    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()

@@ -11,7 +11,7 @@ import pytest
 
 from service.engine.ingest import FirstRows, RowsProblem, first_rows
 from service.engine.ingest.first_rows import read_first_rows
-from tests.engine.ingest.uploads import ARROW, PARQUET, arrow, parquet
+from tests.engine.ingest.uploads import ARROW, PARQUET, arrow, parquet, stream
 
 NEW_YORK = pa.array([datetime(2024, 2, 29, 23, 30, tzinfo=UTC)], pa.timestamp("ms", "America/New_York"))
 
@@ -146,11 +146,8 @@ def test_what_is_no_such_file_is_refused(body: bytes, message: str) -> None:
 def test_two_columns_of_one_name_are_refused() -> None:
     """A proposal could not say which is meant."""
     batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
     with pytest.raises(RowsProblem, match="column a: the column appears more than once"):
-        first(sink.getvalue())
+        first(stream(batch))
 
 
 def test_text_that_is_none_is_refused() -> None:

@@ -110,13 +110,6 @@ def test_times_are_refused_with_advice() -> None:
     assert message.endswith("not integers; declare the column as date or datetime")
 
 
-@pytest.mark.parametrize("values", [pa.string(), pa.large_string(), pa.string_view()])
-def test_a_dictionary_of_any_text_is_read(values: pa.DataType) -> None:
-    """Keys may come so too."""
-    keys = pa.DictionaryArray.from_arrays(pa.array([1, 0, 2]), pa.array(["b", "a", "c"], values))
-    assert list(read(arrow(ROWS | {"id": keys}), ARROW).keys) == ["a", "b", "c"]
-
-
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**53), 2**53)), min_size=1, max_size=20))
 def test_integers_as_doubles_are_the_integers(values: list[int | None]) -> None:
     """Up to 2^53, where doubles begin to leave integers out, the codes are those of the integers themselves."""

@@ -4,25 +4,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.charge import rho_of_units, units_down
-from tests.engine.ingest.uploads import ARROW, BUDGET, CSV, NDJSON, PARQUET, arrow, csv, ndjson, parquet, problems, read
+from tests.engine.ingest.uploads import ARROW, BUDGET, CSV, NDJSON, PARQUET, arrow, csv, ndjson, problems, read, written
 from tests.engine.ingest.uploads import with_limits as table
 
 
 def limits(*values: Any, content_type: str = CSV) -> list[int]:
     """The units of a column of limits."""
-    keys = [f"p{place}" for place in range(len(values))]
-    body = {
-        CSV: lambda: csv(*(f"{key},{value}" for key, value in zip(keys, values, strict=True)), header="id,rho"),
-        NDJSON: lambda: ndjson(*zip(keys, values, strict=True), names=("id", "rho")),
-        PARQUET: lambda: parquet({"id": keys, "rho": pa.array(values)}),
-        ARROW: lambda: arrow({"id": keys, "rho": pa.array(values)}),
-    }[content_type]()
+    body = written(content_type, [(f"p{place}", value) for place, value in enumerate(values)], ("id", "rho"))
     rows = read(body, content_type, table())
     assert rows.limits is not None
     return [int(units) for units in rows.limits]

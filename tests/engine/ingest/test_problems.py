@@ -5,7 +5,7 @@ import pytest
 
 from service.engine.ingest import PROBLEMS_MAX, ErrorGroup, RowsProblem
 from service.engine.ingest.problems import BROKEN_ROWS_MAX, GROUPS_MAX, ErrorCounts, Problems
-from tests.engine.ingest.uploads import CSV, NAMES, NDJSON, PARQUET, PEOPLE, csv, ndjson, parquet, read
+from tests.engine.ingest.uploads import CSV, NDJSON, PARQUET, PEOPLE, csv, read, written
 
 
 def counts(body: bytes, content_type: str = CSV) -> ErrorCounts:
@@ -32,12 +32,7 @@ def test_all_wrong_rows_are_counted_and_grouped() -> None:
 def test_every_format_counts_alike(content_type: str) -> None:
     """Empty keys, in a file of each format."""
     rows = [("" if row % 4 == 0 else f"p{row}", "NO", 1, 1.0, True) for row in range(400)]
-    bodies = {
-        CSV: csv(*(f"{key},NO,1,1,1" for key, *_ in rows)),
-        NDJSON: ndjson(*rows),
-        PARQUET: parquet({name: [row[at] for row in rows] for at, name in enumerate(NAMES)}),
-    }
-    found = counts(bodies[content_type], content_type)
+    found = counts(written(content_type, rows), content_type)
     assert (found.rows_wrong, found.groups[0].rows, found.groups[0].first_rows) == (100, 100, (1, 5, 9, 13, 17))
 
 

@@ -27,7 +27,9 @@ from tests.engine.ingest.uploads import (
     places,
     problems,
     read,
+    stream,
     with_limits,
+    written,
 )
 
 ROWS: list[tuple[Any, ...]] = [
@@ -98,12 +100,7 @@ def test_no_rows_are_rows(content_type: str, body: bytes) -> None:
 def test_columns_are_the_declared_ones(content_type: str) -> None:
     """A missing column and an unknown one are both named."""
     names = ("id", "country", "age", "spend", "color")
-    body = {
-        CSV: csv("a,NO,1,1,red", header=",".join(names)),
-        NDJSON: ndjson(("a", "NO", 1, 1, "red"), names=names),
-        PARQUET: parquet({name: ["a"] for name in names}),
-        ARROW: arrow({name: ["a"] for name in names}),
-    }[content_type]
+    body = written(content_type, [("a", "NO", 1, 1, "red")], names)
     assert {column for _, column in places(body, content_type)} == {"member", "color"}
 
 
@@ -117,12 +114,8 @@ def test_a_column_that_comes_twice_is_refused(content_type: str) -> None:
             [["a"], ["NO"], [1], [1], [1.0], [True]], names=["id", "country", "age", "age", "spend", "member"]
         )
         sink = io.BytesIO()
-        if content_type == PARQUET:
-            pa.parquet.write_table(table, sink)
-        else:
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-        body = sink.getvalue()
+        pa.parquet.write_table(table, sink)
+        body = sink.getvalue() if content_type == PARQUET else stream(table)
     assert places(body, content_type) == [(None, "age")]
 
 
@@ -130,18 +123,10 @@ def test_a_column_that_comes_twice_is_refused(content_type: str) -> None:
 def test_a_key_names_one_row_of_the_individuals_and_many_events(content_type: str) -> None:
     """The second row of an individual is named, in whatever batch it comes."""
     keys = ["a", "b", "c", "b", "a"]
-    people = {
-        CSV: csv(*(f"{key},,,," for key in keys)),
-        NDJSON: ndjson(*((key, None, None, None, None) for key in keys)),
-        ARROW: arrow({name: keys if name == "id" else pa.nulls(5) for name in COLUMNS}),
-    }[content_type]
+    people = written(content_type, [(key, None, None, None, None) for key in keys])
     assert places(people, content_type) == [(4, "id"), (5, "id")]
     assert "row 2" in problems(people, content_type)[0][2]
-    events = {
-        CSV: csv(*(f"{key},7" for key in keys), header="id,item"),
-        NDJSON: ndjson(*((key, 7) for key in keys), names=("id", "item")),
-        ARROW: arrow({"id": keys, "item": [7] * 5}),
-    }[content_type]
+    events = written(content_type, [(key, 7) for key in keys], ("id", "item"))
     assert list(read(events, content_type, VISITS).keys) == keys
 
 
@@ -155,9 +140,7 @@ def test_keys_are_text_that_a_database_can_hold() -> None:
 @pytest.mark.parametrize("content_type", [NDJSON, PARQUET, ARROW])
 def test_whole_numbers_are_keys_by_their_decimal_text(content_type: str) -> None:
     """7 and "7" are the same individual."""
-    columns = {"id": [7, -12], "item": [1, 2]}
-    body = ndjson((7, 1), (-12, 2), names=("id", "item")) if content_type == NDJSON else b""
-    body = body or (parquet if content_type == PARQUET else arrow)(columns)
+    body = written(content_type, [(7, 1), (-12, 2)], ("id", "item"))
     assert list(read(body, content_type, VISITS).keys) == ["7", "-12"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.engine.ingest import Duplicates, RowsProblem, repeats
 from service.engine.ingest.repeats import alike_keys, repeated_rows
-from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, VISITS, arrow, csv, ndjson, parquet, problems, read
+from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, VISITS, csv, ndjson, problems, read, written
 
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.integers(-1, 1)), max_size=30)
 
@@ -46,14 +46,7 @@ def test_rows_of_others_decide_nothing(rows: list[tuple[str, int, int]], key: st
 @pytest.mark.parametrize("content_type", [CSV, NDJSON, PARQUET, ARROW])
 def test_repeated_rows_are_counted_dropped_or_refused(content_type: str) -> None:
     """Kept if nothing else is said; a row that is wrong anyway is reported as before."""
-    names, rows = ("id", "item"), [("a", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 1)]
-    columns = {"id": [row[0] for row in rows], "item": [row[1] for row in rows]}
-    body = {
-        CSV: csv(*(f"{key},{item}" for key, item in rows), header="id,item"),
-        NDJSON: ndjson(*rows, names=names),
-        PARQUET: parquet(columns),
-        ARROW: arrow(columns),
-    }[content_type]
+    body = written(content_type, [("a", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 1)], ("id", "item"))
     kept, dropped = (read(body, content_type, VISITS, duplicates=wish) for wish in ("keep", "drop"))
     assert (list(kept.keys), kept.repeated) == (["a", "b", "a", "a", "a"], 2)
     assert (list(dropped.keys), dropped.codes["item"].tolist(), dropped.repeated) == (["a", "b", "a"], [1, 1, 2], 2)

@@ -1,7 +1,6 @@
 """Uploads of vectors: lists in every layout and format, and every way in which a list is none of the column's."""
 
 import io
-import json
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,19 @@ import pytest
 
 from service.engine.ingest import RowsProblem, columnar
 from service.engine.ingest.upload_size import UploadBounds
-from service.engine.ingest.vectors import is_listed
 from service.query.schema import Schema, Table
-from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, arrow, parquet, problems, read, read_within
+from tests.engine.ingest.uploads import (
+    ARROW,
+    CSV,
+    NDJSON,
+    PARQUET,
+    arrow,
+    parquet,
+    problems,
+    read,
+    read_within,
+    written,
+)
 
 NUMBERS = [[1, 2, 300], None, [255, 0, 7], [-4, 0, 9]]
 CODES = [[1, 1, 2, 255], [0, 0, 0, 0], [1, 255, 0, 7], [1, 0, 0, 9]]
@@ -39,8 +48,7 @@ def columns(values: pa.Array) -> dict[str, Any]:
 
 def ndjson(values: list[Any]) -> bytes:
     """One object a line."""
-    rows = zip(keys(len(values)), values, strict=True)
-    return "\n".join(json.dumps({"id": key, "pixels": value}) for key, value in rows).encode()
+    return written(NDJSON, list(zip(keys(len(values)), values, strict=True)), ("id", "pixels"))
 
 
 def layouts() -> dict[str, pa.Array]:
@@ -151,15 +159,6 @@ def test_csv_holds_no_vectors() -> None:
     assert problems(b"id,pixels\nann,1\n", CSV, table()) == [(None, "pixels", message)]
 
 
-def test_a_list_is_read_in_no_other_column() -> None:
-    """As before there were vectors."""
-    column = {"age": {"type": "integer", "lower": 0, "upper": 9}}
-    people = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": column}})
-    body = arrow({"id": ["a"], "age": pa.array([[1, 2, 3]])})
-    (problem,) = problems(body, ARROW, people.tables["people"])
-    assert problem[:2] == (None, "age")
-
-
 def test_a_column_of_nothing_holds_no_vector() -> None:
     """Arrow's null type, as a frame without values has it."""
     found = read(arrow(columns(pa.nulls(2))), ARROW, table())
@@ -170,9 +169,7 @@ def test_a_column_of_nothing_holds_no_vector() -> None:
 def test_the_same_row_twice_can_be_dropped(content_type: str) -> None:
     """The numbers decide, and whether there are any: three zeros are not a missing vector."""
     values: list[Any] = [[1, 2, 3], [1, 2, 3], [0, 0, 0], None]
-    named = {"id": ["a", "a", "b", "b"], "pixels": pa.array(values, pa.list_(pa.int64()))}
-    lines = "\n".join(json.dumps({"id": key, "pixels": each}) for key, each in zip("aabb", values, strict=True))
-    body = {ARROW: arrow, PARQUET: parquet}[content_type](named) if content_type != NDJSON else lines.encode()
+    body = written(content_type, list(zip("aabb", values, strict=True)), ("id", "pixels"))
     with pytest.raises(RowsProblem, match="row 4, column id: the same key as in row 3") as refused:
         read(body, content_type, table(), duplicates="drop")
     assert len(refused.value.errors) == 1
@@ -203,11 +200,3 @@ def test_the_memory_of_vectors_is_counted_before_they_are_decoded() -> None:
     with pytest.raises(RowsProblem, match="bytes of memory"):
         read_within(body, ARROW, table(length=1000), UploadBounds(memory_bytes=2**26 + 2 * 100 * 1000))
     read_within(body, ARROW, table(length=1000), UploadBounds(memory_bytes=2**26 + 3 * 100 * 1000))
-
-
-def test_lists_of_numbers_are_told_from_other_types() -> None:
-    """Only layouts in which every number stands by itself."""
-    assert is_listed(pa.list_(pa.int8()))
-    assert is_listed(pa.list_(pa.float16(), 4))
-    for kind in (pa.list_(pa.bool_()), pa.list_(pa.string()), pa.list_view(pa.int8()), pa.int8(), pa.binary(4)):
-        assert not is_listed(kind)

@@ -58,10 +58,17 @@ def ndjson(*rows: Sequence[Any], names: Sequence[str] = NAMES) -> bytes:
 
 def arrow(columns: dict[str, Any]) -> bytes:
     """A stream of one batch for each two rows."""
-    table = pa.table(columns)
+    return stream(pa.table(columns), rows=2)
+
+
+def stream(table: pa.Table | pa.RecordBatch, *, rows: int | None = None) -> bytes:
+    """A stream of batches of so many rows, or of one."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
+        if rows is None:
+            writer.write(table)
+        else:
+            writer.write_table(table, max_chunksize=rows)
     return sink.getvalue()
 
 
@@ -70,6 +77,17 @@ def parquet(columns: dict[str, Any]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, row_group_size=2)
     return sink.getvalue()
+
+
+def written(content_type: str, rows: Sequence[Sequence[Any]], names: Sequence[str] = NAMES) -> bytes:
+    """The same rows in any format; None is a value that is missing."""
+    if content_type == CSV:
+        lines = (",".join("" if value is None else str(value) for value in row) for row in rows)
+        return csv(*lines, header=",".join(names))
+    if content_type == NDJSON:
+        return ndjson(*rows, names=names)
+    columns = {name: pa.array([row[place] for row in rows]) for place, name in enumerate(names)}
+    return (parquet if content_type == PARQUET else arrow)(columns)
 
 
 def read(body: bytes, content_type: str = CSV, table: Table = PEOPLE, *, duplicates: Duplicates = "keep") -> Rows:
