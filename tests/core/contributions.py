@@ -1,11 +1,45 @@
 """The promises of a block of contributions, recomputed in Python's integers."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from service.arrays import first, uniform
+from service.arrays import Integers, first, uniform
 from service.core.outer_products import OuterProducts
 from service.core.release import Block, Contributions
 from service.core.renyi_filter import Touched
+
+
+def row(*numbers: int) -> Integers:
+    """The numbers as int64."""
+    return np.array(numbers, dtype=np.int64)
+
+
+def of_numbers(slots: Iterable[int], numbers: Iterable[int]) -> Contributions:
+    """One number of each of some slots."""
+    touched, values = row(*slots), row(*numbers)
+    return Contributions(
+        touched=Touched(touched),
+        norms_squared=values**2,
+        dimension=1,
+        owners=None,
+        coordinates=np.zeros_like(touched),
+        values=values,
+    )
+
+
+def of_one_number(slots: Iterable[int], number: int = 1) -> Contributions:
+    """The same number of each of some slots, in the form in which nothing is materialised."""
+    touched = row(*slots)
+    return Contributions(
+        touched=Touched(touched),
+        norms_squared=uniform(number**2, touched.size),
+        dimension=1,
+        owners=None,
+        coordinates=uniform(0, touched.size),
+        values=uniform(number, touched.size),
+        one_norm=True,
+    )
 
 
 def refuse_unsound(block: Contributions) -> None:

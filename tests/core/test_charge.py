@@ -102,25 +102,17 @@ def test_charges_next_to_a_whole_number_fall_on_the_right_side(sigma: float) -> 
 
 @pytest.mark.parametrize("sigma", [*SIGMAS, 2.0**-30])
 def test_saturation_begins_exactly_where_a_charge_reaches_2_to_the_62(sigma: float) -> None:
-    """The last norm below it is priced exactly, the first beyond it saturates, and nothing ever wraps to negative."""
-    last = min(math.floor(CHARGE_UNITS_MAX / price(sigma)), 2**63 - 2)
-    norms = np.array([last, last + 1, 2**63 - 1], dtype=np.int64)
+    """The last norm below it is priced exactly, the first beyond it saturates, and nothing ever wraps to negative.
 
-    charges = charge_units(norms, sigma)
-
-    assert charges.tolist() == by_fractions(norms, sigma).tolist()
-    assert charges[0] == math.ceil(last * price(sigma)) <= CHARGE_UNITS_MAX
-    assert worst_case_units(10**60, sigma) == CHARGE_UNITS_MAX
-
-
-@pytest.mark.parametrize("sigma", SIGMAS)
-def test_charges_about_the_saturation_point_are_exact(sigma: float) -> None:
-    """Where the float estimate is off by thousands of units, and where it lies beyond 2^62 but the charge does not."""
+    About it the float estimate is off by thousands of units, and may lie beyond 2^62 where the charge does not.
+    """
     last = min(math.floor(CHARGE_UNITS_MAX / price(sigma)), 2**63 - 2**15)
-    norms = last + np.arange(-3000, 3000, dtype=np.int64)
+    norms = np.append(last + np.arange(-3000, 3000, dtype=np.int64), 2**63 - 1)
     norms = norms[norms >= 0]
 
     np.testing.assert_array_equal(charge_units(norms, sigma), by_fractions(norms, sigma))
+    assert charge_units(np.array([last]), sigma).tolist() == [math.ceil(last * price(sigma))]
+    assert worst_case_units(10**60, sigma) == CHARGE_UNITS_MAX
 
 
 # Mantissas whose squares, the prices' denominators, have 58 to 68 bits; an estimate is off by a half at 2^50 units.
@@ -136,8 +128,8 @@ def test_charges_are_exact_on_both_sides_of_every_bound(
     """Largest charges about one unit and about 2^50, denominators about 2^62: where the way of computing changes."""
     sigma = math.ldexp(mantissa, power)
     largest = min(max(math.floor(2**bits / price(sigma)) + beyond, 1), 2**63 - 1)
-    random = np.random.default_rng(seed)
-    norms = np.concatenate([random.integers(0, largest, 500, endpoint=True), [0, 1, largest]])
+    rng = np.random.default_rng(seed)
+    norms = np.concatenate([rng.integers(0, largest, 500, endpoint=True), [0, 1, largest]])
 
     charges = charge_units(norms, sigma, norm_squared_max=largest)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from service.core.release import Contributions
 from service.core.renyi_filter import Touched
-from tests.core.contributions import refuse_unsound
+from tests.core.contributions import refuse_unsound, row
 
 VALUES = st.one_of(st.integers(-3, 3), st.integers(-(2**30), 2**30))
 
@@ -20,11 +20,6 @@ def sum_over(block: Contributions, active: NDArray[np.bool_]) -> NDArray[np.int6
     total = np.zeros(block.dimension, dtype=np.int64)
     block.add_to(total, active)
     return total
-
-
-def row(*numbers: int) -> NDArray[np.int64]:
-    """The numbers as int64."""
-    return np.array(numbers, dtype=np.int64)
 
 
 def compact(numbers: list[int]) -> NDArray[np.int64]:
@@ -39,9 +34,8 @@ def blocks(draw: st.DrawFn) -> tuple[Contributions, NDArray[np.bool_]]:
     """A block of one entry each or of several, arrays compact or plain, and the active set."""
     dimension, count = draw(st.integers(1, 4)), draw(st.integers(0, 6))
     single = draw(st.booleans())
-    owners = (
-        list(range(count)) if single else sorted(draw(st.lists(st.integers(0, count - 1), max_size=9)) if count else [])
-    )
+    several = st.lists(st.integers(0, max(count - 1, 0)), max_size=9 if count else 0).map(sorted)
+    owners = list(range(count)) if single else draw(several)
     coordinates = draw(st.lists(st.integers(0, dimension - 1), min_size=len(owners), max_size=len(owners)))
     values = draw(st.lists(VALUES, min_size=len(owners), max_size=len(owners)))
     if draw(st.booleans()) and owners:

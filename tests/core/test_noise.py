@@ -1,6 +1,7 @@
 """The sampler is a function of its bits: the rounded Box-Muller transform, whatever the floats make of it."""
 
 import math
+from collections.abc import Callable
 from decimal import localcontext
 
 import mpmath
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core import noise
-from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure, rounded_gaussian
+from service.core.laplace import rounded_laplace
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, Entropy, EntropyFailure, rounded_gaussian
 from tests.core.box_muller import number, rounded, standard_pair, words_of_radius, words_of_sine
 from tests.core.injected import Counting, extended_by, seeded, written
+
+Sampler = Callable[[int, float, Entropy], NDArray[np.int64]]
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 3.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 ZEROS = [0, 0, 0]
@@ -138,11 +142,15 @@ def test_a_stuck_source_is_an_error_and_not_an_endless_loop() -> None:
         rounded_gaussian(1, 1.0, lambda count: np.zeros(count, dtype=np.uint64))
 
 
+SAMPLERS = pytest.mark.parametrize("sampler", [rounded_gaussian, rounded_laplace])
+
+
+@SAMPLERS
 @pytest.mark.parametrize("words", [np.zeros(1, dtype=np.uint64), np.zeros(2, dtype=np.int64), np.zeros(2)])
-def test_words_that_are_not_those_asked_for_are_an_error(words: NDArray[np.uint64]) -> None:
+def test_words_that_are_not_those_asked_for_are_an_error(sampler: Sampler, words: NDArray[np.uint64]) -> None:
     """Too few words, or words of another kind, would be noise of another law."""
     with pytest.raises(EntropyFailure, match="asked for"):
-        rounded_gaussian(2, 1.0, lambda _count: words)
+        sampler(2, 1.0, lambda _count: words)
 
 
 @pytest.mark.parametrize("sigma", [math.nan, 0.0, -1.0, 0.29, math.inf, math.nextafter(SIGMA_STEPS_MAX, math.inf)])
@@ -152,10 +160,11 @@ def test_a_sigma_outside_the_certified_range_is_refused(sigma: float) -> None:
         rounded_gaussian(1, sigma, seeded(1))
 
 
-def test_no_draws_are_no_request() -> None:
+@SAMPLERS
+def test_no_draws_are_no_request(sampler: Sampler) -> None:
     """A query has at least one coordinate."""
     with pytest.raises(ValueError, match="count"):
-        rounded_gaussian(0, 1.0, seeded(1))
+        sampler(0, 1.0, seeded(1))
 
 
 def test_the_decimal_constants_are_those_of_mathematics() -> None:

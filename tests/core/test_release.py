@@ -12,25 +12,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.accounting.laplace_prices import laplace_prices_of
-from service.arrays import exact_sum, uniform
+from service.arrays import exact_sum
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_charge_units, laplace_worst_case_units
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import Contributions, Release, Terms
 from service.core.release import answer as answer_with
 from service.core.renyi_filter import Accounts, Touched
-from tests.core.contributions import as_stretch, refuse_unsound
+from tests.core.contributions import as_stretch, of_numbers, of_one_number, refuse_unsound, row
 from tests.core.injected import seeded
 from tests.core.releases import answer, charged_in, charges_in, left_out_in, norms_squared_in, touched_in
 
 NORM_SQUARED_MAX = 2**62
 
 Vector = dict[int, int]  # coordinate to value
-
-
-def row(*numbers: int) -> NDArray[np.int64]:
-    """The numbers as int64."""
-    return np.array(numbers, dtype=np.int64)
 
 
 def block_of(vectors: dict[int, Vector], dimension: int) -> Contributions:
@@ -49,26 +44,16 @@ def block_of(vectors: dict[int, Vector], dimension: int) -> Contributions:
     return block
 
 
-def count_block(slots: Iterable[int]) -> Contributions:
-    """A count of some slots, in the form in which nothing is materialised."""
-    people = row(*slots)
-    one, zero = np.broadcast_to(np.int64(1), people.shape), np.broadcast_to(np.int64(0), people.shape)
-    return Contributions(
-        touched=Touched(people),
-        norms_squared=one,
-        dimension=1,
-        owners=None,
-        coordinates=zero,
-        values=one,
-        one_norm=True,
-    )
-
-
 def accounts_of(limits: Iterable[int], spent: Iterable[int] | None = None) -> Accounts:
     """Accounts with these limits, nothing spent unless said."""
     limit = row(*limits)
     nobody = np.zeros(limit.shape, dtype=np.bool_)
     return Accounts.of(spent=np.zeros_like(limit) if spent is None else row(*spent), limits=limit, paused=nobody)
+
+
+def charge_of(norm_squared: int, sigma: float) -> int:
+    """The exact ceiling, by the definition."""
+    return math.ceil(Fraction(norm_squared * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
 
 
 def ask(
@@ -119,9 +104,8 @@ class World:
         return accounts_of(self.limit, self.spent)
 
     def charge(self, slot: int) -> int:
-        """The exact ceiling, by the definition."""
-        norm_squared = sum(value**2 for value in self.vectors[slot].values())
-        return math.ceil(Fraction(norm_squared * UNITS_PER_RHO) / (2 * Fraction(self.sigma) ** 2))
+        """The charge of an individual."""
+        return charge_of(sum(value**2 for value in self.vectors[slot].values()), self.sigma)
 
 
 @st.composite
@@ -180,33 +164,6 @@ def test_no_other_account_changes_when_an_individual_is_missing(world: World) ->
         assert (here.values - gone.values).tolist() == lost
 
 
-@given(worlds(), st.integers(1, 12))
-def test_the_size_of_blocks_changes_nothing(world: World, page: int) -> None:
-    """Integers add in any grouping."""
-    accounts = world.accounts(), world.accounts()
-    one, other = (
-        ask(book, world.blocks(p), world.sigma, dimension=world.dimension, seed=2)
-        for book, p in zip(accounts, (world.page, page), strict=True)
-    )
-
-    assert told_by(one) == told_by(other)
-    assert accounts[0].spent.tolist() == accounts[1].spent.tolist()
-
-
-@given(worlds(), st.integers(0, 3))
-def test_a_stretch_gives_what_a_list_gives(world: World, before: int) -> None:
-    """The form of a block decides nothing, whatever the places hold that are not touched."""
-    accounts = world.accounts(), world.accounts()
-    blocks = world.blocks(world.page)
-    stretches = [as_stretch(block, before=before) for block in world.blocks(len(world.spent))]
-
-    listed = ask(accounts[0], blocks, world.sigma, dimension=world.dimension)
-    marked = ask(accounts[1], stretches, world.sigma, dimension=world.dimension)
-
-    assert told_by(listed) == told_by(marked)
-    assert accounts[0].spent.tolist() == accounts[1].spent.tolist()
-
-
 @given(worlds(), st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)), st.integers(0, 2**32))
 def test_under_the_clip_rule_everyone_gives_what_is_left(
     world: World, paused: set[int], gone: set[int], seed: int
@@ -221,10 +178,8 @@ def test_under_the_clip_rule_everyone_gives_what_is_left(
     blocks = world.blocks(world.page)
     release = ask(accounts, blocks, world.sigma, dimension=world.dimension, seed=seed, dropped=dropped, shortens=True)
 
-    counted, left = (
-        norms_squared_by_slot(release),
-        [limit - spent for limit, spent in zip(world.limit, world.spent, strict=True)],
-    )
+    counted = norms_squared_by_slot(release)
+    left = [limit - spent for limit, spent in zip(world.limit, world.spent, strict=True)]
     left_out = set(left_out_in(release).tolist())
     for slot, vector in world.vectors.items():
         whole, norm = sum(value**2 for value in vector.values()), counted[slot]
@@ -237,11 +192,9 @@ def test_under_the_clip_rule_everyone_gives_what_is_left(
             assert norm == whole
         else:
             unused = Fraction(left[slot] - spent - 1, UNITS_PER_RHO)
+            bound_squared = 2 * Fraction(left[slot], UNITS_PER_RHO) * len(vector) / Fraction(world.sigma) ** 2
             assert norm < whole
-            assert (
-                unused <= 0
-                or unused**2 <= 2 * Fraction(left[slot], UNITS_PER_RHO) * len(vector) / Fraction(world.sigma) ** 2
-            )
+            assert unused <= 0 or unused**2 <= bound_squared
     asked = [block.asked for block in release.blocks if block.asked is not None]
     assert np.concatenate(asked).tolist() == [sum(v**2 for v in vector.values()) for vector in world.vectors.values()]
     assert not release.one_norm
@@ -257,14 +210,15 @@ def test_under_the_clip_rule_everyone_gives_what_is_left(
     assert (release.values - noise).tolist() == alone.tolist()
 
 
+@pytest.mark.parametrize("shortens", [False, True], ids=["skip", "clip"])
 @given(worlds(), st.integers(0, 3), st.integers(1, 12))
-def test_forms_and_blocks_change_nothing_under_the_clip_rule(world: World, before: int, page: int) -> None:
-    """Lists, stretches and any size of blocks give the same numbers, norms and charges."""
+def test_the_form_and_the_size_of_blocks_change_nothing(shortens: bool, world: World, before: int, page: int) -> None:
+    """Integers add in any grouping; a stretch gives what a list gives, whatever else its places hold."""
     told = []
     stretches = [as_stretch(block, before=before) for block in world.blocks(len(world.spent))]
     for blocks in (world.blocks(world.page), world.blocks(page), stretches):
         accounts = world.accounts()
-        release = ask(accounts, blocks, world.sigma, dimension=world.dimension, shortens=True)
+        release = ask(accounts, blocks, world.sigma, dimension=world.dimension, seed=2, shortens=shortens)
         told.append([*told_by(release), accounts.spent.tolist()])
     assert told[0] == told[1] == told[2]
 
@@ -284,18 +238,8 @@ def test_no_other_vector_is_shortened_otherwise_when_an_individual_is_missing(wo
 def test_an_individual_of_a_count_gives_the_fraction_that_it_can_pay() -> None:
     """One that has a quarter of a charge left counts half; one with nothing left is out; the others count whole."""
     step, charge = 2**20, UNITS_PER_RHO // 2
-    touched = Touched(row(0, 1, 2))
-    block = Contributions(
-        touched=touched,
-        norms_squared=uniform(step**2, 3),
-        dimension=1,
-        owners=None,
-        coordinates=uniform(0, 3),
-        values=uniform(step, 3),
-        one_norm=True,
-    )
     accounts = accounts_of([charge, charge // 4, 0])
-    release = ask(accounts, [block], float(step), shortens=True)
+    release = ask(accounts, [of_one_number(range(3), step)], float(step), shortens=True)
     exact = (release.values - rounded_gaussian(1, float(step), seeded(0))).tolist()
     assert exact == [step + step // 2]
     assert norms_squared_in(release).tolist() == [step**2, step**2 // 4, 0]
@@ -305,11 +249,6 @@ def test_an_individual_of_a_count_gives_the_fraction_that_it_can_pay() -> None:
 def norms_squared_by_slot(release: Release) -> dict[int, int]:
     """The counted norm of each touched slot."""
     return dict(zip(touched_in(release).tolist(), norms_squared_in(release).tolist(), strict=True))
-
-
-def charge_of(norm_squared: int, sigma: float) -> int:
-    """The exact ceiling, by the definition."""
-    return math.ceil(Fraction(norm_squared * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
 
 
 def test_the_five_people_are_all_exhausted_by_the_third_query_under_clip() -> None:
@@ -370,7 +309,7 @@ def test_a_limit_of_k_charges_buys_exactly_k_answers(k: int, value: int, sigma: 
     """Not k - 1, as a charge with a safety factor would; and one unit less buys k - 1."""
     value = min(value, int(sigma * 2**7), 2**31)
     block = block_of({0: {0: max(1, value)}}, 1)
-    charge = math.ceil(Fraction(int(block.norms_squared[0]) * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
+    charge = charge_of(int(block.norms_squared[0]), sigma)
     accounts = accounts_of([k * charge - missing])
 
     answered = [ask(accounts, [block], sigma).charged_count for _ in range(k + 2)]
@@ -382,7 +321,7 @@ def test_a_count_over_pages_has_one_norm() -> None:
     """All charges equal: a view of one norm, for every set left out."""
     accounts = accounts_of([10**9] * 3 + [0] + [10**9] * 4)
 
-    release = ask(accounts, [count_block(range(3)), count_block(range(3, 8))], 100.0, seed=3)
+    release = ask(accounts, [of_one_number(range(3)), of_one_number(range(3, 8))], 100.0, seed=3)
 
     assert charged_in(release).tolist() == [0, 1, 2, 4, 5, 6, 7]
     assert left_out_in(release).tolist() == [3]
@@ -396,7 +335,7 @@ def test_a_count_over_pages_has_one_norm() -> None:
 @pytest.mark.parametrize("pages", [[[0, 1], []], [[], [2]], [[], []], [[3]], [[]]])
 def test_a_count_has_one_norm_however_few_it_touches(pages: list[list[int]]) -> None:
     """None, one or several individuals: the form of a release is the query's."""
-    release = ask(accounts_of([10**9] * 4), [count_block(page) for page in pages], 100.0, seed=3)
+    release = ask(accounts_of([10**9] * 4), [of_one_number(page) for page in pages], 100.0, seed=3)
 
     assert release.one_norm
     assert release.charged_units == 54975582 * sum(map(len, pages))
@@ -405,30 +344,20 @@ def test_a_count_has_one_norm_however_few_it_touches(pages: list[list[int]]) -> 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_release_has_one_norm_if_all_its_blocks_do(order: int) -> None:
     """The first and the last are two of them."""
-    blocks = [count_block([0]), replace(count_block([0]), one_norm=False)][::order]
+    blocks = [of_one_number([0]), replace(of_one_number([0]), one_norm=False)][::order]
     blocks = [replace(block, touched=Touched(row(slot))) for slot, block in enumerate(blocks)]
 
     assert not ask(accounts_of([10**9] * 2), blocks, 100.0).one_norm
     assert ask(accounts_of([10**9] * 2), [replace(block, one_norm=True) for block in blocks], 100.0).one_norm
 
 
-@pytest.mark.parametrize("norms", [(4, 4), (4, 1), (4,), ()])
-def test_norms_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("numbers", [(2, 2), (2, 1), (2,), ()])
+def test_norms_that_are_equal_by_chance_are_not_one(numbers: tuple[int, ...]) -> None:
     """A sum's norms are a number for each individual, also where all are equal, or only one is there, or none."""
-    slots = row(*range(len(norms)))
-    block = Contributions(
-        touched=Touched(slots),
-        norms_squared=row(*norms),
-        dimension=1,
-        owners=None,
-        coordinates=np.zeros_like(slots),
-        values=np.sqrt(row(*norms)).astype(np.int64),
-    )
-
-    release = ask(accounts_of([2**40] * 2), [block], 100.0, seed=3)
+    release = ask(accounts_of([2**40] * 2), [of_numbers(range(len(numbers)), numbers)], 100.0, seed=3)
 
     assert not release.one_norm
-    assert charges_in(release, 100.0).tolist() == [{4: 219902326, 1: 54975582}[norm] for norm in norms]
+    assert charges_in(release, 100.0).tolist() == [{2: 219902326, 1: 54975582}[number] for number in numbers]
 
 
 @pytest.mark.parametrize(("largest", "width"), [(255, 1), (256, 2), (2**16, 4), (2**32, 8), (2**62, 8)])
@@ -454,7 +383,7 @@ def test_a_norm_above_the_largest_is_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("blocks", [[], [count_block([])]])
+@pytest.mark.parametrize("blocks", [[], [of_one_number([])]])
 def test_a_query_without_touched_individuals_is_pure_noise(blocks: list[Contributions]) -> None:
     """The same law, shape and support as any other answer; no individual is charged."""
     release = ask(accounts_of([1]), blocks, 5.0, seed=4)
@@ -465,7 +394,7 @@ def test_a_query_without_touched_individuals_is_pure_noise(blocks: list[Contribu
 
 def test_an_answer_with_all_budgets_exhausted_is_pure_noise_too() -> None:
     """Never a refusal: it would tell spent totals."""
-    release = ask(accounts_of([0, 0]), [count_block([0, 1])], 5.0, seed=4)
+    release = ask(accounts_of([0, 0]), [of_one_number([0, 1])], 5.0, seed=4)
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
     assert left_out_in(release).tolist() == [0, 1]
@@ -482,15 +411,15 @@ def test_units_are_added_exactly(units: list[int]) -> None:
 @pytest.mark.parametrize("second", [[1, 2], [0], [2]])
 def test_blocks_that_overlap_or_come_out_of_order_are_refused(second: list[int]) -> None:
     """An individual in two blocks would be admitted twice on one balance, whatever is between the two."""
-    for between in ([], [count_block([])], [count_block([]), count_block([])]):
+    for between in ([], [of_one_number([])], [of_one_number([]), of_one_number([])]):
         with pytest.raises(ValueError, match="blocks"):
-            ask(accounts_of([9] * 4), [count_block([1, 2]), *between, count_block(second)], 1.0)
+            ask(accounts_of([9] * 4), [of_one_number([1, 2]), *between, of_one_number(second)], 1.0)
 
 
 def test_a_block_of_another_dimension_is_refused() -> None:
     """It belongs to another query."""
     with pytest.raises(ValueError, match="dimension"):
-        ask(accounts_of([9, 9]), [count_block([1])], 1.0, dimension=2)
+        ask(accounts_of([9, 9]), [of_one_number([1])], 1.0, dimension=2)
 
 
 @pytest.mark.parametrize(("dimension", "sigma"), [(1, 0.1), (0, 1.0), (1, math.nan)])
@@ -500,7 +429,7 @@ def test_values_out_of_range_are_refused_before_any_contribution_is_read(dimensi
 
     def blocks() -> Iterator[Contributions]:
         looked_at.append(0)
-        yield count_block([0])
+        yield of_one_number([0])
 
     with pytest.raises(ValueError, match=r"sigma_steps|count"):
         ask(accounts_of([9]), blocks(), sigma, dimension=dimension)
@@ -532,19 +461,10 @@ def test_noise_of_another_shape_or_type_is_refused(noise: NDArray[np.int64]) -> 
 def test_laplace_noise_is_charged_by_its_own_prices(name: str) -> None:
     """Of one number for each: those who can pay are charged the price of |v| / b, and their numbers are summed."""
     prices, scale = laplace_prices_of(name), 100.0
-    numbers = np.array([1, -30, 7, 100, 99])
-    norms = numbers**2
-    charges = laplace_charge_units(norms, scale, prices, norm_squared_max=10**4)
-    limits = charges - np.array([0, 0, 0, 0, 1])  # each can pay exactly, but the last
-    accounts = Accounts.of(spent=np.zeros(5, dtype=np.int64), limits=limits, paused=np.zeros(5, dtype=np.bool_))
-    block = Contributions(
-        touched=Touched(np.arange(5)),
-        norms_squared=norms,
-        dimension=1,
-        owners=None,
-        coordinates=np.zeros(5, dtype=np.int64),
-        values=numbers,
-    )
+    numbers = row(1, -30, 7, 100, 99)
+    charges = laplace_charge_units(numbers**2, scale, prices, norm_squared_max=10**4)
+    accounts = accounts_of(charges - np.array([0, 0, 0, 0, 1]))  # each can pay exactly, but the last
+    block = of_numbers(range(5), numbers)
     terms = Terms(dimension=1, sigma_steps=scale, norm_squared_max=10**4, laplace=prices)
 
     release = answer_with([block], accounts, terms, noise=np.zeros(1, dtype=np.int64))
@@ -559,13 +479,9 @@ def test_a_count_with_laplace_noise_has_one_charge() -> None:
     """It is the same for any number of people, and for nobody."""
     prices = laplace_prices_of("zcdp")
     for people in (0, 3):
-        accounts = Accounts.of(
-            spent=np.zeros(people, dtype=np.int64),
-            limits=np.full(people, 2**40),
-            paused=np.zeros(people, dtype=np.bool_),
-        )
+        accounts = accounts_of([2**40] * people)
         terms = Terms(dimension=1, sigma_steps=10.0, norm_squared_max=1, laplace=prices)
         noise = np.zeros(1, dtype=np.int64)
-        release = answer_with([count_block(range(people))], accounts, terms, noise=noise)
+        release = answer_with([of_one_number(range(people))], accounts, terms, noise=noise)
         assert release.values.tolist() == [people]
         assert accounts.spent.tolist() == [laplace_worst_case_units(1, 10.0, prices)] * people

@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
 from service.core.renyi_filter import Accounts, FilterViolation, Touched
+from tests.core.contributions import row
 
 UNITS = st.one_of(st.integers(0, 5), st.integers(0, LIMIT_UNITS_MAX))
 CHARGES = st.one_of(st.integers(0, 5), st.integers(0, CHARGE_UNITS_MAX))
-
-
-def row(*numbers: int) -> NDArray[np.int64]:
-    """The numbers as int64."""
-    return np.array(numbers, dtype=np.int64)
 
 
 def nobody(size: int) -> NDArray[np.bool_]:

@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.renyi_filter import Touched
+from tests.core.contributions import row
 
 Form = Callable[[list[int]], Touched]
-
-
-def row(*numbers: int) -> NDArray[np.int64]:
-    """The numbers as int64."""
-    return np.array(numbers, dtype=np.int64)
 
 
 def flags(*values: int) -> NDArray[np.bool_]:
