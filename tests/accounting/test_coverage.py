@@ -1,7 +1,6 @@
 """Coverage from public numbers: certified means that no individual can have been left out."""
 
 from fractions import Fraction
-from random import Random
 
 import numpy as np
 import pytest
@@ -23,10 +22,10 @@ def test_the_floor_itself_is_covered_and_a_unit_more_is_not() -> None:
 @given(
     st.lists(st.tuples(st.integers(1, 1000), st.floats(0.3, 1e4)), min_size=1, max_size=8),
     st.integers(0, 2**50),
-    st.randoms(),
+    st.data(),
 )
 def test_no_individual_is_left_out_while_coverage_is_certified(
-    queries: list[tuple[int, float]], floor: int, random: Random
+    queries: list[tuple[int, float]], floor: int, data: st.DataObject
 ) -> None:
     """For all vectors within the clip, on every path that public numbers certify."""
     nobody = np.zeros(4, dtype=np.bool_)
@@ -37,7 +36,7 @@ def test_no_individual_is_left_out_while_coverage_is_certified(
         prices.append(worst_case_units(clip**2, sigma))
         if not coverage_certified(prices, floor):
             break
-        norms = np.array([random.randint(0, clip**2) for _ in range(4)], dtype=np.int64)
+        norms = np.array([data.draw(st.integers(0, clip**2)) for _ in range(4)], dtype=np.int64)
         charges = charge_units(norms, sigma)
         active = accounts.active(touched, charges)
         assert active.all()

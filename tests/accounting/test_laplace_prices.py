@@ -124,10 +124,10 @@ def by_doubles(name: str, t: NDArray[np.float64]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("name", ["gdp", "zcdp", "pure", "rdp 2", "rdp 8", "rdp 32"])
 def test_a_million_charges_are_bounds(name: str) -> None:
     """A thousand scales of a thousand numbers: never below, at most a ten-thousandth and a unit above."""
-    prices, random = TABLES[name][0](), np.random.default_rng(3)
+    prices, rng = TABLES[name][0](), np.random.default_rng(3)
     for _ in range(200):
-        scale = float(2 ** random.uniform(0, 20))
-        t = 2 ** random.uniform(-7, 9.5, 5_000)
+        scale = float(2 ** rng.uniform(0, 20))
+        t = 2 ** rng.uniform(-7, 9.5, 5_000)
         steps = np.maximum(np.rint(t * scale), 1).astype(np.int64)
         steps = steps[steps >= scale * 2e-3]
         exact = by_doubles(name, steps / scale) * UNITS_PER_RHO

@@ -4,7 +4,6 @@ import math
 from decimal import Decimal
 
 import mpmath
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,12 +58,3 @@ def test_it_rises_with_what_is_spent_and_starts_at_nothing(budget: int, data: st
 
     assert shown == sorted(shown)
     assert shown[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("spent", "budget", "delta"), [(-1, 5, "0.1"), (6, 5, "0.1"), (1, 5, "0"), (1, 5, "1"), (1, 5, "NaN")]
-)
-def test_what_no_account_can_be_is_refused(spent: int, budget: int, delta: str) -> None:
-    """A spent total beyond what there can be, and no probability."""
-    with pytest.raises(ValueError, match=r"spent|delta"):
-        GAUSSIAN.epsilon_time_uniform(spent, budget_units=budget, delta=Decimal(delta))
