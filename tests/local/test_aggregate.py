@@ -1,12 +1,14 @@
 """Sums of reports, and their standard errors."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from service.local.aggregate import aggregate
 from service.local.device import LocalFilter, LocalReport
+from tests.core.injected import seeded
 
 
 def report(*steps: int, grid: float = 0.5, sigma: float = 2.0) -> LocalReport:
@@ -38,10 +40,9 @@ def test_the_standard_error_is_that_of_devices(tmp_path: Path) -> None:
     """The sum of 100 devices over 300 coordinates: the mean square is within six of its own standard errors."""
     vector = np.zeros(300)
     vector[0] = 1.0
-    reports = [
-        LocalFilter(tmp_path / f"{number}", budget="1", clip=1.0, sigma=3.0).report(vector) for number in range(100)
-    ]
-    found = aggregate(reports)
+    terms: dict[str, Any] = {"budget": "1", "clip": 1.0, "sigma": 3.0}
+    devices = [LocalFilter(tmp_path / f"{number}", **terms, entropy=seeded(number)) for number in range(100)]
+    found = aggregate([device.report(vector) for device in devices])
     assert found.standard_error == 30.0
     squares = (found.sums[1:] / 30.0) ** 2
     assert abs(squares.mean() - 1) < 6 * np.sqrt(2 / squares.size)

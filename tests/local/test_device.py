@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from service.core.charge import UNITS_PER_RHO
-from service.local.device import DIMENSION_MAX, AccountMismatch, LocalFilter, system_entropy
+from service.local.device import DIMENSION_MAX, AccountMismatch, LocalFilter
 from tests.core.injected import seeded
 
 CLIP, SIGMA = 1.0, 2.0
@@ -201,6 +201,6 @@ def test_a_large_sigma_has_a_coarser_grid(file: Path) -> None:
 def test_reports_have_the_law_of_the_vector_plus_a_gaussian(file: Path) -> None:
     """Kolmogorov and Smirnov over 200,000 coordinates of one report; they reject a sigma that is 3 % off."""
     vector = np.full(200_000, 0.002)
-    values = LocalFilter(file, budget="1", clip=1.0, sigma=2.0, entropy=system_entropy).report(vector).values
+    values = opened(file, budget="1").report(vector).values
     assert stats.kstest(values, stats.norm(0.002, 2.0).cdf).pvalue > 1e-5
     assert stats.kstest(values, stats.norm(0.002, 2.06).cdf).pvalue < 1e-5

@@ -14,7 +14,6 @@ from math import ceil, sqrt
 from typing import Any, Final
 
 import numpy as np
-import orjson
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -24,11 +23,11 @@ from service.core.release import Block
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.query.parse import parse_query
-from service.query.plan import Count, Plan, compile_query
+from service.query.plan import Count, Plan
 from service.query.schema import Schema
 from tests.core.injected import seeded
 from tests.core.releases import answer
+from tests.query.samples import plan_of
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +66,7 @@ def planned(places: NDArray[np.bool_]) -> Plan:
         "per_individual": {"l2_clip": SIZE},
         "noise": {"sigma": SIGMA},
     }
-    return compile_query(parse_query(orjson.dumps(query)), SCHEMA, capacity=PLACES, budget_units=BUDGET)
+    return plan_of(query, SCHEMA, capacity=PLACES, budget_units=BUDGET)
 
 
 def lived(strategy: Strategy, *, evaluate: Evaluate = contributions, noise: float = 1.0, seed: int = 1) -> Trial:

@@ -12,6 +12,8 @@ from tests.core.box_muller import Pair, elementary, rounded, standard_pair
 from tests.core.injected import extended_by, seeded
 from tests.core.laplace_numbers import drawn
 
+pytestmark = pytest.mark.slow
+
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 20.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 RANDOM_PAIRS = 10_000
 # Ends of the range, ends of the certified range, octants of the circle, and where a double begins to round.
@@ -38,7 +40,6 @@ def transformed(words: NDArray[np.uint64], extension: int) -> list[Pair]:
     return [standard_pair([one, *more], [other, *more]) for one, other in words.T.tolist()]
 
 
-@pytest.mark.slow
 def test_random_words_give_what_mpmath_gives() -> None:
     """Ten thousand pairs at six sigmas; a sigma off by one per cent, in the same comparison, differs at every one."""
     words = seeded(31)(2 * RANDOM_PAIRS).reshape(2, -1)
@@ -49,7 +50,6 @@ def test_random_words_give_what_mpmath_gives() -> None:
     assert min(mismatches(words, extension, expected, scale=1.01)) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("extension", [1, 2**63, 2**64 - 1])
 def test_structured_words_give_what_mpmath_gives(extension: int) -> None:
     """Every pair of words where floats, logarithms or angles are at an edge, going on near 0, near 1/2 and near 1."""
@@ -58,7 +58,6 @@ def test_structured_words_give_what_mpmath_gives(extension: int) -> None:
     assert mismatches(words, extension, transformed(words, extension)) == [0] * len(SIGMAS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["log", "cos", "sin"])
 def test_the_elementary_functions_err_by_a_sixteenth_of_what_the_sampler_allows(name: str) -> None:
     """The certificate allows 64 units in the last place; on the machine that runs this, 4 are not exceeded."""
@@ -73,7 +72,6 @@ def test_the_elementary_functions_err_by_a_sixteenth_of_what_the_sampler_allows(
         assert error <= 4 * np.spacing(abs(number))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("extension", [1, 0x9E3779B97F4A7C15, 2**64 - 1])
 def test_laplace_draws_are_what_mpmath_gives(extension: int) -> None:
     """Three thousand random words and those at an edge, with either sign; a scale off by one per cent differs."""

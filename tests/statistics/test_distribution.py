@@ -9,11 +9,12 @@ from service.core.noise import rounded_gaussian
 from tests.core.injected import seeded
 from tests.statistics.goodness import chi_square, moments
 
+pytestmark = pytest.mark.slow
+
 DRAWS = 4_000_000
 SIGMAS = [0.3, 0.75, 3.0, 20.0, 1000.0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_draws_have_the_probabilities_of_the_rounded_gaussian(sigma: float) -> None:
     """Four million seeded draws pass at 1e-4; as many at 1.01 sigma are rejected beyond doubt."""
@@ -21,7 +22,6 @@ def test_draws_have_the_probabilities_of_the_rounded_gaussian(sigma: float) -> N
     assert chi_square(rounded_gaussian(DRAWS, 1.01 * sigma, seeded(12)), sigma) < 1e-12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [*SIGMAS[1:], 2.0**24, 2.0**32])
 def test_draws_have_the_moments_of_the_rounded_gaussian(sigma: float) -> None:
     """Also at sigmas whose single steps no histogram resolves."""
@@ -32,13 +32,11 @@ def test_draws_have_the_moments_of_the_rounded_gaussian(sigma: float) -> None:
     )
 
 
-@pytest.mark.slow
 def test_the_variance_is_not_that_of_the_discrete_gaussian() -> None:
     """At sigma 3/4 rounding adds 1/12: variance .6458, where the discrete Gaussian stays below .5625."""
     assert rounded_gaussian(DRAWS // 4, 0.75, seeded(15)).var() == pytest.approx(0.75**2 + 1 / 12, rel=5e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", SIGMAS)
 def test_draws_have_the_probabilities_of_the_rounded_laplace(scale: float) -> None:
     """Four million seeded draws pass at 1e-4; as many at 1.01 of the scale are rejected beyond doubt."""
@@ -46,7 +44,6 @@ def test_draws_have_the_probabilities_of_the_rounded_laplace(scale: float) -> No
     assert chi_square(rounded_laplace(DRAWS, 1.01 * scale, seeded(17)), scale, stats.laplace) < 1e-12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1000.0, 2.0**24, 2.0**32])
 def test_laplace_draws_are_as_far_from_zero_as_they_should_be(scale: float) -> None:
     """Also at scales whose single steps no histogram resolves: uniform by the law itself, and not by one of .99 b."""
@@ -59,7 +56,6 @@ def test_laplace_draws_are_as_far_from_zero_as_they_should_be(scale: float) -> N
         assert abs(np.sign(draws).mean()) < 5e-3
 
 
-@pytest.mark.slow
 def test_the_laplace_noise_is_not_discrete() -> None:
     """At b = 1 zero has the probability 1 - e^-1/2 = .3935, where the discrete Laplace has tanh(1/2) = .4621."""
     assert (rounded_laplace(DRAWS // 4, 1.0, seeded(19)) == 0).mean() == pytest.approx(1 - np.exp(-0.5), abs=2e-3)

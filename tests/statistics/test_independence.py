@@ -11,6 +11,8 @@ from service.store.entropy import system_entropy
 from tests.core.injected import seeded
 from tests.statistics.goodness import independence
 
+pytestmark = pytest.mark.slow
+
 COUNT = 2**20
 SIGMA = 1000.0
 CHUNK = 2**16
@@ -35,14 +37,12 @@ def chunks(draws: Sample) -> tuple[Sample, Sample]:
     return rows[:, 0].reshape(-1), rows[:, 1].reshape(-1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("split", [halves_of_chunks, neighbours, chunks])
 def test_draws_of_one_answer_are_independent(split: Callable[[Sample], tuple[Sample, Sample]]) -> None:
     """A million seeded draws, two at a time."""
     assert independence(*split(rounded_gaussian(COUNT, SIGMA, seeded(21)))) > 1e-4
 
 
-@pytest.mark.slow
 def test_answers_from_one_source_are_independent() -> None:
     """Asking again does not tell what the noise was the first time."""
     entropy = seeded(22)
@@ -52,7 +52,6 @@ def test_answers_from_one_source_are_independent() -> None:
     assert independence(one, other) > 1e-4
 
 
-@pytest.mark.slow
 def test_one_reused_draw_in_a_hundred_is_noticed() -> None:
     """The same test rejects answers that share a hundredth of their noise, with either sign."""
     one, other = (rounded_gaussian(COUNT, SIGMA, seeded(seed)) for seed in (23, 24))
@@ -61,7 +60,6 @@ def test_one_reused_draw_in_a_hundred_is_noticed() -> None:
         assert independence(one, other) < 1e-12
 
 
-@pytest.mark.slow
 def test_the_systems_words_give_independent_answers_too() -> None:
     """These cannot be seeded, so the level is one in a billion."""
     one, other = (rounded_gaussian(COUNT, SIGMA, system_entropy) for _ in range(2))

@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 from service.core.noise import rounded_gaussian
-from service.query.parse import parse_query
-from service.query.plan import Plan, compile_query
+from service.query.plan import Plan
 from tests.core.injected import seeded
-from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, half_width_95, query
+from tests.query.samples import half_width_95, plan_of, query
 
 DRAWS = 400_000
 SIGMAS = [0.3, 0.5, 1.0, 3.0, 20.0]  # grid steps
@@ -20,7 +19,7 @@ Z = 1.959963984540054
 
 def compiled(**fields: Any) -> Plan:
     """The plan of a query of people."""
-    return compile_query(parse_query(body(query(**fields))), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    return plan_of(query(**fields))
 
 
 def covered(plan: Plan, half_width: float) -> float:

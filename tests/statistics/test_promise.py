@@ -29,6 +29,8 @@ from service.core.renyi_filter import Accounts, Touched
 from tests.core.injected import seeded
 from tests.core.releases import answer
 
+pytestmark = pytest.mark.slow
+
 PEOPLE: Final = 20_000
 ROUNDS: Final = 49
 ROUNDS_DOUBLING: Final = 6
@@ -193,7 +195,6 @@ def tail(is_above: NDArray[np.bool_]) -> tuple[float, float]:
     return float(is_above.mean()), sqrt(float(DELTA) / is_above.size)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "is_in", "slack"), [*product(RULES, [True, False], [0]), *product(RULES[1:3], [True], [3])]
 )
@@ -207,7 +208,6 @@ def test_no_rule_for_lowering_limits_breaks_what_is_told(rule: Rule, is_in: bool
     assert not exceeds(*tail(found.has_lost_more_than_one_order_shows))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "slack"), [(above_what_was_told, 0), (above_what_was_told, 3), (ahead, 0)])
 def test_the_epsilon_of_a_lowered_limit_is_exceeded(rule: Rule, slack: int) -> None:
     """The earlier statement, which was found to be wrong; with no limit lowered it is the promise, and holds."""
@@ -217,7 +217,6 @@ def test_the_epsilon_of_a_lowered_limit_is_exceeded(rule: Rule, slack: int) -> N
     assert not exceeds(*hockey_stick(usual.loss, by_values(lambda limit, _: naive(limit), usual.limit, usual.spent)))
 
 
-@pytest.mark.slow
 def test_the_bound_of_a_fixed_time_is_exceeded_at_some_time() -> None:
     """The odometer without its levels: rho + 2 sqrt(rho ln(1/delta)) of what is spent, at every moment."""
     lost = history(never, is_in=True).has_lost_more_than_at_a_fixed_time
