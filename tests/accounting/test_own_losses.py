@@ -29,7 +29,7 @@ def recorded(individuals: int) -> OwnSteps:
 
 @pytest.mark.parametrize("rate", [1.0, 0.05])
 def test_as_the_composition_of_the_same_steps(rate: float) -> None:
-    """By another spacing, window and product; within 1e-3, and none for who has no step."""
+    """By another spacing, window and product; within 1e-3, and none for an individual without a step."""
     own = recorded(4)
     found = epsilons_of_own_steps(own, rate=rate, steps_max=STEPS, delta=DELTA)
     assert found[0] == 0

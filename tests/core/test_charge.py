@@ -182,7 +182,7 @@ def steps_of(norms: list[int], sigma: float, largest: int) -> list[str]:
     ],
 )
 def test_the_bound_alone_chooses_the_way(sigma: float, largest: int, rounds: int) -> None:
-    """Nobody, small norms and the largest take the same steps, as often in 128 bits as the public cost says."""
+    """No norm, small norms and the largest take the same steps, as often in 128 bits as the public cost says."""
     assert wide_rounds(largest, price_of_step(sigma)) == rounds  # keeps sigma's price, too
 
     fewest, *others = (steps_of(norms, sigma, largest) for norms in ([], [0], [min(largest, 1)], [0, 0, largest]))

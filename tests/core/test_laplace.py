@@ -227,7 +227,7 @@ def test_charges_saturate_and_never_wrap(name: str, scale: float) -> None:
 
 
 def test_small_numbers_cost_what_they_cost_under_a_gaussian() -> None:
-    """v^2 / (2 b^2) below t = 2^-13, to the unit; nobody is charged nothing for something, nor anything for nothing."""
+    """v^2 / (2 b^2) below t = 2^-13, to the unit; a number above zero is charged at least a unit, and zero nothing."""
     scale = 2.0**20
     steps = [0, 1, 2, 10, 99, 127]
     found = charged(steps, scale, TABLES["zcdp"][0]()).tolist()

@@ -48,7 +48,7 @@ def block_of(left: Matrix, right: Matrix | None, *, peak: int = 2**22) -> OuterP
 
 @given(matrices(), st.integers(0, 2**32), st.sampled_from([2**22, 2**52, 2**53 - 1]))
 def test_the_sum_over_the_active_is_exact(drawn: tuple[Matrix, Matrix | None], seed: int, peak: int) -> None:
-    """One product of matrices may hold any number of individuals; those who are not active add nothing."""
+    """One product of matrices may hold any number of individuals; the inactive add nothing."""
     left, right = drawn
     block = block_of(left, right, peak=peak)
     active = np.random.default_rng(seed).random(len(left)) < 0.6

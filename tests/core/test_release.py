@@ -252,7 +252,7 @@ def norms_squared_by_slot(release: Release) -> dict[int, int]:
 
 
 def test_the_five_people_are_all_exhausted_by_the_third_query_under_clip() -> None:
-    """On a grid of 2^-20 nobody has more left than the bound for two entries and a unit, and the first is whole."""
+    """On a grid of 2^-20 none has more left than the bound for two entries and a unit, and the first is whole."""
     step, fiftieth = 2**20, UNITS_PER_RHO // 32
     limits = [fiftieth] * 4 + [2 * fiftieth]
     accounts = accounts_of(limits)
@@ -459,7 +459,7 @@ def test_noise_of_another_shape_or_type_is_refused(noise: NDArray[np.int64]) -> 
 
 @pytest.mark.parametrize("name", ["gdp", "zcdp", "pure"])
 def test_laplace_noise_is_charged_by_its_own_prices(name: str) -> None:
-    """Of one number for each: those who can pay are charged the price of |v| / b, and their numbers are summed."""
+    """Each that can pay is charged the price of |v| / b for its one number, and these numbers are summed."""
     prices, scale = laplace_prices_of(name), 100.0
     numbers = row(1, -30, 7, 100, 99)
     charges = laplace_charge_units(numbers**2, scale, prices, norm_squared_max=10**4)
@@ -476,7 +476,7 @@ def test_laplace_noise_is_charged_by_its_own_prices(name: str) -> None:
 
 
 def test_a_count_with_laplace_noise_has_one_charge() -> None:
-    """It is the same for any number of people, and for nobody."""
+    """It is the same for any number of people, and for none."""
     prices = laplace_prices_of("zcdp")
     for people in (0, 3):
         accounts = accounts_of([2**40] * people)

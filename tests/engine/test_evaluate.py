@@ -213,7 +213,7 @@ ENOUGH = -(-Fraction(SHARE) * BUDGET // 1)
 
 
 def active_plan(**more: Any) -> Plan:
-    """The plan of a query for individuals who have SHARE left."""
+    """The plan of a query for individuals with SHARE left."""
     return plan_of(query_of({"active": {"share": SHARE}}, **{"noise": {"sigma": 1.5}} | more))
 
 
@@ -236,7 +236,7 @@ def counts(plan: Plan, release: Release) -> list[int]:
 @pytest.mark.parametrize("where", [{}, {"where": {"eq": [{"col": "country"}, "NO"]}}])
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
 def test_an_individual_is_counted_while_its_own_account_has_the_share(where: dict[str, Any], scan_worth: int) -> None:
-    """The unit of equality included, in pages and slots of any other; all who are counted pay, and no other does."""
+    """The unit of equality included, in pages and slots of any other; all that are counted pay, and no other does."""
     left = {0: ENOUGH, 1: ENOUGH - 1, 65_535: ENOUGH - 1, 65_536: ENOUGH, 65_537: 0, 131_071: BUDGET}
     memory, plan = memory_of(dict.fromkeys(left, PERSON), limits=left), active_plan(**where)
     memory.index_categories()
@@ -250,7 +250,7 @@ def test_an_individual_is_counted_while_its_own_account_has_the_share(where: dic
 
 
 def test_each_such_query_is_of_the_accounts_as_the_one_before_has_left_them() -> None:
-    """An individual is counted until less than the share is left; nobody is ever left out of it."""
+    """An individual is counted until less than the share is left; no individual is ever left out of it."""
     plan = active_plan(noise={"share": 0.125})
     left = {3: BUDGET, 65_536: BUDGET // 2, 70_000: ENOUGH + plan.worst_case_units}
     memory = memory_of(dict.fromkeys(left, PERSON), limits=left)

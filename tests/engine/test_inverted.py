@@ -85,7 +85,7 @@ def check_after_each(changes: list[Step], plan: Plan, memory: DatasetMemory, *, 
 def test_of_individuals_it_gives_the_integers_of_the_scan(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int], changes: list[Step], *, is_ahead: bool
 ) -> None:
-    """Any query of individuals, whoever comes and goes."""
+    """Any query of individuals; the individuals come and go."""
     check_after_each(changes, assumed_plan(query), memory_of(records, limits=left), is_ahead=is_ahead)
 
 
@@ -235,7 +235,7 @@ def test_no_query_makes_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_index_of_earlier_records_is_not_taken() -> None:
-    """Somebody joins after an index was made and before a query takes it."""
+    """An individual joins after an index was made and before a query takes it."""
     memory = memory_of(dict.fromkeys(SLOTS, PERSON))
     assert not memory.people.indexes.admit(("level",))
     memory.prepare()

@@ -123,7 +123,7 @@ def test_no_individual_is_charged_more_than_the_worst_case(item: dict[str, Any])
 
 @pytest.mark.parametrize("item", PRODUCTS, ids=NAMES)
 def test_under_clip_a_vector_is_shortened_to_what_is_left(item: dict[str, Any]) -> None:
-    """Nobody goes beyond its limit, and of those that are shortened little stays unused."""
+    """No individual goes beyond its limit, and of those that are shortened little stays unused."""
     records = {slot: SOMEBODY | {"level": 3} for slot in range(9)}
     plan = plan_of(query_of(item, rule="clip", noise={"share": 0.5}))
     whole, memory = memory_of(records), memory_of(records)

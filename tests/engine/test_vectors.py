@@ -1,4 +1,4 @@
-"""Blocks of vectors: built beside, replaced whole, and read as they were by those who took them before."""
+"""Blocks of vectors: built beside, replaced whole, and read as they were by views taken before."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ WORLD = st.dictionaries(st.sampled_from(SLOTS), NUMBERS, max_size=5)
 def test_a_change_makes_what_a_fresh_column_would_be(
     before: Vectors, gone: set[int], came: Vectors, data: st.DataObject
 ) -> None:
-    """In any order of slots; and who read before goes on reading what there was."""
+    """In any order of slots; and a view taken before goes on reading what there was."""
     blocks = VectorBlocks(CODING)
     blocks.put(blocks.changed(slots_of([]), slots_of(list(before)), rows_of(list(before.values()))))
     old = blocks.view()

@@ -31,7 +31,7 @@ def test_reports_of_different_questions_are_refused(other: LocalReport) -> None:
 
 
 def test_no_reports_are_refused() -> None:
-    """Of nobody nothing is known."""
+    """A sum of none says nothing."""
     with pytest.raises(ValueError, match="no reports"):
         aggregate([])
 

@@ -1,4 +1,4 @@
-"""Coverage as a query: who is counted, at which share that is refused, and that no earlier answer will do."""
+"""Coverage as a query: the individuals counted, the share at which it is refused, and that no old answer will do."""
 
 import json
 from fractions import Fraction

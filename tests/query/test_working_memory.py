@@ -83,7 +83,7 @@ class Worst:
 
 
 def crowd(people: int = 300_000, rows_each: int = 0, **query: Any) -> Worst:
-    """A query of so many people, who may have events."""
+    """A query of so many people, perhaps with events."""
     return Worst(people=people, rows_each=rows_each, query=query)
 
 

@@ -57,7 +57,7 @@ class Trial:
 
 
 def planned(places: NDArray[np.bool_]) -> Plan:
-    """The query of those in some places who have the share left."""
+    """The query of the individuals in some places with the share left."""
     query: dict[str, Any] = {
         "version": 1,
         "select": [{"active": {"share": SHARE}}],
