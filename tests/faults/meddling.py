@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 
 import redis
@@ -15,6 +16,10 @@ import redis
 from service.embedded.binaries import choose_valkey, valkey_candidates
 
 PATIENCE_S = 30.0
+FORGERIES = ("noise", "short", "turned", "swapped", "list", "number")
+"""What the values are made into, in turn."""
+KEPT_SNAPSHOTS = 4
+"""So often it is set back to one snapshot, before another one is kept."""
 
 
 class OwnValkey:
@@ -26,6 +31,7 @@ class OwnValkey:
         self._random = random.Random(seed)
         self._process: subprocess.Popen[bytes] | None = None
         self._snapshot: dict[bytes, bytes] = {}
+        self._forgeries, self._delays, self._set_backs = cycle(FORGERIES), cycle([0.2, 0.0, 0.0]), 0
         self.delay_s = 0.0
         self.drips = False
         self._listener = socket.socket(socket.AF_UNIX)
@@ -88,15 +94,16 @@ class OwnValkey:
 
     def set_back(self) -> None:
         """Everything as it was some time ago; now and then a new snapshot is kept."""
-        if not self._snapshot or self._random.random() < 0.1:
+        if not self._snapshot or self._set_backs % KEPT_SNAPSHOTS == 0:
             self._snapshot = self.values()
+        self._set_backs += 1
         self._put(self._snapshot)
 
     def forge(self) -> None:
         """Every value replaced, shortened, exchanged with another's, or of another kind."""
         values = self.values()
         names = list(values)
-        way = self._random.choice(["noise", "short", "turned", "swapped", "list", "number"])
+        way = next(self._forgeries)
         if way == "list":
             with self.client() as client, client.pipeline() as transaction:
                 for name in names:
@@ -117,7 +124,7 @@ class OwnValkey:
 
     def slow_down(self) -> None:
         """Slower than anybody waits, or as fast as ever."""
-        self.delay_s = self._random.choice([0.0, 0.0, 0.2])
+        self.delay_s = next(self._delays)
 
     def drip(self) -> None:
         """Every reply comes byte by byte, each before anybody loses patience with silence."""

@@ -4,13 +4,14 @@ import pytest
 
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one
 from tests.faults.proxy import Cut
-from tests.faults.scenario import staged
+from tests.faults.scenario import NAMES, staged
 from tests.rotation import TURN, times
 
 pytestmark = pytest.mark.slow
 
-ALONE = times(40, 160)  # for each of five cuts
-TOGETHER = times(50, 200)
+ALONE = times(len(NAMES), 160)
+"""For each of five cuts; in the gate every question once."""
+TOGETHER = times(10, 200)
 CLIENTS = 4
 
 

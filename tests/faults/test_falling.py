@@ -11,7 +11,7 @@ from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 
-KILLS = times(3, 5)
+KILLS = times(1, 5)
 
 
 def test_a_database_that_is_killed_goes_on_where_it_was(

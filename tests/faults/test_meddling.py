@@ -20,7 +20,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import ask, upload
-from tests.faults.meddling import OwnValkey
+from tests.faults.meddling import FORGERIES, OwnValkey
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.memory.cache import MemoryWitness
@@ -29,7 +29,7 @@ from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, tru
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = times(12, 50)
+ROUNDS = times(len(FORGERIES), 50)
 CANARIES = [b"canary-person", b"geheim", b"survey", b"values", b"limits", b"principal"]
 
 

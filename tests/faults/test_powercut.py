@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not can_mount(), reason="without the right to mount, no file system's power can be cut"),
 ]
 
-CUTS = times(5, 10)
+CUTS = times(1, 10)
 UNSAFE_CUTS = 10
 
 

@@ -5,11 +5,12 @@ import pytest
 from tests.faults.killing import Servers
 from tests.faults.scenario import staged
 from tests.faults.stopping import stop_at, stop_under_load
-from tests.rotation import some_of
+from tests.rotation import some_of, times
 
 pytestmark = pytest.mark.slow
 
-STOPS = 3
+STOPS = times(1, 3)
+MOMENTS = times(5, 20)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,6 @@ def test_a_stopped_replica_commits_nothing_stale(servers: Servers, place: str) -
 def test_replicas_that_stand_still_at_any_moment(servers: Servers) -> None:
     """Safety throughout, and every key is answered in the end."""
     with staged(servers.database_url, questions=60) as stage:
-        assert stop_under_load(stage, servers, 20, seed=1) == 20
+        assert stop_under_load(stage, servers, MOMENTS, seed=1) == MOMENTS
         history = stage.audit(servers.witness)
     assert {attempt.key for attempt in history.attempts} == {reply.key for reply in history.replies}
