@@ -25,7 +25,7 @@ class Touched:
     A list of slots where these are few, a stretch of slots where many. Arrays "by place" have one element for each
     listed slot, or for each slot of the stretch; elements at places that are not marked mean nothing. Over a stretch
     every operation is one pass through memory in order, and no list of slots is ever made. The form of a block decides
-    about time alone (tests/laws/test_forms.py).
+    about time alone (tests/laws/test_forms_of_entries.py).
 
     `index` is a strictly increasing list of slots (p,) int64, or a slice of p slots with step 1; `marks` (p,) are True
     at the touched ones, and None where all of a list are. Raises IndexError for slots out of order or below zero,
