@@ -1,6 +1,7 @@
 """Public metrics are the same, to the last digit, in worlds that differ in one person."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -25,17 +26,18 @@ def _is_of(line: str, name: str) -> bool:
     return re.fullmatch(rf"{name}(_total|_bucket|_sum|_count)?[{{ ].*", line) is not None
 
 
-def metrics_of(kind: str, telemetry: PrometheusTelemetry) -> tuple[World, str]:
+@cache
+def metrics_of(kind: str) -> tuple[World, str]:
     """One world's whole life, and what was counted of it."""
-    world = lived("p39", kind, telemetry)
-    return world, telemetry.text()
+    telemetry = PrometheusTelemetry()
+    return lived("p39", kind, telemetry), telemetry.text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "absent"])
 def test_one_person_moves_no_public_metric(kind: str) -> None:
     """For every record and act of the person; and of the operator's own metrics only the listed ones differ."""
-    (world, ours), (_, theirs) = (metrics_of(each, PrometheusTelemetry()) for each in (kind, "absent"))
+    (world, ours), (_, theirs) = metrics_of(kind), metrics_of("absent")
     assert samples(ours, *PUBLIC) == samples(theirs, *PUBLIC)
     assert len(world.exchanges) > 40
     assert re.search(r'sparing_requests_total\{route="POST /v1/datasets/{dataset}/queries",status="200"\} 3\d\.0', ours)
@@ -78,7 +80,7 @@ def test_public_requests_are_those_of_routes_that_only_analysts_have() -> None:
 @pytest.mark.slow
 def test_no_person_and_no_dataset_stands_in_a_metric() -> None:
     """Neither a key, nor a dataset's or an analyst's name, nor a label beyond the list."""
-    _, text = metrics_of("present", PrometheusTelemetry())
+    _, text = metrics_of("present")
     assert set(re.findall(r'(\w+)="', text)) <= LABELS
     assert not re.search(r"\bp\d+\b|survey|ana\b", text)
 
@@ -89,8 +91,7 @@ def test_the_comparison_sees_a_number_of_people() -> None:
     readings = []
     for kind in ("present", "absent"):
         telemetry = PrometheusTelemetry()
-        world, _ = metrics_of(kind, telemetry)
-        for entry in world.entries:
+        for entry in lived("p39", kind, telemetry).entries:
             for _ in range(entry.charged_count):
                 telemetry.request_ended("GET /v1/queries", 200)
         readings.append(samples(telemetry.text(), *PUBLIC))

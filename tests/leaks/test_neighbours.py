@@ -7,7 +7,7 @@ Everybody else's account, charge and part in every query must not move.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from math import isqrt
 from typing import Any
 
@@ -35,24 +35,19 @@ RULED = [(one, "skip") for one in ONES] + [("p39", "drop")]
 WORLDS = some_of([(*ruled, *placed) for ruled in RULED for placed in PLACED], 3)
 
 
-@lru_cache(maxsize=2 * len(RULED))
-def without(one: str, rule: str, *, is_last: bool) -> World:
-    """The world to which all others are compared: the person is not there, or left an empty slot."""
-    return lived(one, "absent" if is_last else "erased", is_last=is_last, rule=rule)
+@cache
+def life(kind: str, one: str = "p39", rule: str = "skip", *, is_last: bool = True, is_pure: bool = False) -> World:
+    """A world without a planted leak, which several tests look at."""
+    return lived(one, kind, is_last=is_last, rule=rule, is_pure=is_pure)
 
 
 @pytest.mark.parametrize(("one", "rule", "kind", "is_last"), WORLDS)
 def test_one_person_moves_nothing_but_the_values(one: str, rule: str, kind: str, is_last: bool) -> None:
     """Status, headers, text and length of every exchange are equal; values differ by that person's own vector alone."""
-    ours, theirs = lived(one, kind, is_last=is_last, rule=rule), without(one, rule, is_last=is_last)
+    compared = "absent" if is_last else "erased"  # the person is not there, or left an empty slot
+    ours, theirs = life(kind, one, rule, is_last=is_last), life(compared, one, rule, is_last=is_last)
     assert [status for status, _, _ in ours.exchanges].count(200) > 40
     check_neighbours(ours, theirs, one, slot_of_one(is_last=is_last))
-
-
-@lru_cache(maxsize=2)
-def without_pure(rule: str) -> World:
-    """The pure world without the one person."""
-    return lived("p39", "absent", rule=rule, is_pure=True)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +55,7 @@ def without_pure(rule: str) -> World:
 )
 def test_one_person_moves_nothing_but_the_values_under_pure(kind: str, rule: str) -> None:
     """The same where every query has Laplace noise, and is charged for |v| / b."""
-    ours, theirs = lived("p39", kind, rule=rule, is_pure=True), without_pure(rule)
+    ours, theirs = (life(each, rule=rule, is_pure=True) for each in (kind, "absent"))
     assert [status for status, _, _ in ours.exchanges].count(200) > 30
     assert {entry.mechanism for entry in ours.entries} == {"laplace pure"}
     assert len(ours.entries) >= 13
@@ -69,9 +64,9 @@ def test_one_person_moves_nothing_but_the_values_under_pure(kind: str, rule: str
 
 def test_the_pure_worlds_are_different() -> None:
     """The one person's account ends at many totals, and a query counts some of those it touches."""
-    spent = {kind: lived("p39", kind, is_pure=True).accounts.get("p39") for kind in ("present", "exhausted")}
+    spent = {kind: life(kind, is_pure=True).accounts.get("p39") for kind in ("present", "exhausted")}
     assert len(set(spent.values())) == 2
-    entries = lived("p39", "present", is_pure=True).entries
+    entries = life("present", is_pure=True).entries
     assert any(entry.charged_count > 0 and entry.left_out_count > 0 for entry in entries)
     assert any(entry.charged_count == 0 and entry.left_out_count > 0 for entry in entries)
 
@@ -103,7 +98,7 @@ def test_the_exhausted_are_counted_by_accounts_that_differ() -> None:
     """Some fall below the share and some do not, and the one person only where it has a limit and has not paused."""
     added = {}
     for kind in ("present", "left out", "paused"):
-        ticks = [entry for entry in lived("p39", kind).entries if entry.tick]
+        ticks = [entry for entry in life(kind).entries if entry.tick]
         assert [tick.tick for tick in ticks] == [1, 2, 3, 4, 5, 6]
         assert any(0 < tick.charged_count < N - 1 for tick in ticks)
         added[kind] = [added_by(tick, slot_of_one(is_last=True)) for tick in ticks]
@@ -113,9 +108,9 @@ def test_the_exhausted_are_counted_by_accounts_that_differ() -> None:
 
 def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:
     """The one person's account ends at many totals; queries leave some out, and some leave out everybody they touch."""
-    spent = {kind: lived("p39", kind).accounts.get("p39") for kind in KINDS}
+    spent = {kind: life(kind).accounts.get("p39") for kind in KINDS}
     assert len(set(spent.values())) >= 7
-    whole = lived("p39", "present")
+    whole = life("present")
     assert any(entry.charged_count > 0 and entry.left_out_count > 0 for entry in whole.entries)
     assert any(entry.charged_count == 0 and entry.left_out_count > 0 for entry in whole.entries)
     assert sum(released(exchange) is not None for exchange in whole.exchanges) >= 13
@@ -125,7 +120,7 @@ def test_the_active_are_counted_by_accounts_that_differ() -> None:
     """Some have the share left and some have not, and the one person has it in one world and not in others."""
     counted = {}
     for kind in ("present", "left out", "exhausted", "paused"):
-        entries = [entry for entry in lived("p39", kind).entries if b'"active"' in entry.canonical]
+        entries = [entry for entry in life(kind).entries if b'"active"' in entry.canonical]
         assert any(0 < entry.charged_count < N - 1 for entry in entries)
         counted[kind] = [parts_in(entry)[0].get(slot_of_one(is_last=True), 0) > 0 for entry in entries]
     assert any(counted["present"])
@@ -136,7 +131,7 @@ def test_some_are_shortened_and_the_one_person_in_some_worlds() -> None:
     """Under the clip rule others pay for a part of their vectors; the one person pays for a part or for nothing."""
     outcomes = set()
     for kind in ("present", "left out", "paused", "absent"):
-        for entry in lived("p39", kind).entries:
+        for entry in life(kind).entries:
             if b'"rule":"clip"' in entry.canonical:
                 told = entry.quantities()
                 assert told.asked is not None

@@ -83,7 +83,7 @@ def absent() -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize("kind", ["present", *some_of(sorted(KINDS.keys() - {"absent", "present"}), 2)])
+@pytest.mark.parametrize("kind", ["present", *some_of(sorted(KINDS.keys() - {"absent", "present"}), 4)])
 def test_one_person_changes_no_statement(new_database: Callable[[], str], absent: dict[str, Any], kind: str) -> None:
     """Of asks, batches, retries, listings and whatever else an analyst, an auditor and another individual may call."""
     if not absent:
