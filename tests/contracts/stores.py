@@ -1,6 +1,6 @@
 """Fixtures for the contract suites: a small dataset, entries that chain, and both stores by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
-from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, PrincipalRecord
 from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.ports.store import Store
 from tests.keys import LEDGER_KEY
@@ -182,3 +182,50 @@ def answer(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
         body=b'{"values":[5,-3]}',
         at=AT,
     )
+
+
+def append(
+    store: Store,
+    record: DatasetRecord,
+    charged: dict[int, int],
+    left_out: tuple[int, ...] = (),
+    *,
+    key: str | None = None,
+    units: int | None = None,
+) -> LedgerEntry:
+    """Commit the next entry with its answer, and what the query may cost the analyst if that is told."""
+    with store.transaction(record.id, lock=True) as transaction:
+        made = entry(transaction.head, charged, left_out)
+        cost = {} if units is None else {ANALYST: units}
+        transaction.append([made], [answer(made, key or f"key-{made.seq}")], cost)
+        transaction.commit()
+    return made
+
+
+def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
+    """All entries."""
+    with store.transaction(record.id, lock=False) as transaction:
+        return list(transaction.entries(after=0))
+
+
+def join(store: Store, record: DatasetRecord, limits: Mapping[str, int]) -> None:
+    """Commit the first individuals, by key, with their limits."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.arange(len(limits)), list(limits), np.array(list(limits.values())))
+        transaction.journal("rows", {}, slots=len(limits))
+        transaction.commit()
+
+
+def principal(number: int, **fields: Any) -> PrincipalRecord:
+    """A principal that is not stored yet: an analyst of all datasets unless the fields say otherwise."""
+    usual = {
+        "id": UUID(int=number),
+        "role": "analyst",
+        "name": f"ana {number}",
+        "dataset": None,
+        "individual": None,
+        "allowance_units": None,
+        "key_hash": bytes(32),
+        "created_at": AT,
+    }
+    return PrincipalRecord(**(usual | fields))

@@ -9,21 +9,14 @@ import pytest
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import answer, entry
+from tests.contracts.stores import answer, append, entry
 
 pytestmark = pytest.mark.slow
 
 
 def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
     """Append `count` entries that charge slot 0 one unit each; their hashes."""
-    hashes = []
-    for _ in range(count):
-        with store.transaction(record.id, lock=True) as transaction:
-            following = entry(transaction.head, {0: 1})
-            transaction.append([following], [answer(following, f"key-{following.seq}")], {})
-            transaction.commit()
-        hashes.append(following.hash)
-    return hashes
+    return [append(store, record, {0: 1}).hash for _ in range(count)]
 
 
 def checkpoint(seq: int, digest: bytes, pages: Mapping[int, int], *, since: int = 0) -> Checkpoint:

@@ -10,7 +10,7 @@ from service.core.charge import CHARGE_UNITS_MAX
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
 from service.workflows.ports.store import HeadMoved, Store
-from tests.contracts.stores import ANALYST, answer, entry
+from tests.contracts.stores import ANALYST, answer, append, entry, ledger
 
 pytestmark = pytest.mark.slow
 
@@ -38,12 +38,6 @@ def began(store: Store, record: DatasetRecord) -> tuple[Head, LedgerEntry]:
     start = store.head(record.id)
     first = entry(start, {0: 5})
     return propose(store, record, start, [first], [answer(first)]), first
-
-
-def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
-    """All entries."""
-    with store.transaction(record.id, lock=False) as transaction:
-        return list(transaction.entries(after=0))
 
 
 def test_everything_of_a_batch_is_there_after_commit(store: Store, record: DatasetRecord) -> None:
@@ -85,13 +79,6 @@ def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord, u
         assert store.worst_cases_of(ANALYST) == {"survey": min((number + 1) * units, CHARGE_UNITS_MAX)}
 
 
-def _appended(store: Store, record: DatasetRecord) -> None:
-    with store.transaction(record.id, lock=True) as transaction:
-        other = entry(transaction.head, {0: 1}, query_hash="other")
-        transaction.append([other], [answer(other, "other")], {})
-        transaction.commit()
-
-
 def _acted(store: Store, record: DatasetRecord) -> None:
     with store.transaction(record.id, lock=True) as transaction:
         transaction.journal("rows", {}, slots=1)
@@ -108,6 +95,10 @@ def _fenced(store: Store, record: DatasetRecord) -> None:
     with store.transaction(record.id, lock=True) as transaction:
         transaction.fence_off(transaction.head.fence + 1, 0)
         transaction.commit()
+
+
+def _appended(store: Store, record: DatasetRecord) -> None:
+    append(store, record, {0: 1}, key="other")
 
 
 @pytest.mark.parametrize("happened", [_appended, _acted, _opened, _fenced])

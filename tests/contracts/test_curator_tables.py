@@ -9,7 +9,7 @@ import pytest
 from service.workflows.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from service.workflows.principals import EXPIRY_END
-from tests.contracts.stores import ANALYST, AT, answer, dataset, entry
+from tests.contracts.stores import AT, append, dataset, principal
 
 pytestmark = pytest.mark.slow
 
@@ -19,16 +19,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def holder(store: Store) -> PrincipalRecord:
     """A principal that may sign in."""
-    record = PrincipalRecord(
-        id=UUID(int=11),
-        role="curator",
-        name="cora",
-        key_hash=b"k" * 32,
-        dataset=None,
-        individual=None,
-        allowance_units=None,
-        created_at=AT,
-    )
+    record = principal(11, role="curator", key_hash=b"k" * 32)
     store.principals.add([record])
     return record
 
@@ -174,16 +165,7 @@ def test_a_dataset_that_never_answered_is_deleted_with_all_that_is_kept_beside_i
 ) -> None:
     """Its name is free again and remembers how often that was so; other datasets lose nothing."""
     other = store.add_dataset(dataset("other"))
-    bound = PrincipalRecord(
-        id=UUID(int=12),
-        role="analyst",
-        name="ana",
-        key_hash=b"k" * 32,
-        dataset="survey",
-        individual=None,
-        allowance_units=None,
-        created_at=AT,
-    )
+    bound = principal(12, dataset="survey")
     store.principals.add([bound])
     for each in (record, other):
         store.summaries.add_point(each.id, point(0))
@@ -201,10 +183,7 @@ def test_a_dataset_that_never_answered_is_deleted_with_all_that_is_kept_beside_i
 def test_a_dataset_that_has_answered_is_not_deleted(store: Store, record: DatasetRecord) -> None:
     """Not even its points go."""
     store.summaries.add_point(record.id, point(0))
-    with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {})
-        transaction.append([first], [answer(first)], {ANALYST: 1})
-        transaction.commit()
+    append(store, record, {}, units=1)
     with pytest.raises(NotEmpty):
         store.delete_dataset(record.id)
     assert (store.dataset("survey"), store.deletions("survey")) == (record, 0)

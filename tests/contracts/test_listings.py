@@ -14,7 +14,7 @@ from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, repla
 from service.workflows.model.pieces import Outcome, OwnOutcome
 from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, join, priced_entry, totals
 
 pytestmark = pytest.mark.slow
 
@@ -234,10 +234,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
 ) -> None:
     """Each entry counts once, wherever one read ends and the next begins."""
     monkeypatch.setattr("service.store.postgres.snapshot._ENTRIES_AT_ONCE", at_once)
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1]), ["a", "b"], np.array([100, 90]))
-        transaction.journal("rows", {}, slots=2)
-        transaction.commit()
+    join(store, record, {"a": 100, "b": 90})
     asked = [Asked(charged={slot: 4}, left_out=(1 - slot,), length=1, is_priced=True) for slot in (0, 0, 1, 0)]
     made = appended(store, record, asked)
     with store.transaction(record.id, lock=False) as transaction:
@@ -251,10 +248,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:
     """Bytes are those of UTF-8; a key that reaches the bound is the last of its page."""
     keys = ["a" * 10, "é" * 5, "b", "€€€", "c"]
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(5), keys, np.full(5, 9))
-        transaction.journal("rows", {}, slots=5)
-        transaction.commit()
+    join(store, record, dict.fromkeys(keys, 9))
     with store.transaction(record.id, lock=False) as transaction:
         for bytes_max, expected in ((1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (22, 4), (30, 4), (31, 5)):
             page = transaction.keys_of(after_slot=-1, limit=10, bytes_max=bytes_max)

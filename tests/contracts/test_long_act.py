@@ -2,14 +2,13 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import answer, entry
+from tests.contracts.stores import answer, dataset, entry, join
 
 pytestmark = pytest.mark.slow
 WAIT_S = 30
@@ -23,10 +22,7 @@ def joined(store: Store, record: DatasetRecord) -> list[str]:
 
 def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: DatasetRecord) -> None:
     """Its writes show after its commit and not before, on top of everything committed meanwhile."""
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
-        transaction.journal("rows", {}, slots=1)
-        transaction.commit()
+    join(store, record, {"ann": 9})
     with store.long_act(record.id) as act:
         assert act.head.slots == 1
         assert act.slots_of(["ann", "bob"]).tolist() == [0, -1]
@@ -92,17 +88,16 @@ def test_one_long_act_waits_for_the_other(store: Store, record: DatasetRecord) -
 
 def test_long_acts_of_two_datasets_do_not_wait(store: Store, record: DatasetRecord) -> None:
     """Each dataset has a lock of its own."""
-    other = store.add_dataset(_named(record, "other"))
+    other = store.add_dataset(dataset("other"))
     with store.long_act(record.id), store.long_act(other.id) as act:
         assert act.head.slots == 0
 
 
 def test_erasing_after_the_rows_were_deleted_leaves_the_account(store: Store, record: DatasetRecord) -> None:
     """The long part deletes the rows, the short part the key."""
+    join(store, record, {"ann": 9, "bob": 8})
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([9, 8]))
         transaction.add_records("visits", np.array([0, 1, 0]), {"item": np.array([1, 2, 3], dtype=np.uint32)})
-        transaction.journal("rows", {}, slots=2)
         transaction.commit()
     with store.long_act(record.id) as act:
         act.delete_records(0)
@@ -115,7 +110,3 @@ def test_erasing_after_the_rows_were_deleted_leaves_the_account(store: Store, re
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.records("visits")[0].tolist() == [1]
         assert transaction.slots_of_tombstones([b"x" * 32]).tolist() == [0]
-
-
-def _named(record: DatasetRecord, name: str) -> DatasetRecord:
-    return replace(record, name=name)

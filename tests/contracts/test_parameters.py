@@ -9,7 +9,7 @@ import pytest
 from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
 from service.workflows.model.rows import Asked, DatasetRecord
 from service.workflows.ports.store import HeadMoved, Store
-from tests.contracts.stores import ANALYST, answer, dataset, entry
+from tests.contracts.stores import ANALYST, answer, dataset, entry, ledger
 
 pytestmark = pytest.mark.slow
 
@@ -93,8 +93,7 @@ def test_they_go_with_entries_of_many_pieces(store: Store, record: DatasetRecord
         transaction.append([large], [answer(large)], {ANALYST: 1}, [ONE])
         transaction.commit()
     assert found(store, record) == ONE
-    with store.transaction(record.id, lock=False) as transaction:
-        assert list(transaction.entries(after=0)) == [large]
+    assert ledger(store, record) == [large]
 
 
 def test_what_is_stored_of_an_analyst_is_counted(store: Store, record: DatasetRecord) -> None:

@@ -10,7 +10,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
 from service.workflows.ports.store import CommitRejected, Store
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
-from tests.contracts.stores import ANALYST, answer, entry
+from tests.contracts.stores import ANALYST, answer, entry, ledger
 
 pytestmark = pytest.mark.slow
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
@@ -54,8 +54,7 @@ def test_values_that_break_a_constraint_reject_the_whole_batch(
             appending.commit()
     assert (rejection.value.code, str(rejection.value)) == (CHECK_VIOLATION, CHECK_VIOLATION)
     assert rejection.value.__cause__ is None
-    with store.transaction(record.id, lock=False) as transaction:
-        assert (transaction.head, list(transaction.entries(after=0))) == (before, [])
+    assert (store.head(record.id), ledger(store, record)) == (before, [])
     assert store.worst_cases_of(ANALYST) == {}
     with begin(store, record) as appending:
         appending.append(entries, answers, {ANALYST: 9})

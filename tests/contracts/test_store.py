@@ -26,12 +26,23 @@ from service.workflows.model.rows import (
     DatasetRecord,
     OwnAnswer,
     PrincipalFilter,
-    PrincipalRecord,
     ReleasePlace,
     ReleaseRecord,
 )
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, AT, answer, burn, dataset, entry
+from tests.contracts.stores import (
+    ANALYST,
+    AT,
+    WORST_CASE_UNITS,
+    answer,
+    append,
+    burn,
+    dataset,
+    entry,
+    join,
+    ledger,
+    principal,
+)
 
 pytestmark = pytest.mark.slow
 MANY_BYTES = 2**20
@@ -74,11 +85,7 @@ def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: S
 
 def test_an_entry_and_its_answer_are_stored_together(store: Store, record: DatasetRecord) -> None:
     """A committed entry and answer read back whole, and the head has moved to the entry."""
-    with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {0: 5, 3: 5}, (2,))
-        transaction.append([first], [answer(first)], {ANALYST: 1_374_389_535})
-        transaction.commit()
-
+    first = append(store, record, {0: 5, 3: 5}, (2,), units=WORST_CASE_UNITS)
     nobody = UUID(int=8)
     asked = [
         Asked(address=(ANALYST, "key-1"), query_hash="q"),
@@ -90,11 +97,11 @@ def test_an_entry_and_its_answer_are_stored_together(store: Store, record: Datas
         assert list(transaction.entries(after=1)) == []
         assert transaction.known.answers == {(ANALYST, "key-1"): answer(first)}
         assert transaction.known.reusable == {"q": first.public()}
-        assert transaction.known.worst_cases.get(ANALYST) == 1_374_389_535
+        assert transaction.known.worst_cases.get(ANALYST) == WORST_CASE_UNITS
         assert transaction.known.worst_cases.get(nobody, 0) == 0
         assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
-        assert transaction.head.worst_case_units == 1_374_389_535
-    assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
+        assert transaction.head.worst_case_units == WORST_CASE_UNITS
+    assert store.worst_cases_of(ANALYST) == {"survey": WORST_CASE_UNITS}
 
 
 def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord) -> None:
@@ -122,8 +129,7 @@ def test_a_commit_larger_than_a_socket_buffer_succeeds(
         answers = [replace(answer(each, f"key-{each.seq}"), body=b"x" * 4000) for each in appended]
         transaction.append(appended, answers, {ANALYST: 1})
         transaction.commit()
-    with store.transaction(record.id, lock=False) as transaction:
-        assert [each.hash for each in transaction.entries(after=0)] == [each.hash for each in appended]
+    assert [each.hash for each in ledger(store, record)] == [each.hash for each in appended]
 
 
 def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) -> None:
@@ -131,10 +137,7 @@ def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) ->
 
     def write(name: str) -> None:
         for number in range(20):
-            with store.transaction(record.id, lock=True) as transaction:
-                following = entry(transaction.head, {0: 1})
-                transaction.append([following], [answer(following, f"{name}-{number}")], {})
-                transaction.commit()
+            append(store, record, {0: 1}, key=f"{name}-{number}")
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(write, name) for name in ("one", "two")]:
@@ -313,10 +316,9 @@ def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
     store: Store, record: DatasetRecord
 ) -> None:
     """The key and every row go; the slot is found by tombstone alone, and can be filled again."""
+    join(store, record, {"ann": 10, "bob": 20})
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
         transaction.add_records("visits", np.array([0, 1, 0]), {"item": np.array([1, 2, 3], dtype=np.uint32)})
-        transaction.journal("rows", {}, slots=2)
         transaction.erase(0, bytes(32))
         assert transaction.has_tombstones()
         transaction.commit()
@@ -379,25 +381,12 @@ def test_requests_for_erasure_are_found_page_by_page(store: Store, record: Datas
 def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, record: DatasetRecord) -> None:
     """Other individuals' principals stay; one revoked earlier keeps its time of revocation."""
     made = {
-        name: PrincipalRecord(
-            id=uuid4(),
-            role="individual",
-            name=name,
-            dataset=record.name,
-            individual=key,
-            allowance_units=None,
-            key_hash=bytes(32),
-            created_at=AT,
-        )
-        for name, key in (("ann's", "ann"), ("ann's old one", "ann"), ("bob's", "bob"))
+        name: principal(number, role="individual", name=name, dataset=record.name, individual=key)
+        for number, (name, key) in enumerate((("ann's", "ann"), ("ann's old one", "ann"), ("bob's", "bob")))
     }
-    for each in made.values():
-        store.principals.add([each])
+    store.principals.add(list(made.values()))
     store.principals.revoke(made["ann's old one"].id, AT)
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
-        transaction.journal("rows", {}, slots=2)
-        transaction.commit()
+    join(store, record, {"ann": 10, "bob": 20})
     with store.transaction(record.id, lock=True) as transaction:
         transaction.erase(0, bytes(32))
     assert store.principals.find(made["ann's"].id) == made["ann's"], "erased without a commit"
@@ -418,8 +407,8 @@ def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, 
 
 def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
     """A lowered limit stays; an attempt to raise it changes nothing."""
+    join(store, record, {"ann": 10})
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
         transaction.set_limit(0, 4)
         transaction.set_limit(0, 8)
         transaction.commit()
@@ -434,9 +423,8 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
         with store.transaction(record.id, lock=False) as transaction:
             return [transaction.account_of(slot).paused for slot in (0, 1)]
 
+    join(store, record, {"ann": 10, "bob": 20})
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
-        transaction.journal("rows", {}, slots=2)
         transaction.set_paused(0, paused=True)
         transaction.set_paused(0, paused=True)
         transaction.commit()
@@ -462,9 +450,8 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
 
 def test_a_burn_reads_back_as_an_entry_and_as_a_burn(store: Store, record: DatasetRecord) -> None:
     """It reads back whole, among the entries and among the burns, and no query is answered with it."""
+    first = append(store, record, {0: 5})
     with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {0: 5})
-        transaction.append([first], [answer(first)], {})
         second = burn(transaction.head, {0: 7, 2: 9})
         transaction.append([second], [], {})
         transaction.fence_off(4, 16)
@@ -480,9 +467,7 @@ def test_a_burn_reads_back_as_an_entry_and_as_a_burn(store: Store, record: Datas
         assert transaction.known.reusable == {}
         head = transaction.head
         assert (head.seq, head.hash, head.fence, head.joining_units, head.data_version) == (2, second.hash, 4, 16, 1)
-        third = entry(head, {0: 1})
-        transaction.append([third], [answer(third, "third")], {})
-        transaction.commit()
+    append(store, record, {0: 1})
     assert store.head(record.id).seq == 3
     assert [shown.place.seq for shown in listed(store)] == [3, 1]
 
@@ -500,23 +485,14 @@ def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: 
 def test_the_newest_entry_of_this_epoch_is_reused(store: Store, record: DatasetRecord) -> None:
     """An older entry with the same hash is passed over, and the next public epoch knows none of them."""
     asked = [Asked(address=(ANALYST, "new"), query_hash="q")]
-    with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {0: 1})
-        transaction.append([first], [answer(first, "a")], {})
-        second = entry(transaction.head, {0: 1})
-        transaction.append([second], [answer(second, "b")], {})
-        transaction.commit()
+    append(store, record, {0: 1})
+    second = append(store, record, {0: 1})
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
         assert transaction.known.reusable == {"q": second.public()}
         transaction.journal("epoch", {"epoch": 2}, epoch=2)
         transaction.commit()
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
         assert transaction.known.reusable == {}
-
-
-def test_a_new_database_knows_no_principal(store: Store) -> None:
-    """No key is good before an operator makes one."""
-    assert store.principals.listed(after=None, limit=9) == []
 
 
 HOSTILE = [
@@ -538,25 +514,12 @@ HOSTILE = [
 
 def test_text_is_never_a_part_of_a_statement(store: Store, record: DatasetRecord) -> None:
     """Keys of individuals and names of principals read back as they are, and each finds itself alone."""
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(len(HOSTILE)), HOSTILE, np.full(len(HOSTILE), 10))
-        transaction.journal("rows", {"rows": len(HOSTILE)}, slots=len(HOSTILE))
-        transaction.commit()
+    join(store, record, dict.fromkeys(HOSTILE, 10))
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.slots_of(HOSTILE).tolist() == list(range(len(HOSTILE)))
     for number, text in enumerate(HOSTILE):
         assert store.dataset(text) is None
-        made = PrincipalRecord(
-            id=UUID(int=number),
-            role="analyst",
-            name=text,
-            dataset=None,
-            individual=None,
-            allowance_units=None,
-            key_hash=bytes(32),
-            created_at=AT,
-            purpose=text,
-        )
+        made = principal(number, name=text, purpose=text)
         store.principals.add([made])
         assert store.principals.find(UUID(int=number)) == made
         found = store.principals.listed(after=None, limit=99, only=PrincipalFilter(words=(text,)))
@@ -565,21 +528,10 @@ def test_text_is_never_a_part_of_a_statement(store: Store, record: DatasetRecord
 
 def test_principals_are_kept_listed_and_revoked_once(store: Store, record: DatasetRecord) -> None:
     """A principal reads back whole; revoking works once and says so."""
-    people = [
-        PrincipalRecord(
-            id=UUID(int=n),
-            role="analyst",
-            name=f"ana {n}",
-            dataset=record.name if n else None,
-            individual=None,
-            allowance_units=n or None,
-            key_hash=bytes(32),
-            created_at=AT,
-        )
-        for n in range(3)
-    ]
-    for principal in people:
-        store.principals.add([principal])
+    people = [principal(n, dataset=record.name if n else None, allowance_units=n or None) for n in range(3)]
+    assert store.principals.listed(after=None, limit=9) == []
+    for each in people:
+        store.principals.add([each])
 
     assert store.principals.find(UUID(int=1)) == people[1]
     assert store.principals.find(UUID(int=9)) is None
@@ -609,15 +561,10 @@ def test_principals_are_kept_listed_and_revoked_once(store: Store, record: Datas
 def test_principals_change_together_and_by_themselves(store: Store, record: DatasetRecord) -> None:
     """Many are added or none; a change keeps role and bounds; a revoked one does not change."""
     made = [
-        PrincipalRecord(
-            id=UUID(int=n),
+        principal(
+            n,
             role="analyst" if n % 2 else "auditor",
-            name=f"ana {n}",
             dataset=record.name if n < 3 else None,
-            individual=None,
-            allowance_units=None,
-            key_hash=bytes(32),
-            created_at=AT,
             expires_at=AT + timedelta(days=n),
         )
         for n in range(1, 6)
@@ -642,9 +589,8 @@ def test_principals_change_together_and_by_themselves(store: Store, record: Data
 
 def test_own_answers_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:
     """An analyst's listing holds only its own answers, page after page."""
+    first = append(store, record, {0: 1}, key="a")
     with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {0: 1})
-        transaction.append([first], [answer(first, "a")], {})
         second = entry(transaction.head, {0: 1})
         later = replace(answer(second, "b"), at=AT + timedelta(seconds=5))
         transaction.append([second], [later], {})
