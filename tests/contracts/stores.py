@@ -184,6 +184,11 @@ def answer(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
     )
 
 
+def wall_clock() -> datetime:
+    """The machine's clock, by which both stores note when an act came."""
+    return datetime.now(UTC)
+
+
 def append(
     store: Store,
     record: DatasetRecord,

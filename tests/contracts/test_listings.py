@@ -1,7 +1,7 @@
 """Listings of the ledger and of acts, in memory and on Postgres."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 import numpy as np
@@ -14,7 +14,7 @@ from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, repla
 from service.workflows.model.pieces import Outcome, OwnOutcome
 from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, join, priced_entry, totals
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, join, priced_entry, totals, wall_clock
 
 pytestmark = pytest.mark.slow
 
@@ -276,7 +276,7 @@ def acted(store: Store, record: DatasetRecord) -> None:
 def test_acts_are_listed_newest_first_with_their_individuals(store: Store, record: DatasetRecord) -> None:
     """The slots kept for replicas are not listed, and only keys of individuals present, none in an erasure."""
     acted(store, record)
-    before = datetime.now(UTC) - timedelta(minutes=1)
+    before = wall_clock() - timedelta(minutes=1)
     with store.transaction(record.id, lock=False) as transaction:
         found = transaction.act_records(before=2**62, limit=10, bytes_max=MANY_BYTES)
     assert [(each.number, each.act, each.at_seq, each.key) for each in found] == [
@@ -292,7 +292,7 @@ def test_acts_are_listed_newest_first_with_their_individuals(store: Store, recor
         {"slot": 0, "limit_units": "8"},
         {"table": "people"},
     ]
-    assert all(before < each.at < datetime.now(UTC) + timedelta(minutes=1) for each in found)
+    assert all(before < each.at < wall_clock() + timedelta(minutes=1) for each in found)
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0]), ["ann"], np.array([7]))
         transaction.journal("rows", {"table": "people"})
