@@ -48,10 +48,8 @@ def test_every_sequence_is_a_function_of_the_public_events(load: Load, oracle: O
 
 
 def test_no_answer_leaves_before_its_instant(load: Load, oracle: Oracle) -> None:
-    """By the clients' clocks; of those that come much later, the server has counted as many as it sent late."""
-    late_ms = [query.late_ms for query in queries(load, oracle)]
-    assert min(late_ms) >= 0
-    assert sum(each >= 50 for each in late_ms) <= load.overruns + len(late_ms) // 2  # or was late on its way
+    """By the clients' clocks."""
+    assert min(query.late_ms for query in queries(load, oracle)) >= 0
 
 
 def test_other_costs_would_be_seen(load: Load) -> None:

@@ -23,6 +23,7 @@ from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_s
 from tests.leaks.worlds import JSON, KINDS, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
 from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of
+from tests.waiting import settled
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +34,7 @@ PLACED = [
     for is_last in (True, False)
     if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
 ]
+ATTEMPTS = 1000
 LOST = ("absent", "present", "exhausted", "most rows")
 QUERY = {"version": 1, "select": [{"active": {"share": 0.02}}], "noise": {"sigma": 20.0}, "reuse": False}
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -112,10 +114,10 @@ async def refused(replica: Replica, backend: MemoryShards) -> list[ReplicaExchan
             where, body = "/v1/datasets/survey/queries", orjson.dumps(QUERY)
             response = await client.post(where, content=body, headers=named)
             seen.append((response.status_code, sorted(response.headers.items()), response.content))
-            for _ in range(100):
+            for _ in range(ATTEMPTS):
                 if (response := await client.post(where, content=body, headers=named)).status_code == 200:
                     break
-                await asyncio.sleep(0.02)
+                await settled()
             assert response.status_code == 200
     return seen
 
