@@ -2,16 +2,15 @@
 
 from typing import Any
 
+from tests.laws.reference import SHARES, SQUARES, frequent
+
 DATASETS = ("north", "south")
 RULES = {"north": "skip", "south": "drop"}
 
 
 BUDGET_RHO = "2"
-
-
 AREAS = 4
-
-
+REDUCED = {"largest": "max", "length": "norm"}
 ACCOUNTINGS: dict[str, Any] = {
     "gdp": "gdp",
     "zcdp": {"kind": "zcdp"},
@@ -45,3 +44,22 @@ def registration(name: str, rule: str = "skip", accounting: str = "gdp") -> dict
             },
         },
     }
+
+
+def selecting(kind: str, number: int) -> dict[str, Any]:
+    """The part of a query that its kind and number decide about: what it counts, and of whom."""
+    match kind:
+        case "tick":
+            return {"select": [{"exhausted": {}}]}
+        case "active":
+            return {"select": [{"active": {"share": SHARES[number]}}]}
+        case "older" | "clipped":
+            return {"where": {"ge": [{"col": "age"}, number]}, "rule": "clip" if kind == "clipped" else "skip"}
+        case "frequent":
+            return {"where": frequent(number)}
+        case "squares":
+            return {"select": [SQUARES]}
+        case "visits":
+            return {"from": "visits", "where": {"eq": [{"col": "area"}, number]}}
+    histogram = {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
+    return histogram | ({"reduce": REDUCED[kind]} if kind in REDUCED else {})

@@ -4,7 +4,7 @@ Registrations, uploads, queries, retries, erasures, re-registrations, lowered li
 """
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +25,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from numpy.typing import NDArray
 
 from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
@@ -37,9 +36,10 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, KeyConflict
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
+from tests.factories import SeededEntropy
 from tests.keys import LEDGER_KEY
-from tests.laws.filter_world import ACCOUNTINGS, AREAS, DATASETS, RULES, registration
-from tests.laws.reference import SHARES, SQUARES, UNIT, ReferenceDataset, frequent, gaussian_units, laplace_units
+from tests.laws.filter_world import ACCOUNTINGS, AREAS, DATASETS, RULES, registration, selecting
+from tests.laws.reference import UNIT, ReferenceDataset, gaussian_units, laplace_units
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.rotation import times
@@ -51,45 +51,12 @@ SCALES = (0.9, 2.0, 3.3, 40.0)
 SIGMAS = st.sampled_from([1.0, 3.0, 0.7, 20.0])
 
 
-class RecordedEntropy:
-    """Reproducible random words that are recorded, so that a test can subtract the noise that was added."""
-
-    def __init__(self) -> None:
-        self._source = np.random.default_rng(11)
-        self.words: list[NDArray[np.uint64]] = []
-
-    def __call__(self, count: int) -> NDArray[np.uint64]:
-        words = self._source.integers(0, 2**64, size=count, dtype=np.uint64)
-        self.words.append(words)
-        return words
-
-    def replayed(self) -> "Iterator[NDArray[np.uint64]]":
-        """The words drawn since the last replay."""
-        words, self.words = self.words, []
-        return iter(words)
-
-
 def query(kind: str, number: int, sigma: float) -> dict[str, Any]:
     """The seven queries as an analyst writes them."""
-    asked: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
-    if kind == "active":
-        del asked["reuse"]  # left out, it is false
-        return asked | {"select": [{"active": {"share": SHARES[number]}}]}
-    if kind in {"older", "clipped"}:
-        rule = "clip" if kind == "clipped" else "skip"
-        return asked | {"where": {"ge": [{"col": "age"}, number]}, "rule": rule}
-    if kind == "frequent":
-        return asked | {"where": frequent(number)}
-    if kind == "squares":
-        return asked | {"select": [SQUARES]}
-    if kind == "visits":
-        return asked | {
-            "from": "visits",
-            "per_individual": {"l2_clip": 1000},
-            "where": {"eq": [{"col": "area"}, number]},
-        }
-    asked |= {"per_individual": {"l2_clip": 1000}}
-    return asked | {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
+    asked: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}}
+    bounds = {"per_individual": {"l2_clip": 1000}} if kind in {"visits", "all"} else {}
+    reuse = {} if kind == "active" else {"reuse": False}  # where it is left out, it is false
+    return asked | selecting(kind, number) | bounds | reuse
 
 
 class FilterMachine(RuleBasedStateMachine):
@@ -97,7 +64,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     def __init__(self, store: MemoryStore | PostgresStore, database_url: str | None = None) -> None:
         super().__init__()
-        self.entropy = RecordedEntropy()
+        self.entropy = SeededEntropy(11)
         self.store = store
         self.witness = MemoryWitness()
         self.database_url = database_url
@@ -191,14 +158,14 @@ class FilterMachine(RuleBasedStateMachine):
             with pytest.raises(InvalidRequest, match="no finite charge"):
                 self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
             return
-        self.entropy.words.clear()
+        self.entropy.drawn.clear()
         answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         model, units = self.models[name], self.laplace if is_laplace else gaussian_units
         charges, left_out, total = model.ask(
             model.vectors(kind, number), sigma, shortens=kind == "clipped", units=units
         )
         shown = orjson.loads(answer.body)
-        words, drawn = self.entropy.replayed(), rounded_laplace if is_laplace else rounded_gaussian
+        words, drawn = iter(self.entropy.drawn), rounded_laplace if is_laplace else rounded_gaussian
         noise = drawn(shown["dimension"], sigma / shown["grid"], lambda _: next(words))
         exact = np.array(shown["values"]) / shown["grid"] - noise
         exact = exact * shown["grid"] if kind == "squares" else exact

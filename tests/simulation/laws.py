@@ -26,6 +26,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow
 from service.workflows.ports.shards import ShardLost
 from service.workflows.writer.state import DatasetState
+from tests.laws.filter_world import AREAS, REDUCED
 from tests.laws.reference import (
     ReferenceDataset,
     gaussian_units,
@@ -36,7 +37,7 @@ from tests.laws.reference import (
 )
 from tests.memory.shards import page_seq_max
 from tests.simulation.disk import SimulatedTransaction
-from tests.simulation.requests import ANALYSTS, AREAS, REDUCED, Ask, Look, Pause
+from tests.simulation.requests import ANALYSTS, Ask, Look, Pause
 from tests.simulation.witnesses import FirstWitness
 
 

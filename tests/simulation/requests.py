@@ -17,10 +17,10 @@ from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from tests.laws.reference import SHARES, SQUARES, ReferenceDataset, frequent
+from tests.laws.filter_world import AREAS, REDUCED, selecting
+from tests.laws.reference import ReferenceDataset
 
 DATASET = "survey"
-AREAS = 4
 ROWS_MAX = 6
 TICKS = 60
 """More than a world asks."""
@@ -47,7 +47,6 @@ REGISTRATION: dict[str, Any] = {
 MONITOR = {"rho": "0.0625", "ticks": TICKS, "share": 0.45}
 MONITORED_LIMIT = "1"
 """The smallest limit where there is a monitor: its share of the budget must be less than what that leaves."""
-REDUCED = {"largest": "max", "length": "norm"}
 Wait = Callable[["Future[StoredAnswer]"], StoredAnswer]
 ANALYSTS = [
     Principal(id=UUID(int=n), role="analyst", name=f"analyst {n}", dataset=None, individual=None, allowance_units=units)
@@ -76,32 +75,13 @@ class Ask:
     @property
     def body(self) -> bytes:
         """The query as an analyst writes it."""
-        document: dict[str, Any] = {
-            "version": 1,
-            "select": [{"count": {}}],
-            "noise": {"sigma": self.sigma},
-            "reuse": self.reuse,
-        }
-        if self.is_laplace:
-            document |= {"mechanism": "laplace", "noise": {"scale": self.sigma}}
+        document: dict[str, Any] = {"version": 1, "select": [{"count": {}}]} | selecting(self.kind, self.number)
         if self.kind == "tick":
-            document = {"version": 1, "select": [{"exhausted": {}}]}
-        elif self.kind == "active":
-            del document["reuse"]  # left out, it is false
-            document["select"] = [{"active": {"share": SHARES[self.number]}}]
-        elif self.kind in {"older", "clipped"}:
-            rule = "clip" if self.kind == "clipped" else "skip"
-            document |= {"where": {"ge": [{"col": "age"}, self.number]}, "rule": rule}
-        elif self.kind == "frequent":
-            document |= {"where": frequent(self.number)}
-        elif self.kind == "squares":
-            document |= {"select": [SQUARES]}
-        elif self.kind == "visits":
-            document |= {"from": "visits", "where": {"eq": [{"col": "area"}, self.number]}}
-        else:
-            document |= {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
-            if self.kind in REDUCED:
-                document |= {"reduce": REDUCED[self.kind]}
+            return orjson.dumps(document)
+        noise = {"mechanism": "laplace", "noise": {"scale": self.sigma}}
+        document |= noise if self.is_laplace else {"noise": {"sigma": self.sigma}}
+        if self.kind != "active":  # where it is left out, and so false
+            document["reuse"] = self.reuse
         return orjson.dumps(document)
 
     def send(self, replica: Replica, wait: Wait) -> bytes:
