@@ -2,7 +2,6 @@
 
 import random
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tests.faults.load import Crowd
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.replicas import Answer, Nursery, Replica, running
 from tests.faults.scenario import NAMES, TICK, Stage, fresh_at, in_turn
+from tests.waiting import until
 
 COMMIT_SENT = "commit-sent"  # between COMMIT and its reply no line of ours runs: a proxy stands there
 PLACES = (*POINTS[: POINTS.index("acknowledged")], COMMIT_SENT, *POINTS[POINTS.index("acknowledged") :])
@@ -160,9 +160,5 @@ def kill_under_load(stage: Stage, servers: Servers, place: str, kills: int, seed
 
 
 def _first_death(replicas: list[Replica]) -> int:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for which, replica in enumerate(replicas):
-            if replica.is_dead(0.01):
-                return which
-    raise TimeoutError("nobody dies")
+    until(lambda: any(replica.is_dead() for replica in replicas))
+    return next(which for which, replica in enumerate(replicas) if replica.is_dead())

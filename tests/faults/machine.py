@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,11 +21,11 @@ from service.embedded.postgres import DATABASE
 from service.store.postgres.registrations import migrate
 from service.store.witness.file import FileWitness
 from tests.e2e.processes import children_of, living
-from tests.faults.replicas import Nursery, Replica
+from tests.faults.replicas import Nursery, Replica, state_of
+from tests.waiting import until
 
 SETTINGS = {"max_connections": "40", "shared_buffers": "32MB", "min_wal_size": "32MB", "max_wal_size": "64MB"}
 IMAGE_BYTES = 400 * 2**20
-PATIENCE_S = 60
 _CAP_SYS_ADMIN = 21
 
 
@@ -67,11 +66,8 @@ class Disk:
 
     def unmount(self) -> None:
         """Take it away, waiting for processes that are about to end."""
-        deadline = time.monotonic() + PATIENCE_S
-        while subprocess.run(["umount", str(self.mount)], capture_output=True, check=False).returncode:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.mount} stays busy")
-            time.sleep(0.02)
+        command = ["umount", str(self.mount)]
+        until(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0)
 
     def _copy(self, image: Path) -> None:
         _run("cp", "--sparse=always", str(image), str(self.image))
@@ -142,11 +138,7 @@ class Machine:
         for pid in (self._postmaster, *(pid for pid, _ in family)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + PATIENCE_S
-        while living(family):
-            if time.monotonic() > deadline:
-                raise TimeoutError("Postgres does not die")
-            time.sleep(0.01)
+        until(lambda: not living(family))
         self._server.stop()
         self._server = None
 
@@ -184,12 +176,8 @@ def prepare(folder: Path, image: Path) -> None:
 
 
 def _await_stop(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    with suppress(FileNotFoundError):
-        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TZ":
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"process {pid} does not stop")
-            time.sleep(0.001)
+    with suppress(FileNotFoundError):  # it has ended
+        until(lambda: state_of(pid) in "TZ")
 
 
 def _run(*command: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import redis
 
 from service.embedded.binaries import choose_valkey, valkey_candidates
+from tests.waiting import until
 
-PATIENCE_S = 30.0
 FORGERIES = ("noise", "short", "turned", "swapped", "list", "number")
 """What the values are made into, in turn."""
 KEPT_SNAPSHOTS = 4
@@ -48,12 +48,12 @@ class OwnValkey:
         """Start it, empty, and wait until it answers."""
         options = ["--port", "0", "--unixsocket", str(self._behind), "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen([str(self._program), *options, "--logfile", "/dev/null"])
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            with suppress(redis.RedisError), self.client() as client:
-                client.ping()
-                return
-            assert time.monotonic() < end, "the server does not answer"
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with suppress(redis.RedisError), self.client() as client:
+            return bool(client.ping())
+        return False
 
     def stop(self) -> None:
         """SIGKILL, and no process is left."""

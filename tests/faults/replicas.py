@@ -21,6 +21,7 @@ from typing import Any, Self, TextIO
 from psycopg.conninfo import conninfo_to_dict
 
 import service
+from tests.waiting import until
 
 ROOT = Path(service.__file__).parent.parent
 PEPPER = "ab" * 32
@@ -67,11 +68,7 @@ class Replica:
 
     def await_stop(self) -> None:
         """Wait until it stands still under SIGSTOP."""
-        deadline = time.monotonic() + DEATH_S
-        while Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"process {self.pid} does not stop")
-            time.sleep(0.002)
+        until(lambda: state_of(self.pid) == "T")
 
     def end(self) -> None:
         """Kill it and wait."""
@@ -183,6 +180,11 @@ def running(nursery: Nursery, database_url: str, redis_url: str, **more: str) ->
         if not replica.is_dead():
             replica.end()
         os.close(replica.pidfd)
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state. Raises FileNotFoundError where there is none."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _listens(pid: int, url: str) -> bool:

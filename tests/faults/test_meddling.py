@@ -25,7 +25,8 @@ from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.memory.cache import MemoryWitness
 from tests.rotation import TURN, times
-from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
+from tests.waiting import until
+from tests.workflows.replicas import PEOPLE, Replicas, replicas, truth
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +93,7 @@ class Drill:
             self.seen[key] = ask(world.replicas[number], world.analyst, key, reuse=False).body
             return world.seq(other) > seq
 
-        eventually(is_followed)
+        until(is_followed)
 
     def settle(self) -> None:
         """Everything agrees in the end."""
@@ -183,7 +184,7 @@ def test_nothing_about_individuals_can_be_read_there(world: Replicas, server: Ow
         seen.update(server.values().items())
         return len({len(value) for _, value in seen})
 
-    eventually(lambda: sizes() >= 2 and len(seen) >= 40)
+    until(lambda: sizes() >= 2 and len(seen) >= 40)
     assert [name for name, _ in seen if name.startswith(b"sparing:witness:")] != []
     head = world.store.head(1)
     numbers = [*truth(world.store), head.worst_case_units, head.seq, head.data_version, head.slots]

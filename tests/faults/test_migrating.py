@@ -9,8 +9,8 @@ import pytest
 
 from service.store.postgres.registrations import migrate
 from tests.contracts.stores import dataset, open_store
-from tests.e2e.workers import await_that
 from tests.store.postgres.emptying import emptied
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +25,11 @@ def test_a_killed_migration_is_undone_and_done_again(database_url: str) -> None:
     with psycopg.connect(database_url) as blocker, psycopg.connect(database_url, autocommit=True) as looking:
         blocker.execute("CREATE TABLE pieces (x integer)")  # not committed: another of that name waits
         with subprocess.Popen([sys.executable, "-c", MIGRATE, database_url]) as migrating:
-            await_that(lambda: looking.execute(WAITS).fetchall() != [])
+            until(lambda: looking.execute(WAITS).fetchall() != [])
             migrating.send_signal(signal.SIGKILL)
         (backend,) = looking.execute(WAITS).fetchall()[0]
         blocker.rollback()
-        await_that(lambda: looking.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [backend]).fetchall() == [])
+        until(lambda: looking.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [backend]).fetchall() == [])
         assert looking.execute(OURS).fetchall() == [(0,)]
     migrate(database_url)
     with open_store("postgres", database_url) as store:

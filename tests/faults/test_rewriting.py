@@ -10,11 +10,11 @@ import pytest
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.ports.transaction import Transaction
-from tests.e2e.workers import await_that
 from tests.faults.killing import Servers
 from tests.faults.replicas import Replica, exchange
 from tests.faults.scenario import LEDGER_KEY, PEOPLE, QUESTIONS, Stage, staged
 from tests.faults.stopping import IMPATIENT
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +152,7 @@ def test_two_processes_amend_one_ledger(scene: Scene, place: str) -> None:
         erase(scene, stopped)
         stopped.await_stop()
         with scene.servers.replica(environment=STRETCHES | IMPATIENT) as awake:
-            await_that(lambda: scene.amended_to() == len(ASKED))
+            until(lambda: scene.amended_to() == len(ASKED))
             check_amended(scene, len(ASKED))
             stopped.send(signal.SIGCONT)
             for replica in (stopped, awake):
@@ -170,7 +170,7 @@ def erase(scene: Scene, replica: Replica) -> None:
 def check_end(scene: Scene) -> None:
     """Raises AssertionError unless a process that is started ends the amendments."""
     with scene.servers.replica(environment=STRETCHES) as replica:
-        await_that(lambda: scene.amended_to() == len(ASKED))
+        until(lambda: scene.amended_to() == len(ASKED))
         check_amended(scene, len(ASKED))
         scene.check_budgets(replica, erased=frozenset({ERASED}))
     assert set(scene.outcomes()) == {"untouched"}

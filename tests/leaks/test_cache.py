@@ -8,7 +8,8 @@ import pytest
 from service.store.redis.sealed import Item, SealedCache, Swap
 from tests.factories import ask, open_replica, register, upload
 from tests.memory.cache import MemoryKeyValueStore, MemoryServer
-from tests.workflows.replicas import analyst_like, eventually
+from tests.waiting import until
+from tests.workflows.replicas import analyst_like
 
 PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]
 QUESTIONS = 12
@@ -41,7 +42,7 @@ def watched(people: Sequence[Sequence[object]]) -> list[str]:
         swedes = everybody | {"where": {"eq": [{"col": "country"}, "SE"]}}
         for n in range(QUESTIONS):
             ask(replica, who, f"k{n}", **(swedes if n % 2 else everybody))
-        eventually(lambda: len(values.names) >= QUESTIONS)
+        until(lambda: len(values.names) >= QUESTIONS)
         assert values.round_trips >= 1
     return sorted(values.names)
 
