@@ -17,7 +17,7 @@ from service.workflows.individual import Individuals
 from service.workflows.model.individual_views import MyBudget
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import Principal
-from tests.leaks.worlds import KINDS, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
+from tests.leaks.worlds import KINDS, PLACED, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 
 pytestmark = pytest.mark.slow
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.slow
 ONES = ("p3", "p7", "p39")
 """The one person; p7 has no age."""
 
-PLACED = [
-    (kind, is_last)
-    for kind in KINDS
-    for is_last in (True, False)
-    if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
-]
 RULED = [(one, "skip") for one in ONES] + [("p39", "drop")]
 WORLDS = some_of([(*ruled, *placed) for ruled in RULED for placed in PLACED], 3)
 

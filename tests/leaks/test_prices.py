@@ -282,13 +282,15 @@ def test_the_slowest_data_of_each_constant_are_named() -> None:
 
 
 @pytest.mark.parametrize(("constant_ns", "status"), [(1e-6, 1), (1e9, 0)])
-def test_the_benchmark_can_fail_and_can_succeed(constant_ns: float, status: int) -> None:
-    """Constants of next to nothing cover no work, those of a second cover all."""
+@pytest.mark.parametrize(("people", "shards"), [(1000, []), (TWO_PAGES, ["--shards", "2"])], ids=["whole", "divided"])
+def test_the_benchmark_can_fail_and_can_succeed(
+    people: int, shards: list[str], constant_ns: float, status: int
+) -> None:
+    """Constants of next to nothing cover no work, those of a second cover all, the round trip to shards among them."""
     speed = Speed(**{each.name: constant_ns for each in fields(Speed)})
-    options = parsed(["--only", "everybody", "--repetitions", "1"])
-    found = list(measured(1000, speed, options))
+    found = list(measured(people, speed, parsed(["--only", "everybody", "--repetitions", "1", *shards])))
 
-    assert [each.standing for each in found] == 2 * [each.name for each in STANDINGS]
+    assert {each.standing for each in found} == {each.name for each in STANDINGS}
     assert verdict(found) == status
 
 
@@ -316,14 +318,6 @@ def test_rows_of_one_are_of_another_where_a_shard_has_no_room(shards: int) -> No
     held = at_each_shard(slots, shards)
     assert held[0] == held.max() == 1250 // shards
     assert set(slots.tolist()) <= {7 + page * PAGE_SLOTS for page in range(8)}
-
-
-@pytest.mark.parametrize(("constant_ns", "status"), [(1e-6, 1), (1e9, 0)])
-def test_the_benchmark_of_two_shards_can_fail_and_can_succeed(constant_ns: float, status: int) -> None:
-    """The same constants, of which the round trip is one."""
-    speed = Speed(**{each.name: constant_ns for each in fields(Speed)})
-    options = parsed(["--only", "everybody", "--repetitions", "1", "--shards", "2"])
-    assert verdict(list(measured(TWO_PAGES, speed, options))) == status
 
 
 def test_kept_constants_are_read_from_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -20,7 +20,7 @@ from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from service.workflows.shards.shard import ShardRelease, Turn
 from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_slot_of_one, lived_divided
-from tests.leaks.worlds import JSON, KINDS, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
+from tests.leaks.worlds import JSON, KINDS, PLACED, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
 from tests.memory.shards import MemoryShardChannel, MemoryShards
 from tests.rotation import some_of
 from tests.waiting import settled
@@ -28,12 +28,6 @@ from tests.waiting import settled
 pytestmark = pytest.mark.slow
 
 ONE = "p39"
-PLACED = [
-    (kind, is_last)
-    for kind in KINDS
-    for is_last in (True, False)
-    if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
-]
 ATTEMPTS = 1000
 LOST = ("absent", "present", "exhausted", "most rows")
 QUERY = {"version": 1, "select": [{"active": {"share": 0.02}}], "noise": {"sigma": 20.0}, "reuse": False}

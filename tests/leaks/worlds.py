@@ -309,6 +309,13 @@ KINDS: Mapping[str, Kind] = {
     "erased amid": Kind(amid=erase),
     "joined": Kind(row=lambda _: None, amid=join),
 }
+PLACED = [
+    (kind, is_last)
+    for kind in KINDS
+    for is_last in (True, False)
+    if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
+]
+"""Each kind with the one person in the highest slot, and with the person amid the others."""
 QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and kind.amid is nothing)
 """Worlds without acts: there even the operator's metrics are equal."""
 
