@@ -48,10 +48,15 @@ def test_nothing_that_was_seen_is_lost(
     assert stage.answered() > CUTS * 10
 
 
-@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit"])
+@pytest.mark.parametrize(
+    "settings", [{"fsync": "off"}, {"synchronous_commit": "off", "wal_writer_delay": "10s"}], ids=min
+)
 def test_a_database_that_may_forget_is_seen_to_forget(
-    nursery: Nursery, valkey_url: str, server_directory: Path, image: Path, setting: str
+    nursery: Nursery, valkey_url: str, server_directory: Path, image: Path, settings: dict[str, str]
 ) -> None:
-    """The settings that `serve` refuses: with them this very test finds answers, or a witness, ahead of the ledger."""
+    """The settings that `serve` refuses: with them this very test finds answers, or a witness, ahead of the ledger.
+
+    The log is written so seldom that a slow machine does not have it on the disk before the cut.
+    """
     with pytest.raises(AssertionError, match=LOSS):
-        cut(nursery, valkey_url, server_directory / f"disk-{setting}", image, 3, UNSAFE_CUTS, **{setting: "off"})
+        cut(nursery, valkey_url, server_directory / f"disk-{min(settings)}", image, 3, UNSAFE_CUTS, **settings)
