@@ -343,5 +343,5 @@ def test_postgres_keeps_the_same_accounts(new_database: Callable[[], str]) -> No
 
     run_state_machine_as_test(
         machine,  # type: ignore[arg-type]  # it is only ever called
-        settings=settings(max_examples=6, stateful_step_count=20, deadline=None),
+        settings=settings(max_examples=times(4, 20), stateful_step_count=20, deadline=None),
     )

@@ -47,7 +47,7 @@ from tests.engine.worlds import (
     uploaded,
     visits,
 )
-from tests.rotation import IS_WHOLE, one_of, times
+from tests.rotation import IS_WHOLE, times
 
 pytestmark = pytest.mark.slow
 
@@ -344,12 +344,15 @@ def check_vectors_depend_on_own_records(plan: Plan, people_there: Crowd, evaluat
     ("name", "rows"),
     [
         pytest.param(name, rows, id=f"{name} in runs of {rows}" if IS_WHOLE else name)
-        for n, name in enumerate(TYPES)
-        for rows in one_of(RUNS, n)
+        for name in TYPES
+        for rows in (RUNS if IS_WHOLE else [None])
     ],
 )
 def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str, rows: int | None) -> None:
-    """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip an individual."""
+    """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip an individual.
+
+    In runs of the usual size, so that the crowd is in one: that runs may end anywhere is the law after the next.
+    """
     with runs_of(rows):
         assert len(vectors(PLANS[name], ready(CROWD.memory()))) > 20
         check_vectors_depend_on_own_records(PLANS[name], CROWD)
@@ -543,7 +546,7 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
                 assert moved.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize(("seed", "rows"), [(2, None), (3, 1), (4, 2)])
+@pytest.mark.parametrize(("seed", "rows"), [(2, None), (4, 2), *([(3, 1)] if IS_WHOLE else [])])
 def test_a_frozen_session_without_one_individual_moves_by_its_vectors_alone(seed: int, rows: int | None) -> None:
     """T0.2 for a few individuals, on a session in which budgets run out."""
     people_there = crowd(seed=seed, size=60)
