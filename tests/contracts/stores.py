@@ -223,7 +223,7 @@ def join(store: Store, record: DatasetRecord, limits: Mapping[str, int]) -> None
 
 def principal(number: int, **fields: Any) -> PrincipalRecord:
     """A principal that is not stored yet: an analyst of all datasets unless the fields say otherwise."""
-    usual = {
+    usual: dict[str, Any] = {
         "id": UUID(int=number),
         "role": "analyst",
         "name": f"ana {number}",

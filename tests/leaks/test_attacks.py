@@ -1,6 +1,6 @@
 """The timing attack itself: its probes are queries of its data, its controls count, and it sees what is late."""
 
-import time
+from itertools import count
 
 import numpy as np
 import pytest
@@ -147,14 +147,15 @@ def test_a_range_of_all_ages_is_of_consecutive_slots() -> None:
     assert set(people(500, Person())["code"].to_pylist()) <= set(range(CODES))
 
 
-def test_the_planted_work_is_done_where_an_individual_has_paused() -> None:
-    """And for no other: the contributions are those of the service."""
+def test_the_planted_work_is_done_where_an_individual_has_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And for no other: the contributions are those of the service. Each reading of the clock is LEAK_NS / 4 later."""
+    readings = count(0, LEAK_NS // 4)
+    monkeypatch.setattr("loadtests.leaky_service.time.thread_time_ns", lambda: next(readings))
     memory = made(1000)
     state, plan = state_of(memory), plan_of(Priced(constant="individual", data=""), memory.schema, 1000)
     slots = np.concatenate([block.touched.slots() for block in slow_if_paused(only_shard(state), plan)])
     assert slots.tolist() == list(range(1000))
+    assert next(readings) == 0
     one_paused(memory, np.zeros(0, dtype=np.int64))
-
-    began = time.thread_time_ns()
     slow_if_paused(only_shard(state), plan)
-    assert time.thread_time_ns() - began >= LEAK_NS
+    assert next(readings) == LEAK_NS // 4 + LEAK_NS + LEAK_NS // 4
