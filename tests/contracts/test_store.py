@@ -495,6 +495,11 @@ def test_the_newest_entry_of_this_epoch_is_reused(store: Store, record: DatasetR
         assert transaction.known.reusable == {}
 
 
+def test_a_new_database_knows_no_principal(store: Store) -> None:
+    """No key is good before an operator makes one."""
+    assert store.principals.listed(after=None, limit=9) == []
+
+
 HOSTILE = [
     "x'; DROP TABLE individuals; --",
     '"',
@@ -529,7 +534,6 @@ def test_text_is_never_a_part_of_a_statement(store: Store, record: DatasetRecord
 def test_principals_are_kept_listed_and_revoked_once(store: Store, record: DatasetRecord) -> None:
     """A principal reads back whole; revoking works once and says so."""
     people = [principal(n, dataset=record.name if n else None, allowance_units=n or None) for n in range(3)]
-    assert store.principals.listed(after=None, limit=9) == []
     for each in people:
         store.principals.add([each])
 
