@@ -19,6 +19,7 @@ from loadtests.wires import PeerConnection
 from tests.e2e.processes import environment, new_key
 from tests.leaks.crowd import Ask, Crowd, Heard
 from tests.leaks.oracle import Oracle, Rules
+from tests.waiting import PATIENCE_S
 
 CONNECTIONS = 64
 ANALYSTS = 8
@@ -107,7 +108,7 @@ def loaded(home: Path, requests: int, plant: str = "", *, connections: int = CON
         keys = _prepared(url, new_key(home, "curator"))
         crowd = Crowd(url=url, keys=keys, connections=connections, source=random.Random(7))
         crowd.ask(requests, KINDS)
-        metrics = httpx.get(metrics_url, trust_env=False).text
+        metrics = httpx.get(metrics_url, trust_env=False, timeout=PATIENCE_S).text
     overruns = float(re.findall(r"^sparing_slot_overruns_total (\S+)$", metrics, re.MULTILINE)[0])
     return Load(events=json.loads(file.read_text()), heard=crowd.heard, gone=crowd.gone, overruns=int(overruns))
 
@@ -129,12 +130,13 @@ def _observed(home: Path, file: Path, plant: str, settings: dict[str, str]) -> I
 def _prepared(url: str, curator_key: str) -> list[str]:
     """Two datasets with people, one of them for batches, and the keys of the analysts."""
     rows = "id,age,area\n" + "".join(f"p{n},{n % 121},{n % 4096}\n" for n in range(PEOPLE))
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {curator_key}"}, trust_env=False) as curator:
+    headers = {"Authorization": f"Bearer {curator_key}"}
+    with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=PATIENCE_S) as curator:
         for name in ("singles", "batches"):
             body = {"name": name, "guarantee": {"rho": "1000"}, "capacity": 4096, "tables": TABLES}
             curator.post("/v1/datasets", json=body).raise_for_status()
-            path, headers = f"/v1/datasets/{name}/tables/people/rows", {"Content-Type": "text/csv"}
-            curator.post(path, content=rows, headers=headers).raise_for_status()
+            path = f"/v1/datasets/{name}/tables/people/rows"
+            curator.post(path, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
         wish = {"role": "analyst", "name": "ana"}
         return [curator.post("/v1/principals", json=wish).raise_for_status().json()["key"] for _ in range(ANALYSTS)]
 
