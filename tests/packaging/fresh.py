@@ -14,17 +14,15 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.architecture.source import ROOT
-
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
-def built_wheel(project: str, folder: Path) -> Path:
-    """The wheel of a project of this repository, built into `folder`."""
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT / project)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+def built(target: str, project: Path, folder: Path) -> Path:
+    """The wheel or source distribution of a project, built into `folder`."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(command, check=True, capture_output=True, cwd=project)
+    (made,) = folder.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return made
 
 
 def fresh_environment(folder: Path, wheel: Path, *, extras: frozenset[str] = frozenset()) -> Path:

@@ -14,9 +14,8 @@ from loadtests.peers.child import Absent, command_of, started
 from loadtests.peers.own import engine
 from loadtests.peers.tasks import SIGMA, TASKS, check, made_up
 from tests.architecture.source import ROOT
+from tests.packaging.locks import pins
 
-HASH = re.compile(r"sha256:[0-9a-f]{64}")
-LOCKS = ["build", "diffprivlib", "opendp", "smartnoise"]
 FAKE = """
 from loadtests.peers.tasks import TASKS, serve
 
@@ -28,44 +27,10 @@ serve({"version": "Fake 1", "noise": "none"}, {"count": work}, lambda: {"a fact"
 """
 
 
-def text_of(name: str) -> str:
-    """A file of loadtests/peers."""
-    return (ROOT / "loadtests" / "peers" / name).read_text(encoding="utf-8")
-
-
-def pins(lock: str) -> dict[str, list[str]]:
-    """The hashes of each `name==version` of a lock."""
-    whole = re.sub(r"\\\n|^ *#.*\n", "", lock, flags=re.MULTILINE)
-    lines = [re.split(r" +--hash=", line) for line in whole.splitlines() if line.strip()]
-    return {line[0].partition(" ;")[0].strip(): line[1:] for line in lines}
-
-
 def version(package: str, name: str) -> str:
     """The version at which one lock has a package."""
-    (found,) = [pin.partition("==")[2] for pin in pins(text_of(f"{name}.lock")) if pin.startswith(f"{package}==")]
+    (found,) = {pin.version for pin in pins(f"loadtests/peers/{name}.lock") if pin.name == package}
     return found
-
-
-@pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_has_hashes_and_no_address(name: str) -> None:
-    """Each pin carries a SHA-256, each requirement is locked as asked, and nothing says where to get a package."""
-    lock = text_of(f"{name}.lock")
-    asked = re.findall(r"^[a-z-]+==.+$", text_of(f"{name}.in"), re.MULTILINE)
-    found = pins(lock)
-
-    assert asked
-    assert set(asked) <= found.keys()
-    assert [pin for pin in found if not re.fullmatch(r"[a-z0-9-]+==[\w.]+", pin)] == []
-    assert [pin for pin, hashes in found.items() if not hashes] == []
-    assert [
-        each for hashes in found.values() for each in hashes if not re.fullmatch(r"sha256:[0-9a-f]{64}", each)
-    ] == []
-    assert re.findall(r"://|^-.*|file:|@ ", lock, re.MULTILINE) == []
-
-
-def test_the_reader_sees_what_is_no_pin() -> None:
-    """A line without version or hash does not go unread, so that the test above can fail."""
-    assert pins("a==1 \\\n    --hash=x \\\n    --hash=y\n    # via b\nb>=2\n") == {"a==1": ["x", "y"], "b>=2": []}
 
 
 def test_the_document_is_about_the_locked_versions() -> None:
@@ -81,20 +46,20 @@ def test_the_document_is_about_the_locked_versions() -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_noisy_answers_pass(name: str) -> None:
     """Gaussian noise, Laplace noise, and Laplace noise that is truncated at zero."""
-    task, random = TASKS[name], np.random.default_rng(5)
+    task, generator = TASKS[name], np.random.default_rng(5)
     truth = np.full(task.size, task.people / task.size)
 
     for _ in range(50):
-        check(task, (truth + random.normal(0, SIGMA, task.size)).tolist())
-        check(task, (truth + random.laplace(0, SIGMA, task.size)).tolist())
-        check(task, np.maximum(0, truth + random.laplace(0, SIGMA, task.size)).tolist())
+        check(task, (truth + generator.normal(0, SIGMA, task.size)).tolist())
+        check(task, (truth + generator.laplace(0, SIGMA, task.size)).tolist())
+        check(task, np.maximum(0, truth + generator.laplace(0, SIGMA, task.size)).tolist())
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_wrong_answers_do_not(name: str) -> None:
     """Answers of the wrong length, about nobody, about the other number of people, or, in groups, without noise."""
-    task, random = TASKS[name], np.random.default_rng(6)
-    noise = random.normal(0, SIGMA, task.size)
+    task, generator = TASKS[name], np.random.default_rng(6)
+    noise = generator.normal(0, SIGMA, task.size)
     truth = task.people / task.size
     wrong = [np.append(truth + noise, truth), noise, 2 * truth + noise]
     if task.size > 1:

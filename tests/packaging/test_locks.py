@@ -3,13 +3,13 @@
 import re
 import sys
 import tomllib
-from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 
 import pytest
 
 from tests.architecture import rules
 from tests.architecture.source import ROOT, modules
+from tests.packaging.locks import PINNED, Pin, pins, read_lock
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DEMO_IMPORTS = {
@@ -29,46 +29,8 @@ LOCKS = [
     "requirements-ray.lock",
     "requirements-uv.lock",
 ]
-PACKAGES_MIN = {"requirements-uv.lock": 1}  # and 50 of every other
-PINNED = re.compile(
-    r"(?P<name>[a-z0-9][a-z0-9._-]*)(?:\[[a-z0-9,-]+\])?==(?P<version>[\w.+!]+)(?: ; (?P<marker>[^\\]+))?"
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pin:
-    """One locked package: its name, its version, the environments it is for ("" for all) and its hashes."""
-
-    name: str
-    version: str
-    marker: str
-    hashes: tuple[str, ...]
-
-
-def read_lock(text: str) -> list[Pin]:
-    """Every pin of a lock; ValueError for a line that is none, so that nothing in a lock goes unread."""
-    whole = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")).replace("\\\n", " ")
-    pins = []
-    for line in filter(None, map(str.strip, whole.splitlines())):
-        requirement, *hashes = re.split(r"\s+--hash=", line)
-        found = PINNED.fullmatch(requirement.strip())
-        if found is None:
-            message = f"not a pin: {line[:80]}"
-            raise ValueError(message)
-        pins.append(
-            Pin(
-                name=found["name"],
-                version=found["version"],
-                marker=(found["marker"] or "").strip(),
-                hashes=tuple(hashes),
-            )
-        )
-    return pins
-
-
-def pins(lock: str) -> list[Pin]:
-    """The pins of one of our locks."""
-    return read_lock((ROOT / lock).read_text(encoding="utf-8"))
+PEERS = [f"loadtests/peers/{name}.lock" for name in ("build", "diffprivlib", "opendp", "smartnoise")]
+PACKAGES_MIN = {"requirements-uv.lock": 1, **dict.fromkeys(PEERS, 1)}  # and 50 of every other
 
 
 def names(requirements: list[str]) -> dict[str, str]:
@@ -82,7 +44,7 @@ def asked(path: str) -> list[str]:
     return [line for line in (ROOT / path).read_text(encoding="utf-8").splitlines() if line and line[0] not in "#-"]
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", LOCKS + PEERS)
 def test_every_package_has_hashes(lock: str) -> None:
     """Each pin carries at least one SHA-256, so that `--require-hashes` lets nothing else in."""
     found = pins(lock)
@@ -92,7 +54,7 @@ def test_every_package_has_hashes(lock: str) -> None:
     assert [digest for pin in found for digest in pin.hashes if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest)] == []
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", LOCKS + PEERS)
 def test_no_lock_says_where_to_get_a_package(lock: str) -> None:
     """No address, index, folder or switch stands in a lock: a machine's own configuration decides."""
     text = (ROOT / lock).read_text(encoding="utf-8")
@@ -171,16 +133,18 @@ def test_the_lock_of_an_extra_is_compiled_from_it(extra: str) -> None:
     assert names(wanted).items() <= locked.items()
 
 
-@pytest.mark.parametrize(
-    "asking", ["requirements-dev.in", "requirements-docs.in", "requirements-ray.in", "requirements-uv.in"]
-)
-def test_the_development_lock_is_compiled_from_what_is_asked(asking: str) -> None:
-    """Every tool of the tests is pinned exactly where it is asked for, and locked at that version."""
-    wanted = asked(asking)
-    locked = {pin.name: pin.version for pin in pins(asking.replace(".in", ".lock"))}
+DEVELOPMENT = [f"requirements-{name}.lock" for name in ("dev", "docs", "ray", "uv")]
 
-    assert len(names(wanted)) == len(wanted)
+
+@pytest.mark.parametrize("lock", DEVELOPMENT + PEERS)
+def test_a_lock_is_compiled_from_what_is_asked(lock: str) -> None:
+    """Every tool of the tests is pinned exactly where it is asked for; what is pinned is locked at that version."""
+    wanted = asked(lock.replace(".lock", ".in"))
+    locked = {pin.name: pin.version for pin in pins(lock)}
+
+    assert names(wanted)
     assert names(wanted).items() <= locked.items()
+    assert len(names(wanted)) == len(wanted) or lock in PEERS
 
 
 @pytest.mark.parametrize("lock", LOCKS)

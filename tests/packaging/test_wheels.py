@@ -1,18 +1,26 @@
 """Both wheels work in fresh environments: the service serves, and the client's first examples run against it."""
 
+import ast
 import gzip
 import re
 import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-import httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from tests.architecture.source import ROOT
 from tests.e2e import processes
-from tests.packaging.fresh import built_wheel, fresh_environment
+from tests.e2e.http_calls import get
+from tests.packaging.fresh import built, fresh_environment
 
 pytestmark = pytest.mark.slow
 README = (ROOT / "clients" / "python" / "README.md").read_text(encoding="utf-8")
@@ -39,11 +47,42 @@ def _environment(**settings: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def installed(server_directory: Path) -> Iterator[Installed]:
+def folder(server_directory: Path) -> Path:
+    """A place that the account of the servers can pass through."""
+    made = server_directory / "wheels"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def service_wheel(folder: Path) -> Path:
+    """The service's wheel."""
+    return built("wheel", ROOT, folder / "service")
+
+
+@pytest.fixture(scope="module")
+def client_wheel(folder: Path) -> Path:
+    """The client's wheel, built from the clone."""
+    return built("wheel", ROOT / "clients" / "python", folder / "client")
+
+
+@pytest.fixture(scope="module")
+def client_site(folder: Path) -> Path:
+    """A folder with the contents of the client's wheel, built from its source distribution."""
+    made = folder / "source"
+    source = built("sdist", ROOT / "clients" / "python", made)
+    with tarfile.open(source) as archive:
+        archive.extractall(made, filter="data")
+    wheel = built("wheel", made / source.name.removesuffix(".tar.gz"), made)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(made / "site")  # noqa: S202 - our own
+    return made / "site"
+
+
+@pytest.fixture(scope="module")
+def installed(folder: Path, service_wheel: Path) -> Iterator[Installed]:
     """The service's wheel in an environment of its own, served."""
-    folder = server_directory / "wheel"  # which the account of the servers can pass through
-    folder.mkdir()
-    programs = fresh_environment(folder / "environment", built_wheel(".", folder))
+    programs = fresh_environment(folder / "environment", service_wheel)
     command = [str(programs / "sparing"), "serve", "--home", str(folder / "home"), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(), cwd=folder) as process:
         word, _, url = (process.stdout.readline() if process.stdout else "").strip().partition(" ")
@@ -53,10 +92,18 @@ def installed(server_directory: Path) -> Iterator[Installed]:
 
 
 @pytest.fixture(scope="module")
-def client_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def client_python(folder: Path, client_wheel: Path) -> Path:
     """The Python of an environment that holds the client's wheel and what it asks for."""
-    folder = tmp_path_factory.mktemp("client")
-    return fresh_environment(folder / "environment", built_wheel("clients/python", folder)) / "python"
+    return fresh_environment(folder / "of-client", client_wheel) / "python"
+
+
+def test_each_wheel_holds_its_own_package_and_nothing_else(service_wheel: Path, client_wheel: Path) -> None:
+    """No test, migration or sister package hides in what is built."""
+    for wheel, package in ((service_wheel, "service"), (client_wheel, "sparing")):
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+        assert [name for name in names if "node_modules" in name or name.endswith("package.json")] == []
+        assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {package}
 
 
 def test_the_client_of_a_wheel_asks_the_service_of_a_wheel(
@@ -94,7 +141,7 @@ def _run(python: Path, text: str, installed: Installed, folder: Path, **settings
 )
 def test_the_service_of_a_wheel_has_its_pages(installed: Installed, path: str) -> None:
     """Files that lie elsewhere in a clone."""
-    assert httpx.get(f"{installed.url}{path}").status_code == 200
+    assert get(f"{installed.url}{path}").status_code == 200
 
 
 def test_nothing_comes_from_the_clone(installed: Installed, client_python: Path, tmp_path: Path) -> None:
@@ -111,3 +158,78 @@ def test_nothing_comes_from_the_clone(installed: Installed, client_python: Path,
         printed = _run(python, script.format(names=others, name=name), installed, tmp_path)
         assert printed.startswith(str([False] * len(others)))
         assert str(ROOT) not in printed
+
+
+FAKE = """
+import importlib, pkgutil, sys
+sys.path += sys.argv[1:]
+import sparing
+assert not {"mpmath", "numpy", "orjson", "pydantic", "rfc8785", "sparing.testing"} & sys.modules.keys(), sys.modules
+import sparing._rooms
+for module in pkgutil.walk_packages(sparing._rooms.__path__, "sparing._rooms."):
+    importlib.import_module(module.name)
+from sparing.testing import FakeService
+age = {"type": "integer", "lower": 0, "upper": 9}
+tables = {"people": {"kind": "individuals", "key": "id", "columns": {"age": age}}}
+with FakeService() as fake:
+    fake.add_dataset("shop", tables, rows={"people": [{"id": number, "age": number} for number in range(9)]})
+    answer = fake.client().queries.ask(dataset="shop", select=sparing.sum_("age"), group_by="age", sigma=200)
+assert "service" not in sys.modules and "pyarrow" not in sys.modules
+print(*map(int, answer.values))
+"""
+
+
+RESEARCH = """
+import sys
+sys.path += sys.argv[1:]
+import numpy
+from sparing.research import PoissonDescent, RenyiFilter, descend
+settings = PoissonDescent(
+    loss="squared", l2_clip=1, noise_multiplier=20, sampling_rate=0.1, learning_rate=1, steps=3
+)
+run = descend(numpy.eye(4), numpy.ones(4), settings, seed=1, limit=RenyiFilter(order=12, epsilon=1, delta="1e-5"))
+assert not {"orjson", "pydantic", "rfc8785", "scipy", "service"} & sys.modules.keys(), sys.modules
+print(*run.active, run.loss_epsilons(delta=1e-5).shape)
+"""
+
+
+def _run_bare(script: str, site: Path, folder: Path) -> tuple[str, str]:
+    """What a script says on stderr and stdout that sees one wheel's contents and the packages of this environment."""
+    command = [sys.executable, "-I", "-S", "-W", "error", "-c", script, str(site), sysconfig.get_path("purelib")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
+    return done.stderr, done.stdout
+
+
+def _extra(site: Path, name: str) -> dict[str, SpecifierSet]:
+    """The packages that an extra of a wheel asks for, with their versions."""
+    (found,) = Distribution.discover(path=[str(site)])
+    asked = map(Requirement, found.requires or [])
+    return {each.name: each.specifier for each in asked if each.marker and each.marker.evaluate({"extra": name})}
+
+
+def test_the_fake_of_a_wheel_answers_without_the_server(client_site: Path, tmp_path: Path) -> None:
+    """Its copy of the rooms is whole, and brings neither `service` nor pyarrow; `import sparing` loads none of it."""
+    assert _run_bare(FAKE, client_site, tmp_path) == ("", "0 1 2 3 4 5 6 7 8 0\n")
+
+
+def test_the_research_of_a_wheel_needs_numpy_and_mpmath_alone(client_site: Path, tmp_path: Path) -> None:
+    """Beside what the client itself needs; its accountants are the wheel's own copy."""
+    assert _run_bare(RESEARCH, client_site, tmp_path) == ("", "4 4 4 (4,)\n")
+    assert _extra(client_site, "research").keys() == {"mpmath", "numpy"}
+
+
+def test_the_extra_brings_what_the_rooms_import(client_site: Path) -> None:
+    """Every package that the copied modules name, in versions to which the service's own belong."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (client_site / "sparing/_rooms").rglob("*.py")]
+    named = {name.partition(".")[0] for tree in trees for node in ast.walk(tree) for name in _imported(node)}
+    extra = _extra(client_site, "testing")
+
+    assert named - sys.stdlib_module_names - {"sparing", "pydantic_core"} == extra.keys()
+    assert [name for name, versions in extra.items() if distribution(name).version not in versions] == []
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The modules that a node of a syntax tree imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
