@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import service
 from service.embedded.home import ACCOUNTS, find_home
 from service.embedded.postgres import EmbeddedPostgres, _mark
 from service.embedded.process import OsAccount, processes_where
+from tests.waiting import until
 
 REPOSITORY = Path(service.__file__).parent.parent
 
@@ -43,6 +43,13 @@ class Owner:
         line = self.process.stdout.readline()
         assert line, f"the owner ended with {self.process.wait()}"
         return json.loads(line)
+
+    def end(self) -> None:
+        """Let it read a line, after which it stops its servers."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        assert self.hear() == "stopped"
 
     def kill(self) -> None:
         """Kill it with SIGKILL, if it still runs."""
@@ -77,22 +84,18 @@ class Bench:
 
     def await_end(self) -> None:
         """Wait until no process serves the data directory."""
-        deadline = time.monotonic() + 60
-        while processes := self.processes():
-            assert time.monotonic() < deadline, f"still there: {processes}"
-            time.sleep(0.005)
+        until(lambda: not self.processes())
 
     def await_answer(self, url: str) -> None:
         """Wait until a Postgres answers at this URL."""
-        deadline = time.monotonic() + 30
-        while True:
+
+        def answers() -> bool:
             try:
-                assert self.ask(url, "SELECT 1") == 1
+                return bool(self.ask(url, "SELECT 1") == 1)
             except psycopg.OperationalError:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            else:
-                return
+                return False
+
+        until(answers)
 
     @staticmethod
     def ask(url: str, statement: str) -> Any:

@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from redis.retry import Retry
 from service.embedded import open_servers
 from service.embedded.keeper import Keeper, RestartPolicy
 from service.embedded.valkey import EmbeddedValkey
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -49,14 +49,18 @@ def cache(home: Path, private_root: Path) -> Iterator[EmbeddedValkey]:
 
 def await_answer(url: str) -> int:
     """Wait until a Valkey answers, and return its process."""
-    deadline = time.monotonic() + 30
+    found: list[int] = []
     with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
-        while True:
+
+        def answers() -> bool:
             try:
-                return int(client.info("server")["process_id"])
+                found.append(int(client.info("server")["process_id"]))
             except (redis.ConnectionError, redis.TimeoutError):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+                return False
+            return True
+
+        until(answers)
+    return found[0]
 
 
 def test_servers_that_are_killed_answer_again_at_the_same_address(
@@ -67,14 +71,11 @@ def test_servers_that_are_killed_answer_again_at_the_same_address(
         for killed in range(1, 3):
             postmaster = int((used.data / "postmaster.pid").read_text().split()[0])
             cache_pid = await_answer(servers.redis_url)
-            begin = time.monotonic()
             os.kill(postmaster, signal.SIGKILL)
             os.kill(cache_pid, signal.SIGKILL)
             assert await_answer(servers.redis_url) != cache_pid
             used.await_answer(servers.database_url)
-            while sum("answers again" in line for line in caplog.messages) < 2 * killed:
-                assert time.monotonic() - begin < 10
-                time.sleep(0.01)
+            until(lambda wanted=2 * killed: sum("answers again" in line for line in caplog.messages) == wanted)  # type: ignore[misc]
     lines = [record.getMessage() for record in caplog.records if record.name == "sparing.servers"]
     ends = [line for line in lines if "ended with -9; it is started again in 0." in line]
     assert (len(ends), len(lines), failures) == (4, 8, [])
@@ -88,12 +89,14 @@ def test_one_that_does_not_stay_alive_is_told_once(cache: EmbeddedValkey, failur
     keeper = Keeper(cache, url, name="keep-valkey", failed=failures.append, restart_policy=policy)
     keeper.open()
     killed: set[int] = set()
-    deadline = time.monotonic() + 30
-    while not failures and time.monotonic() < deadline:
+
+    def has_failed() -> bool:
         if len(killed) < 3 and (pid := await_answer(url)) not in killed:
             os.kill(pid, signal.SIGKILL)
             killed.add(pid)
-        time.sleep(0.01)
+        return bool(failures)
+
+    until(has_failed)
     keeper.close()
 
     assert len(failures) == 1
@@ -101,10 +104,11 @@ def test_one_that_does_not_stay_alive_is_told_once(cache: EmbeddedValkey, failur
 
 
 def test_a_server_that_ran_long_enough_dies_for_the_first_time() -> None:
-    """Quick deaths are counted, and their pauses double up to the longest."""
+    """Quick deaths are counted, and their pauses double up to the longest: eight in a row take some twenty seconds."""
     policy = RestartPolicy()
     assert [policy.deaths_after(3, ready_s=ready_s) for ready_s in (None, 9.9, 10.0)] == [4, 4, 1]
-    assert [policy.pause_after(deaths) for deaths in (1, 2, 7, 8)] == [0.1, 0.2, 6.4, 10.0]
+    pauses = [policy.pause_after(deaths) for deaths in range(1, policy.deaths_max + 1)]
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
 
 
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
@@ -118,13 +122,10 @@ def test_servers_of_a_process_that_ends_are_taken_over_at_the_same_address(
         assert [servers.database_url, servers.redis_url] == urls
         before = await_answer(servers.redis_url)
         if ending == "stopped":
-            owner.process.stdin.write("\n")
-            owner.process.stdin.flush()
-            assert owner.hear() == "stopped"
+            owner.end()
         else:
             owner.kill()
-        while await_answer(servers.redis_url) == before:
-            time.sleep(0.01)
+        until(lambda: await_answer(servers.redis_url) != before)
         used.await_answer(servers.database_url)
     assert failures == []
     assert used.processes() == []
@@ -140,15 +141,11 @@ def test_a_server_that_cannot_be_where_it_was_is_told(
     follower.open(start_timeout_s=1)
     policy = RestartPolicy(deaths_max=0, pause_s=0)
     keeper = Keeper(follower, url, name="keep-valkey", failed=failures.append, restart_policy=policy)
-    owner.process.stdin.write("\n")
-    owner.process.stdin.flush()
-    assert owner.hear() == "stopped"
+    owner.end()
     runtime = follower._runtime
     runtime.mkdir()
     keeper.open()
-    deadline = time.monotonic() + 30
-    while not failures and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: failures)
     keeper.close()
     runtime.rmdir()
 

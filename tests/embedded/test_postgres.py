@@ -2,7 +2,6 @@
 
 import os
 import stat
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,21 +47,15 @@ def test_the_server_is_durable_private_and_alone(used: Any) -> None:
     assert mode_of(used.data) == 0o700
 
 
-def test_a_second_start_is_quick_and_finds_what_was_there(used: Any) -> None:
-    """Existing data is served again in less than half a second, and stopping twice is harmless."""
+def test_a_second_start_finds_what_was_there(used: Any) -> None:
+    """Existing data is served again, and stopping twice is harmless."""
     server = used.server()
     with psycopg.connect(server.start()) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS value")
     server.stop()
     server.stop()
-    seconds = []
-    for _ in range(3):
-        begin = time.monotonic()
-        with server:
-            seconds.append(time.monotonic() - begin)
-            assert used.ask(server.url_of("sparing"), "SELECT value FROM kept") == 7
-
-    assert min(seconds) < 0.5
+    with server:
+        assert used.ask(server.url_of("sparing"), "SELECT value FROM kept") == 7
 
 
 def test_an_interrupted_first_start_leaves_nothing_in_the_way(bench: Any) -> None:

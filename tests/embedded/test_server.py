@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -44,43 +44,37 @@ def test_a_forked_child_does_not_stop_its_parents_server(
     owner = start_owner(FORKING_OWNER, home, private_root)
     with redis.Redis.from_url(owner.hear()) as client:
         assert client.ping()
-    owner.process.stdin.write("stop\n")
-    owner.process.stdin.flush()
-
-    assert owner.hear() == "stopped"
+    owner.end()
 
 
-def test_an_orphan_that_does_not_end_is_an_error() -> None:
+@contextlib.contextmanager
+def orphan(place: Path, trap: str) -> Iterator[tuple["subprocess.Popen[bytes]", Callable[[list[str]], bool]]]:
+    """A child that obeys a trap, and the test by which it is known: the place of this test in its arguments."""
+    script = f"trap {trap}; echo ready; while true; do sleep 0.05; done # {place}"
+    child = start_child(["/bin/sh", "-c", script], account=None, death_signal=signal.SIGKILL, output=PIPE)
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        yield child, lambda arguments: arguments[:1] == ["/bin/sh"] and str(place) in arguments[-1]
+        stop_child(child, ((signal.SIGKILL, 30.0),))
+
+
+def test_an_orphan_that_does_not_end_is_an_error(place: Path) -> None:
     """A server that ignores its signal is named instead of waited for without end."""
-    script = "trap '' INT; echo ready; while true; do sleep 0.05; done # orphan-24680"
-    orphan = start_child(["/bin/sh", "-c", script], account=None, death_signal=signal.SIGKILL, output=PIPE)
-
-    def belongs(arguments: list[str]) -> bool:
-        return arguments[:1] == ["/bin/sh"] and "orphan-24680" in arguments[-1]
-
-    with orphan:
-        assert orphan.stdout is not None
-        assert orphan.stdout.readline() == b"ready\n"
-        with pytest.raises(EmbeddedServerError, match=f"(?s)cannot start.*{orphan.pid}.*does not end"):
-            end_orphans(belongs, belongs, signal.SIGINT, what="cannot start", timeout_s=0.5)
-        stop_child(orphan, ((signal.SIGKILL, 30.0),))
+    with (
+        orphan(place, "'' INT") as (child, belongs),
+        pytest.raises(EmbeddedServerError, match=f"(?s)cannot start.*{child.pid}.*does not end"),
+    ):
+        end_orphans(belongs, belongs, signal.SIGINT, what="cannot start", timeout_s=0.5)
 
 
-def test_processes_whose_leader_was_killed_get_a_signal_of_their_own() -> None:
+def test_processes_whose_leader_was_killed_get_a_signal_of_their_own(place: Path) -> None:
     """Nothing is left to tell them that they should end."""
-    script = "trap 'exit 0' QUIT; echo ready; while true; do sleep 0.05; done # leaderless-24680"
-    orphan = start_child(["/bin/sh", "-c", script], account=None, death_signal=signal.SIGKILL, output=PIPE)
-
-    def belongs(arguments: list[str]) -> bool:
-        return arguments[:1] == ["/bin/sh"] and "leaderless-24680" in arguments[-1]
-
-    with orphan:
-        assert orphan.stdout is not None
-        assert orphan.stdout.readline() == b"ready\n"
+    with orphan(place, "'exit 0' QUIT") as (child, belongs):
         end_orphans(
             belongs, lambda _: False, signal.SIGINT, what="cannot start", timeout_s=30, leaderless=signal.SIGQUIT
         )
-        assert orphan.wait(30) == 0
+        assert child.wait(30) == 0
 
 
 def test_a_full_disk_is_named(place: Path) -> None:

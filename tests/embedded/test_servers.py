@@ -1,7 +1,6 @@
 """The façade: embedded servers for the URLs that are not given."""
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from service.embedded import (
     open_servers,
 )
 from service.embedded.lock import HomeLock, read_note
+from service.embedded.server import ABSENT_S
 
 
 def test_servers_that_are_given_are_used_as_they_are(home: Path) -> None:
@@ -52,23 +52,31 @@ def test_one_that_another_process_runs_is_used_beside_one_that_is_started(used: 
         assert used.ask(servers.database_url, "SELECT 1") == 1
 
 
-def test_a_server_that_has_answered_and_does_not_is_not_waited_for(used: Any) -> None:
-    """The lock is held, and its note says that the server was up; nothing that was started here stays."""
+class Clock:
+    """A clock that goes on while somebody sleeps, and not otherwise."""
+
+    now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.mark.parametrize(("has_answered", "waited_s"), [(False, 5.0), (True, ABSENT_S)])
+def test_a_server_that_another_process_runs_is_waited_for_while_it_starts_alone(
+    used: Any, monkeypatch: pytest.MonkeyPatch, has_answered: bool, waited_s: float
+) -> None:
+    """As long as the setting says, and shortly where the note of the lock says that it was up already."""
+    clock = Clock()
+    monkeypatch.setattr("service.embedded.server.time", clock)
     lock = HomeLock(used.data.parent, "valkey")
-    lock.write(used.data.parent / "sparing-nothing", has_answered=True)
+    lock.write(used.data.parent / "sparing-nothing", has_answered=has_answered)
     with pytest.raises(EmbeddedServerError, match=f"embedded Valkey of .* does not answer; process {os.getpid()} is"):
-        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=3600)
+        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=5.0)
     lock.release()
-
-
-def test_a_server_that_another_process_is_starting_is_waited_for(used: Any) -> None:
-    """For as long as the setting says."""
-    lock = HomeLock(used.data.parent, "valkey")
-    begin = time.monotonic()
-    with pytest.raises(EmbeddedServerError, match=r"embedded Valkey of .* does not answer"):
-        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=0.8)
-    assert time.monotonic() - begin >= 0.8
-    lock.release()
+    assert clock.now_s == pytest.approx(waited_s, abs=0.1)  # two looks
 
 
 def test_only_the_missing_one_is_embedded(home: Path, private_root: Path) -> None:

@@ -1,7 +1,6 @@
 """The embedded Valkey: a cache of our own, gone with its owner."""
 
 import stat
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from service.embedded.home import find_home
 from service.embedded.lock import HomeInUseError, HomeLock, read_note
 from service.embedded.process import EmbeddedServerError, processes_where
 from service.embedded.valkey import EmbeddedValkey, attach
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -83,10 +83,7 @@ def test_it_ends_with_an_owner_that_is_killed(
     owner.hear()
     runtime = runtime_of(home)
     owner.kill()
-    deadline = time.monotonic() + 30
-    while processes_of(runtime):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: not processes_of(runtime))
 
     assert attach(home) is None
     with server:

@@ -145,13 +145,6 @@ def test_no_worker_outlives_an_error_of_the_parent() -> None:
     assert stage.living() == []
 
 
-def test_the_pauses_double_up_to_a_bound() -> None:
-    """Eight deaths in a row are waited out for some ten seconds, and no pause is longer than ten."""
-    restart_policy = RestartPolicy()
-    pauses = [restart_policy.pause_after(deaths) for deaths in range(1, restart_policy.deaths_max + 1)]
-    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
-
-
 @pytest.mark.parametrize(
     ("setting", "report", "ports"),
     [("", None, [None, None]), ("0", None, [0, 0]), ("9100", None, [9100, 9101]), ("0", "http://[::1]:77/m", [77, 77])],
