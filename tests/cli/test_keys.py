@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.cli.commands import new_key, sparing
 from tests.e2e.homes import Homes
-from tests.e2e.processes import served
+from tests.e2e.http_calls import CSV, client
+from tests.e2e.processes import new_key, served, sparing
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -24,22 +24,19 @@ def home(homes: Homes) -> Iterator[Path]:
     """The home of a service with a dataset of three people."""
     folder = homes.begun()
     with served(folder) as running:
-        curator = {"Authorization": f"Bearer {new_key(folder, 'curator')}"}
-        with httpx.Client(base_url=running.url, headers=curator, timeout=30) as client:
+        with client(running.url, new_key(folder, "curator")) as curator:
             wish = {"name": "town", "guarantee": {"rho": "1"}, "capacity": 10, "tables": TABLES}
-            client.post("/v1/datasets", json=wish).raise_for_status()
-            rows = "".join(["person_id\n", *(f'"{name}"\n' for name in NAMES)])
-            client.post(
-                "/v1/datasets/town/tables/people/rows", content=rows.encode(), headers={"Content-Type": "text/csv"}
-            ).raise_for_status()
+            curator.post("/v1/datasets", json=wish).raise_for_status()
+            rows = "".join(["person_id\n", *(f'"{name}"\n' for name in NAMES)]).encode()
+            curator.post("/v1/datasets/town/tables/people/rows", content=rows, headers=CSV).raise_for_status()
         (folder / "url").write_text(running.url)
         yield folder
 
 
 def status(home: Path, api_key: str, path: str) -> int:
     """The status of a request with a key."""
-    url = (home / "url").read_text()
-    return httpx.get(f"{url}{path}", headers={"Authorization": f"Bearer {api_key}"}).status_code
+    with client((home / "url").read_text(), api_key) as connection:
+        return connection.get(path).status_code
 
 
 def listed(home: Path, *options: str) -> list[dict[str, object]]:
@@ -70,23 +67,14 @@ def test_a_replaced_key_ends_and_a_revoked_one_too(home: Path) -> None:
     principal, path = str(found["id"]), "/v1/datasets/town/ledger"
     assert status(home, first, path) == 200
     second = sparing("keys", "replace", principal, home=home).stdout.strip()
-    assert new_status(home, first, path) == 401
+    until(lambda: status(home, first, path) == 401)  # once the service's memory of the key, of a second, is over
     assert status(home, second, path) == 200
     revoked = sparing("keys", "revoke", principal, home=home)
     assert (revoked.returncode, revoked.stdout) == (0, f"{principal}: revoked\n")
-    assert new_status(home, second, path) == 401
+    until(lambda: status(home, second, path) == 401)
     again = sparing("keys", "revoke", principal, home=home)
     said = "sparing: there is no such principal or dataset, or it is revoked already\n"
     assert (again.returncode, again.stderr) == (1, said)
-
-
-def new_status(home: Path, api_key: str, path: str) -> int:
-    """The status once the service's memory of the key, of a second, is over."""
-    for _ in range(60):
-        found = status(home, api_key, path)
-        if found == 401:
-            break
-    return found
 
 
 def test_keys_for_the_individuals_of_a_file(home: Path, tmp_path: Path) -> None:

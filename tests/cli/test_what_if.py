@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from service.accounting.accountings import GAUSSIAN
-from tests.cli.commands import new_key, sparing
 from tests.e2e.homes import Homes
-from tests.e2e.processes import served
+from tests.e2e.http_calls import CSV, asked, client
+from tests.e2e.processes import new_key, served, sparing
 
 pytestmark = pytest.mark.slow
 
@@ -27,24 +27,23 @@ def home(homes: Homes) -> Iterator[Path]:
     """The home of a service with two datasets of three people and three queries; one of them is pruned."""
     folder = homes.begun()
     with served(folder) as running:
-        keys = {role: {"Authorization": f"Bearer {new_key(folder, role)}"} for role in ("curator", "analyst")}
-        for name in ("town", "village"):
-            fill(running.url, name, keys)
+        keys = [new_key(folder, role) for role in ("curator", "analyst")]
+        with client(running.url, keys[0]) as curator, client(running.url, keys[1]) as analyst:
+            for name in ("town", "village"):
+                fill(name, curator, analyst)
     with served(folder):
         assert sparing("ledger", "prune", "--dataset", "village", "--before", "3", home=folder).returncode == 0
         yield folder
 
 
-def fill(url: str, name: str, keys: dict[str, dict[str, str]]) -> None:
+def fill(name: str, curator: httpx.Client, analyst: httpx.Client) -> None:
     """Register a dataset, and ask the queries."""
-    with httpx.Client(base_url=f"{url}/v1", timeout=30) as client:
-        wish = {"name": name, "guarantee": {"rho": "0.5"}, "capacity": 10, "tables": TABLES}
-        client.post("/datasets", json=wish, headers=keys["curator"]).raise_for_status()
-        rows, headers = b"person_id\nann\nbob\neve\n", {"Content-Type": "text/csv", **keys["curator"]}
-        client.post(f"/datasets/{name}/tables/people/rows", content=rows, headers=headers).raise_for_status()
-        for number, query in enumerate(QUERIES):
-            headers = {"Idempotency-Key": f"k{number}", **keys["analyst"]}
-            client.post(f"/datasets/{name}/queries", json=query, headers=headers).raise_for_status()
+    wish = {"name": name, "guarantee": {"rho": "0.5"}, "capacity": 10, "tables": TABLES}
+    curator.post("/v1/datasets", json=wish).raise_for_status()
+    rows = b"person_id\nann\nbob\neve\n"
+    curator.post(f"/v1/datasets/{name}/tables/people/rows", content=rows, headers=CSV).raise_for_status()
+    for number, query in enumerate(QUERIES):
+        asked(analyst, f"k{number}", name, query).raise_for_status()
 
 
 def what_if(home: Path, *options: str, dataset: str = "town") -> tuple[int, str, str]:

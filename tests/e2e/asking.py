@@ -13,12 +13,13 @@ import redis
 from service.embedded import attach_valkey
 from service.embedded.home import data_directories, find_home
 from tests.e2e.homes import SurveyHome
-from tests.e2e.http_calls import QUERY, client
+from tests.e2e.http_calls import QUERY, asked, client
 from tests.e2e.processes import sparing
+from tests.waiting import until
 
-PRECISE = {**QUERY, "noise": {"sigma": 400.0}, "reuse": False}  # hundreds of them are within each budget
+PRECISE = QUERY | {"noise": {"sigma": 400.0}}  # hundreds of them are within each budget
 CHARGE_UNITS = 3_435_974  # 2^40 / (2 * 400^2), rounded up
-BACK_S = 20.0  # in which queries are answered again; on idle cores it takes two or three
+RETRIED_S = 0.05
 
 
 class Asking:
@@ -37,15 +38,17 @@ class Asking:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ask no more, once the query under way is answered."""
         self._is_closing.set()
         self._thread.join()
 
     def await_more(self, answers: int) -> None:
         """Wait until so many more queries have been answered."""
-        goal, deadline = len(self.answers) + answers, time.monotonic() + BACK_S
-        while len(self.answers) < goal:
-            assert time.monotonic() < deadline, self.failures[-5:]
-            time.sleep(0.01)
+        goal = len(self.answers) + answers
+        until(lambda: len(self.answers) >= goal)
 
     def repeat(self, key: str) -> bytes:
         """The body of the response to a query that is sent until it is answered."""
@@ -53,14 +56,13 @@ class Asking:
             for url in list(self.urls):
                 try:
                     with client(url, self._analyst_key) as analyst:
-                        headers = {"Idempotency-Key": key}
-                        response = analyst.post("/v1/datasets/survey/queries", json=PRECISE, headers=headers)
+                        response = asked(analyst, key, query=PRECISE)
                 except httpx.TransportError:
                     continue
                 if response.status_code == 200:
                     return response.content
                 self.failures.append(response.status_code)
-                time.sleep(0.05)
+                time.sleep(RETRIED_S)
 
     def _ask(self) -> None:
         while not self._is_closing.is_set():
@@ -72,11 +74,8 @@ def kill_servers(home: Path) -> None:
     """Kill -9 of the Postgres and the Valkey that run in a home, once both have come back from the kill before."""
     found = find_home(home)
     assert found is not None
-    deadline = time.monotonic() + 30
-    while (cache_url := attach_valkey(home)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    with redis.Redis.from_url(cache_url) as cache:
+    until(lambda: attach_valkey(home) is not None)
+    with redis.Redis.from_url(str(attach_valkey(home))) as cache:
         cache_pid = int(cache.info("server")["process_id"])
     os.kill(int((data_directories(found.state)[0] / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
     os.kill(cache_pid, signal.SIGKILL)

@@ -15,5 +15,11 @@ def home(homes: Homes) -> Path:
 
 @pytest.fixture
 def survey_home(homes: Homes) -> SurveyHome:
-    """A home with three people."""
+    """A home with three people whom no query has asked about."""
     return homes.surveyed()
+
+
+@pytest.fixture
+def answered_home(homes: Homes) -> SurveyHome:
+    """A home with three people and three answers."""
+    return homes.answered()

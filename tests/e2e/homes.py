@@ -3,23 +3,45 @@
 A first start makes a database, migrates it and measures the machine, which takes longer than most tests.
 """
 
+import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
-from tests.e2e.http_calls import analyst_of, register
+import psycopg
+
+from service.embedded import EmbeddedPostgres
+from service.settings import Settings
+from tests.e2e.http_calls import analyst_of, ask, register
 from tests.e2e.processes import new_key, served
+
+ANSWERS = 3
+CHARGE_UNITS = 1_374_389_535
+"""Of a count at sigma 20, for each individual: 2^40 / (2 * 20^2), rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyHome:
-    """A home with a dataset of three people, and the keys of its clients."""
+    """A home with a dataset of three people, the keys of its clients, and the answers to the keys k1, k2, ..."""
 
     path: Path
     curator_key: str
     analyst_key: str
+    answers: tuple[bytes, ...] = ()
+
+    @contextmanager
+    def owned(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """The database with an owner's rights and without triggers, while nothing else runs."""
+        with (
+            EmbeddedPostgres(Settings.of({}, home=self.path).home) as server,
+            psycopg.connect(server.url_of("sparing")) as connection,
+        ):
+            connection.execute("SET session_replication_role = replica")
+            yield connection
 
 
 class Homes:
@@ -30,10 +52,18 @@ class Homes:
         self._numbers: Iterator[int] = count(1)
         self._begun: Path | None = None
         self._surveyed: SurveyHome | None = None
+        self._answered: SurveyHome | None = None
 
     def missing(self) -> Path:
         """A place for a home that nobody has begun."""
         return self._folder / f"home-{next(self._numbers)}"
+
+    def measured(self) -> Path:
+        """A home that nobody has begun, on a machine whose speed is known: to measure it takes ten seconds."""
+        home, known = self.missing(), self.begun() / "speed.json"
+        home.mkdir(mode=0o711)
+        shutil.copy(known, home)
+        return home
 
     def begun(self) -> Path:
         """A home that was served once: its database has its schema, and no dataset."""
@@ -52,8 +82,16 @@ class Homes:
                 register(running.url, curator_key)
                 analyst_key = analyst_of(running.url, curator_key)
             self._surveyed = SurveyHome(path=path, curator_key=curator_key, analyst_key=analyst_key)
-        made = self._surveyed
-        return SurveyHome(path=self._copy(made.path), curator_key=made.curator_key, analyst_key=made.analyst_key)
+        return replace(self._surveyed, path=self._copy(self._surveyed.path))
+
+    def answered(self) -> SurveyHome:
+        """A home with three people and three answers, after an end in order, which has left checkpoints."""
+        if self._answered is None:
+            made = self.surveyed()
+            with served(made.path) as running:
+                asked = [ask(running.url, made.analyst_key, f"k{number}") for number in range(1, ANSWERS + 1)]
+            self._answered = replace(made, answers=tuple(each.raise_for_status().content for each in asked))
+        return replace(self._answered, path=self._copy(self._answered.path))
 
     def _copy(self, source: Path) -> Path:
         """With owners and modes: the servers run under another account."""

@@ -1,13 +1,18 @@
-"""The service as a person starts it: a process of its own with a home of its own, on loopback."""
+"""The service as a person starts it, a process of its own with a home of its own, and its commands."""
 
+import io
+import logging
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+from service.cli.app import main
 
 SPARING = [sys.executable, "-m", "service"]
 
@@ -53,7 +58,40 @@ def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
 
 
 def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
-    """Run one command to its end, with settings by variable."""
+    """Run one command to its end in this process, as its console script does, with settings by variable.
+
+    A process of its own would import for a second what this one has imported already.
+    """
+    command, stdout, stderr = ["sparing", *arguments, "--home", str(home)], io.StringIO(), io.StringIO()
+    ours = patch.object(sys, "argv", command), patch.dict(os.environ, {**environment(), **settings}, clear=True)
+    with ours[0], ours[1], redirect_stdout(stdout), redirect_stderr(stderr), _warnings_shown():
+        try:
+            main()
+        except SystemExit as ended:
+            status = 0 if ended.code is None else int(ended.code)
+    return subprocess.CompletedProcess(command, status, stdout.getvalue(), stderr.getvalue())
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Log to stderr as a process without a log does: warnings of loggers that have no handler of their own."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: not _has_handler(logging.getLogger(record.name)))
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def _has_handler(logger: logging.Logger) -> bool:
+    """Tell whether a logger below the root has a handler, or one above it has."""
+    return logger.parent is not None and (bool(logger.handlers) or _has_handler(logger.parent))
+
+
+def sparing_apart(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """Run one command to its end in a process of its own, as one that serves has to be."""
     command, env = [*SPARING, *arguments, "--home", str(home)], {**environment(), **settings}
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
 
@@ -62,6 +100,18 @@ def unexpected(said: str) -> list[str]:
     """The lines on stderr but those of a busy disk and of a cache that waits for the processor."""
     expected = ("run `sparing calibrate`", "incident the cache; it is left alone")
     return [line for line in said.splitlines() if not any(part in line for part in expected)]
+
+
+def said(done: "subprocess.CompletedProcess[str]") -> str:
+    """The output of a command that succeeded."""
+    assert (done.returncode, unexpected(done.stderr)) == (0, []), done.stderr
+    return done.stdout
+
+
+def refusal(done: "subprocess.CompletedProcess[str]") -> str:
+    """The one line of a command that refused."""
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    return done.stderr
 
 
 def new_key(home: Path, role: str, *more: str, **settings: str) -> str:

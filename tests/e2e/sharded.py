@@ -1,10 +1,9 @@
 """A served dataset that is divided, and the calls that its tests make."""
 
-import time
-
 import httpx
 
-from tests.e2e.http_calls import DATASET, QUERY, client
+from tests.e2e.http_calls import CSV, DATASET, ask, client
+from tests.waiting import until
 
 PEOPLE = 2**16 + 500
 """On two pages, of which each shard has one."""
@@ -15,27 +14,24 @@ def register(url: str, curator_key: str) -> None:
     with client(url, curator_key) as curator:
         curator.post("/v1/datasets", json=DATASET | {"capacity": 2**21}).raise_for_status()
         rows = "person_id,age\n" + "".join(f"p{number},{number % 100}\n" for number in range(PEOPLE))
-        sent = curator.post(
-            "/v1/datasets/survey/tables/people/rows", content=rows.encode(), headers={"Content-Type": "text/csv"}
-        )
+        sent = curator.post("/v1/datasets/survey/tables/people/rows", content=rows.encode(), headers=CSV)
         assert sent.json()["individuals"] == PEOPLE
-
-
-def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
-    """A count of everybody that no answer before is sent for."""
-    with client(url, analyst_key) as analyst:
-        headers = {"Idempotency-Key": key}
-        return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
 
 
 def insist(url: str, analyst_key: str, key: str) -> httpx.Response:
     """The answer under a key, asked for until it comes."""
-    until = time.monotonic() + 30
-    while (answered := ask(url, analyst_key, key)).status_code == 503 and time.monotonic() < until:
-        assert int(answered.headers["Retry-After"]) >= 1
-        time.sleep(0.1)
-    assert answered.status_code == 200, answered.text
-    return answered
+    answers: list[httpx.Response] = []
+
+    def is_answered() -> bool:
+        answers.append(ask(url, analyst_key, key))
+        if answers[-1].status_code == 503:
+            assert int(answers[-1].headers["Retry-After"]) >= 1
+            return False
+        assert answers[-1].status_code == 200, answers[-1].text
+        return True
+
+    until(is_answered)
+    return answers[-1]
 
 
 def health(url: str, curator_key: str) -> dict[str, object]:

@@ -3,30 +3,28 @@
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import httpx
 import promql_parser as promql
 import pytest
 import yaml
 
 from tests.e2e.homes import SurveyHome
-from tests.e2e.http_calls import QUERY, client
+from tests.e2e.http_calls import asked, client, get
 from tests.e2e.processes import Served, children_of, served
 from tests.e2e.promql import Scrapes, evaluated, selectors
+from tests.waiting import until
 
 RULES: list[dict[str, Any]] = [
     rule
     for group in yaml.safe_load((Path(__file__).parents[2] / "docs/reference/alerts.yml").read_text())["groups"]
     for rule in group["rules"]
 ]
-BUSY_S = 1.5
-STOPPED_S = 0.5
-PATIENCE_S = 30.0
+INTERVAL_S = 15.0
+"""Between scrapes, as their instants are written down: Prometheus' own default is a minute."""
 
 
 def firing(scrapes: Scrapes) -> set[str]:
@@ -64,9 +62,7 @@ def asked_until(is_over: threading.Event, running: Served, key: str, name: str) 
     statuses = set()
     with client(running.url, key) as analyst:
         for number in count():
-            headers = {"Idempotency-Key": f"{name}{number}"}
-            reply = analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
-            statuses.add(reply.status_code)
+            statuses.add(asked(analyst, f"{name}{number}").status_code)
             if is_over.is_set():
                 break
     return statuses
@@ -80,43 +76,42 @@ def test_rules_tell_a_fault_from_none(survey_home: SurveyHome) -> None:
     with served(home, **cut) as running, ThreadPoolExecutor(8) as pool:
         url = metrics_url(running)
 
-        def scrape() -> tuple[float, str]:
-            return time.monotonic(), httpx.get(url, timeout=30).text
+        def scrape(number: int) -> tuple[float, str]:
+            return number * INTERVAL_S, get(url).text
+
+        def seen() -> Scrapes:
+            return Scrapes(texts=[*scrapes.texts, scrape(2)])
 
         is_over = threading.Event()
         is_over.set()
         assert asked_until(is_over, running, key, "first") == {200}  # a metric by route begins with its first request
-        scrapes = Scrapes(texts=[scrape(), scrape()])
+        scrapes = Scrapes(texts=[scrape(0), scrape(1)])
         named = {each.name for rule in RULES for each in selectors(promql.parse(rule["expr"]))}
         assert named <= scrapes.names()
         assert firing(scrapes) == set()
 
         is_over.clear()
         answers = [pool.submit(asked_until, is_over, running, key, name) for name in "abcdefgh"]
-        time.sleep(BUSY_S)  # the first commits; one of them loses its connection
+        until(lambda: "SparingUnclearCommits" in firing(seen()))
         stopped = postgres_of(running)
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         is_over.set()
         try:
-            time.sleep(STOPPED_S)
-            stuck = Scrapes(texts=[scrape()])
+            until(lambda: "SparingNotReady" in firing(seen()))
         finally:
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)
-        assert "SparingNotReady" in firing(stuck)
         # A queue that stands for minutes is not made here: its sample alone is another one.
         long = [
             (at, text.replace("sparing_queue_length 0.0", "sparing_queue_length 3.0")) for at, text in scrapes.texts
         ]
         assert firing(Scrapes(texts=long)) == {"SparingQueueStuck"}
         assert set().union(*(answer.result() for answer in answers)) <= {200, 503}
-        end = time.monotonic() + PATIENCE_S
-        while "SparingNotReady" in firing(scraped := Scrapes(texts=[*scrapes.texts, scrape()])):
-            assert time.monotonic() < end, "it is not ready again"
-        assert firing(scraped) == {"SparingLateResponses", "SparingUnclearCommits"}
+        until(lambda: "SparingNotReady" not in firing(seen()))
+        assert firing(seen()) == {"SparingLateResponses", "SparingUnclearCommits"}
 
     (home / "witness").rename(home / "moved")
     with served(home, SPARING_METRICS_PORT="0") as running:
-        text = httpx.get(metrics_url(running), timeout=30).text
+        text = get(metrics_url(running)).text
         assert firing(Scrapes(texts=[(0.0, text)])) == {"SparingNotReady", "SparingDatasetClosed"}

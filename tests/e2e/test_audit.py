@@ -84,9 +84,8 @@ def test_a_service_of_its_own_passes_and_nothing_is_left(server_directory: Path)
     assert list(folder.iterdir()) == []
 
 
-def test_a_service_elsewhere_is_audited_through_its_address_and_one_that_lies_fails(server_directory: Path) -> None:
+def test_a_service_elsewhere_is_audited_through_its_address_and_one_that_lies_fails(home: Path) -> None:
     """Exit status 1 and the check by name, where accounts say a unit more than was spent; 2 without a good key."""
-    home = server_directory / "audited"
     with served(home) as service:
         key = new_key(home, "curator")
         right = audited("--url", service.url, "--rule", "drop", SPARING_API_KEY=key)

@@ -2,19 +2,19 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import sparing, unexpected
+from tests.e2e.homes import Homes
+from tests.e2e.processes import sparing, sparing_apart, unexpected
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_demo_answers_all_queries_and_charges_no_individual_twice(server_directory: Path) -> None:
+def test_the_demo_answers_all_queries_and_charges_no_individual_twice(homes: Homes) -> None:
     """294 answers within one guarantee; a second run finds them all and leaves every account as it was."""
-    home = server_directory / "demo"
-    runs = [sparing("demo", home=home) for _ in range(2)]
+    home = homes.measured()
+    runs = [sparing_apart("demo", home=home) for _ in range(2)]
     assert [(run.returncode, unexpected(run.stderr)) for run in runs] == [(0, []), (0, [])]
     assert "294" in runs[0].stdout
     assert "worst-case accounting" in runs[0].stdout

@@ -6,14 +6,13 @@ import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
 import pytest
 import redis
 
 from service.embedded import attach_postgres, attach_valkey
 from tests.e2e.asking import Asking, check_answers, kill_servers
 from tests.e2e.homes import Homes, SurveyHome
-from tests.e2e.http_calls import client
+from tests.e2e.http_calls import client, get
 from tests.e2e.processes import SPARING, environment, new_key, served, sparing
 from tests.rotation import one_of
 
@@ -29,7 +28,7 @@ def test_queries_are_answered_again_after_a_kill_of_both_servers(survey_home: Su
             for _ in range(2):
                 kill_servers(survey_home.path)
                 asking.await_more(10)
-            assert httpx.get(f"{running.url}/readyz").status_code == 200
+            assert get(f"{running.url}/readyz").status_code == 200
         assert set(asking.failures) <= {503}
         check_answers(asking, running.url, survey_home)
 
@@ -48,15 +47,14 @@ def test_a_second_service_on_a_home_outlives_the_first(survey_home: SurveyHome) 
                 asking.urls = [third.url]
                 second.kill()
                 asking.await_more(10)
-                asking._is_closing.set()
-                asking._thread.join()
+                asking.end()
                 check_answers(asking, third.url, survey_home)
     assert (attach_postgres(home), attach_valkey(home)) == (None, None)
 
 
 def test_two_services_begin_one_home_at_once(homes: Homes) -> None:
     """Both serve, on one database and under one pepper."""
-    home = homes.missing()
+    home = homes.measured()
     command = [*SPARING, "serve", "--home", str(home), "--port", "0"]
     with ExitStack() as ending:
         started = [

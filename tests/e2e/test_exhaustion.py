@@ -11,11 +11,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from loadtests.attack_memory import ATTACKS, COUNT, LARGE, NUMBERS, PATH, Scene, prepared
+from loadtests.attack_memory import ATTACKS, COUNT, LARGE, NUMBERS, PATH, Honest, Scene, prepared
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import client
+from tests.e2e.http_calls import PATIENCE_S, client
 from tests.e2e.processes import new_key, served
-from tests.e2e.workers import await_that
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +42,7 @@ def test_large_answers_take_bounded_memory_and_nothing_from_others(scene: Scene,
     with scene.honest_beside() as honest:
         ATTACKS[attack](scene, QUERIES)
     assert scene.peak_bytes() - before < MEMORY_BYTES
-    assert honest.refused == []
-    assert max(honest.taken_s) < 15
+    check_honest(honest)
 
 
 def test_an_answer_that_is_not_read_still_counts(scene: Scene) -> None:
@@ -53,12 +52,12 @@ def test_an_answer_that_is_not_read_still_counts(scene: Scene) -> None:
     """
     (silent,) = scene.wires(1)
     with client(scene.url, scene.attacker) as attacker, scene.honest_beside() as honest:
-        await_that(lambda: dimension_of_latest(attacker) == NUMBERS)  # which is asked after its slots
+        # Which is asked after its slots.
+        until(lambda: dimension_of_latest(attacker) == NUMBERS, patience_s=PATIENCE_S)
         assert asked(attacker, LARGE).status_code == 429
         silent.close()
-        await_that(lambda: asked(attacker, LARGE).status_code == 200)
-    assert honest.refused == []
-    assert max(honest.taken_s) < 15
+        until(lambda: asked(attacker, LARGE).status_code == 200)
+    check_honest(honest)
 
 
 def test_worst_cases_beyond_count_end_nothing(scene: Scene) -> None:
@@ -67,7 +66,12 @@ def test_worst_cases_beyond_count_end_nothing(scene: Scene) -> None:
     with client(scene.url, scene.attacker) as attacker, scene.honest_beside() as honest:
         answers = [asked(attacker, question) for question in (beyond, beyond, COUNT)]
     assert [answer.status_code for answer in answers] == [200] * 3
-    assert max(honest.taken_s) < 15
+    check_honest(honest)
+
+
+def check_honest(honest: Honest) -> None:
+    """It was answered, each time within the patience of its client, and never refused."""
+    assert honest.taken_s
     assert honest.refused == []
 
 

@@ -14,9 +14,9 @@ import pytest
 from service.workflows.admission.transfers import EXPORT_BYTES
 from service.workflows.reads.account_files import GROUP_ROWS_MAX
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import DATASET, analyst_of, ask, client
+from tests.e2e.http_calls import CSV, DATASET, analyst_of, ask, client
 from tests.e2e.processes import Served, new_key, peak_bytes, served
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +46,7 @@ def site(homes: Homes) -> Iterator[Site]:
         client(running.url, new_key(home, "curator")) as curator,
     ):
         assert curator.post("/v1/datasets", json={**DATASET, "capacity": PEOPLE}).status_code == 201
-        sent = curator.post(
-            "/v1/datasets/survey/tables/people/rows", content=rows, headers={"Content-Type": "text/csv"}
-        )
+        sent = curator.post("/v1/datasets/survey/tables/people/rows", content=rows, headers=CSV)
         assert sent.status_code == 200, sent.text
         key = str(curator.headers["authorization"]).removeprefix("Bearer ")
         yield Site(running=running, curator=curator, analyst_key=analyst_of(running.url, key))
@@ -83,7 +81,7 @@ def test_an_export_beyond_the_memory_is_refused_until_a_client_goes_away(site: S
         assert (refused.status_code, refused.json()["type"]) == (429, "urn:sparing:problem:busy")
         assert int(refused.headers["retry-after"]) >= 1
         first.close()
-        eventually(lambda: _begins(site.curator))
+        until(lambda: _begins(site.curator))
 
 
 def _begins(curator: httpx.Client) -> bool:

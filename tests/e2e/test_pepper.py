@@ -1,13 +1,10 @@
 """A home whose pepper was replaced: every command says so in one line, and nothing is answered, charged or written."""
 
-import secrets
-
 import pytest
 
-from tests.e2e.homes import SurveyHome
-from tests.e2e.http_calls import ask
-from tests.e2e.processes import served, sparing
-from tests.e2e.surveys import spent_units
+from tests.e2e.homes import ANSWERS, CHARGE_UNITS, SurveyHome
+from tests.e2e.http_calls import ask, spent_units
+from tests.e2e.processes import served, sparing, sparing_apart
 
 pytestmark = pytest.mark.slow
 
@@ -24,32 +21,33 @@ COMMANDS = [
 ]
 
 
-def test_another_pepper_is_refused_and_the_first_goes_on(survey_home: SurveyHome) -> None:
+OTHER = "5e" * 32
+
+
+def test_another_pepper_is_refused_and_the_first_goes_on(answered_home: SurveyHome) -> None:
     """By a file in the home or by a setting, at a start and beside a service that runs; then all is as before."""
-    home, curator_key, analyst_key = survey_home.path, survey_home.curator_key, survey_home.analyst_key
-    with served(home) as first:
-        answered = ask(first.url, analyst_key, "k1")
-        before = spent_units(first.url, curator_key)
-        beside = sparing("ledger", "verify", home=home, SPARING_PEPPER=secrets.token_hex(32))
-        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", REFUSED)
-    file = home / "pepper"
+    home, file = answered_home.path, answered_home.path / "pepper"
     ours = file.read_text()
 
-    file.write_text(secrets.token_hex(32) + "\n")
+    file.write_text(OTHER + "\n")
     for command in COMMANDS:
-        refused = sparing(*command, home=home)
+        run = sparing_apart if command[0] == "serve" else sparing
+        refused = run(*command, home=home)
         assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", REFUSED), command
-    several = sparing("serve", "--port", "0", "--workers", "2", home=home)
+    several = sparing_apart("serve", "--port", "0", "--workers", "2", home=home)
     assert (several.returncode, several.stdout) == (1, "")
     assert set(several.stderr.splitlines(keepends=True)) == {REFUSED, "sparing: a worker could not start\n"}
 
     file.write_text(ours[:-9] + "\n")
-    cut = sparing("serve", "--port", "0", home=home)
+    cut = sparing("keys", "list", home=home)
     assert (cut.returncode, cut.stderr) == (1, f"sparing: the pepper in {file} must be 64 hexadecimal digits\n")
 
     file.write_text(ours)
-    with served(home) as again:
-        replayed = ask(again.url, analyst_key, "k1")
-        assert (replayed.status_code, replayed.content) == (200, answered.content)
-        assert spent_units(again.url, curator_key) == before
+    with served(home) as running:
+        beside = sparing("ledger", "verify", home=home, SPARING_PEPPER=OTHER)
+        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", REFUSED)
+        replayed = ask(running.url, answered_home.analyst_key, "k1")
+        assert (replayed.status_code, replayed.content) == (200, answered_home.answers[0])
+        spent = spent_units(running.url, answered_home.curator_key)
+        assert set(spent.values()) == {ANSWERS * CHARGE_UNITS}
         assert sparing("ledger", "verify", home=home).returncode == 0

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import analyst_of, client
-from tests.e2e.processes import environment, new_key, served, sparing, unexpected
-from tests.e2e.sharded import ask, health, insist, register
+from tests.e2e.http_calls import analyst_of, ask, client
+from tests.e2e.processes import environment, new_key, served, sparing_apart, unexpected
+from tests.e2e.sharded import health, insist, register
 from tests.store.shards.ray_head import RayHead, ray_head
-from tests.workflows.replicas import eventually
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "hidden-token"}
@@ -44,7 +44,7 @@ def test_a_killed_actor_costs_nobody_anything(homes: Homes, head: RayHead) -> No
         after = insist(running.url, analyst_key, "after")
         assert health(running.url, curator_key) == {"backend": "ray", "shards": 2, "ready": 2, "restarts": 1}
         assert len(head.shards()) == 2
-    eventually(lambda: head.shards() == [])
+    until(lambda: head.shards() == [])
     with served(home, SPARING_SHARDS="2") as running:
         assert ask(running.url, analyst_key, "before").content == before.content
         assert ask(running.url, analyst_key, "after").content == after.content
@@ -90,7 +90,7 @@ def test_a_killed_head_costs_nobody_anything(homes: Homes) -> None:
 )
 def test_a_start_that_cannot_use_ray_is_refused_in_one_line(homes: Homes, settings: dict[str, str], line: str) -> None:
     """With the name of the setting, and without the token."""
-    refused = sparing("serve", "--port", "0", home=homes.begun(), SPARING_RAY_ADDRESS=NOWHERE, **settings)
+    refused = sparing_apart("serve", "--port", "0", home=homes.begun(), SPARING_RAY_ADDRESS=NOWHERE, **settings)
     assert (refused.returncode, refused.stdout) == (1, "")
     (said,) = unexpected(refused.stderr)
     assert said.startswith(line)

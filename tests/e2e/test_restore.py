@@ -5,97 +5,29 @@ As docs/operations.md tells it, with the commands that stand there.
 
 import re
 import shutil
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
-import httpx
 import pytest
 
-from service.embedded.home import data_directories, find_home
-from tests.e2e.http_calls import QUERY, analyst_of, client, register
-from tests.e2e.processes import new_key, served, sparing
+from tests.e2e.homes import ANSWERS, CHARGE_UNITS, SurveyHome
+from tests.e2e.http_calls import DATASET, QUERY, ask, client, get, spent_units
+from tests.e2e.processes import refusal, said, served, sparing
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 30.0
-COST = 1_374_389_535  # units of a count at sigma 20 for each touched individual
+RECONCILE = ["ledger", "reconcile", "--dataset", "survey"]
+VISITS = {"kind": "events", "key": "person_id", "columns": {"day": {"type": "integer", "lower": 0, "upper": 9}}}
+NUMBERS = count()
 
 
-@dataclass(kw_only=True)
-class Deployment:
-    """A home with a witness elsewhere, and the keys of the clients."""
-
-    home: Path
-    witness: Path
-    curator_key: str = ""
-    analyst_key: str = ""
-    asked: int = 0
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The environment of every command."""
-        return {"SPARING_WITNESS": str(self.witness)}
-
-    @property
-    def data(self) -> Path:
-        """The database's directory."""
-        found = find_home(self.home)
-        assert found is not None
-        return data_directories(found.state)[0]
-
-    @contextmanager
-    def running(self) -> Iterator[str]:
-        """`sparing serve`; its URL."""
-        with served(self.home, **self.settings) as process:
-            yield process.url
-
-    def ledger(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """`sparing ledger`."""
-        return sparing("ledger", *arguments, home=self.home, **self.settings)
-
-    def ask(self, url: str) -> httpx.Response:
-        """A new query under a new key."""
-        self.asked += 1
-        with client(url, self.analyst_key) as analyst:
-            headers = {"Idempotency-Key": f"k{self.asked}"}
-            return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
-
-    def spent(self, url: str) -> dict[str, int]:
-        """Every individual's spent total, as the curator reads it."""
-        with client(url, self.curator_key) as curator:
-            rows = curator.get("/v1/datasets/survey/budgets").raise_for_status().json()["items"]
-        return {row["key"]: row["spent_units"] for row in rows}
-
-
-@pytest.fixture
-def deployment(home: Path) -> Deployment:
-    """A home of this test's own, and a place for its witness."""
-    return Deployment(home=home, witness=home.with_name(f"{home.name}-witness"))
-
-
-def begin(deployment: Deployment, url: str) -> None:
-    """Keys, three people, and one answer."""
-    deployment.curator_key = new_key(deployment.home, "curator", **deployment.settings)
-    register(url, deployment.curator_key)
-    deployment.analyst_key = analyst_of(url, deployment.curator_key)
-    assert deployment.ask(url).status_code == 200
-
-
-def copy(source: Path, target: Path) -> None:
-    """With owners and modes: the database's server runs under another account."""
-    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
-
-
-def met(deployment: Deployment, url: str) -> set[tuple[int, str]]:
+def met(home: SurveyHome, url: str) -> set[tuple[int, str]]:
     """The statuses of a query, a read, an act and /readyz."""
-    ready = httpx.get(f"{url}/readyz")
-    with client(url, deployment.curator_key) as curator, client(url, deployment.analyst_key) as analyst:
+    ready = get(f"{url}/readyz")
+    with client(url, home.curator_key) as curator, client(url, home.analyst_key) as analyst:
         replies = [
-            deployment.ask(url),
+            ask(url, home.analyst_key, f"met-{next(NUMBERS)}"),
             analyst.post("/v1/datasets/survey/queries/preview", json=QUERY),
             curator.get("/v1/datasets/survey/budgets"),
             curator.post("/v1/datasets/survey/epochs"),
@@ -104,65 +36,75 @@ def met(deployment: Deployment, url: str) -> set[tuple[int, str]]:
     return said | {(reply.status_code, reply.json().get("type", "").rpartition(":")[2]) for reply in replies}
 
 
-def await_readiness(url: str) -> None:
+def is_ready(url: str) -> bool:
     """A replica that was shut looks again at most once a second."""
-    end = time.monotonic() + PATIENCE_S
-    while httpx.get(f"{url}/readyz").status_code != 200:
-        assert time.monotonic() < end, "it never was ready"
-        time.sleep(0.05)
+    return get(f"{url}/readyz").status_code == 200
 
 
-def test_a_restored_database_answers_nothing_until_it_was_reconciled(deployment: Deployment) -> None:
-    """One answer is in the backup, three are not: they are burned, and everybody has spent the truth at least."""
-    with deployment.running() as url:
-        begin(deployment, url)
-    data, backup = deployment.data, deployment.home.with_suffix(".backup")
-    copy(data, backup)
-    with deployment.running() as url:
-        assert [deployment.ask(url).status_code for _ in range(3)] == [200] * 3
-        truth = deployment.spent(url)
-    assert truth == dict.fromkeys(["ann", "bob", "eve"], 4 * COST)
-    shutil.rmtree(data)
-    copy(backup, data)
+def test_a_backup_answers_nothing_in_its_home_until_it_was_reconciled(
+    answered_home: SurveyHome, tmp_path: Path
+) -> None:
+    """Two answers and an epoch are not in it: they are burned, and everybody has spent the truth at least."""
+    home, key, curator_key = answered_home.path, answered_home.analyst_key, answered_home.curator_key
+    backup = tmp_path / "backup"
+    with served(home) as running:
+        assert "survey: up to sequence 3, with 1 acts\n" in said(sparing("backup", str(backup), home=home))
+        assert "is there already" in refusal(sparing("backup", str(backup), home=home))
+        assert [ask(running.url, key, name).status_code for name in ("k4", "k5")] == [200] * 2
+        with client(running.url, curator_key) as curator:
+            assert curator.post("/v1/datasets/survey/epochs").status_code == 201
+            assert curator.post("/v1/datasets", json=DATASET | {"name": "town"}).status_code == 201
+        truth = spent_units(running.url, curator_key)
+        assert "stop the service first" in refusal(sparing("restore", str(backup), "--aside", home=home))
+    assert truth == dict.fromkeys(["ann", "bob", "eve"], (ANSWERS + 2) * CHARGE_UNITS)
+    assert {path.name for path in backup.iterdir()} == {"database.dump", "backup.json"}
+    assert {oct(path.stat().st_mode & 0o777) for path in [backup, *backup.iterdir()]} == {"0o700", "0o600"}
+    secret = (home / "pepper").read_text().strip()
+    assert all(secret.encode() not in path.read_bytes() for path in backup.iterdir())
 
-    with deployment.running() as url:
-        assert met(deployment, url) == {(503, "ledger-rollback")}
-        verified = deployment.ledger("verify")
-        expected = "survey: 1 entries, 1 answers, 1 acts, 3 accounts verified, 1 findings\n"
+    assert "--aside keeps it under another name" in refusal(sparing("restore", str(backup), home=home))
+    told = said(sparing("restore", str(backup), "--aside", home=home))
+    assert "survey: witnessed and missing: ledger entries 4 to 5, act 2\n" in told
+    assert "closed until `sparing ledger reconcile" in told
+    with served(home) as running:
+        assert met(answered_home, running.url) == {(503, "ledger-rollback")}
+        verified = sparing("ledger", "verify", home=home)
+        expected = "survey: 3 entries, 3 answers, 1 acts, 3 accounts verified, 1 findings\n"
         assert (verified.returncode, verified.stdout) == (1, expected)
-        assert re.match("survey: witness: has seen sequence 4 under fence 1 .* here are 1 under 1 ", verified.stderr)
-        told = deployment.ledger("reconcile", "--dataset", "survey")
-        assert (told.returncode, told.stderr) == (1, "sparing: nothing was done yet; add --yes to do it\n")
-        assert "survey: to burn: 0.00375" in told.stdout
-        assert met(deployment, url) == {(503, "ledger-rollback")}
-        done = deployment.ledger("reconcile", "--dataset", "survey", "--yes")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith(told.stdout)
-        assert "open again at sequence 2, under fence 2" in done.stdout
-        await_readiness(url)
-        assert deployment.spent(url) == truth
-        assert deployment.ask(url).json()["sequence"] == 3
-        again = deployment.ledger("verify")
-    expected = "survey: 3 entries, 2 answers, 2 acts, 3 accounts verified, 0 findings\n"
-    assert (again.returncode, again.stdout) == (0, expected)
+        assert re.match("survey: witness: has seen sequence 5 under fence 1 .* here are 3 under 1 ", verified.stderr)
+        planned = sparing(*RECONCILE, home=home)
+        assert (planned.returncode, planned.stderr) == (1, "sparing: nothing was done yet; add --yes to do it\n")
+        assert "survey: to burn: 0.0025" in planned.stdout
+        assert met(answered_home, running.url) == {(503, "ledger-rollback")}
+        done = said(sparing(*RECONCILE, "--yes", home=home))
+        assert done.startswith(planned.stdout)
+        assert "open again at sequence 4, under fence 2" in done
+        until(lambda: is_ready(running.url))
+        assert spent_units(running.url, curator_key) == truth
+        assert ask(running.url, key, "k1").content == answered_home.answers[0]
+        assert ask(running.url, key, "k6").json()["sequence"] == 5
+        with client(running.url, curator_key) as curator:  # its tables are the service's own again
+            tables = {"tables": {**DATASET["tables"], "visits": VISITS}}
+            assert curator.patch("/v1/datasets/survey", json=tables).status_code == 200
+    assert said(sparing("ledger", "verify", home=home)).startswith("survey: 5 entries, 4 answers, ")
 
 
-def test_a_witness_that_was_deleted_is_not_begun_anew(deployment: Deployment) -> None:
+def test_a_witness_that_was_deleted_is_not_begun_anew(answered_home: SurveyHome) -> None:
     """The loss is unknown, so an operator has to state it: until then nothing is answered, and nothing is written."""
-    with deployment.running() as url:
-        begin(deployment, url)
-    shutil.rmtree(deployment.witness)
-    with deployment.running() as url:
-        assert met(deployment, url) == {(503, "witness-lost")}
-        assert not deployment.witness.exists()
-        asked = deployment.ledger("reconcile", "--dataset", "survey", "--yes")
+    home, witness = answered_home.path, answered_home.path / "witness"
+    shutil.rmtree(witness)
+    with served(home) as running:
+        assert met(answered_home, running.url) == {(503, "witness-lost")}
+        assert not witness.exists()
+        asked = sparing(*RECONCILE, "--yes", home=home)
         assert (asked.returncode, asked.stdout) == (1, "")
         assert "state how much to burn for every individual" in asked.stderr
-        assert met(deployment, url) == {(503, "witness-lost")}
-        assert not deployment.witness.exists()
-        done = deployment.ledger("reconcile", "--dataset", "survey", "--burn-rho", "0.01", "--yes")
+        assert met(answered_home, running.url) == {(503, "witness-lost")}
+        assert not witness.exists()
+        done = sparing(*RECONCILE, "--burn-rho", "0.01", "--yes", home=home)
         assert (done.returncode, done.stderr) == (0, "")
-        await_readiness(url)
-        assert min(deployment.spent(url).values()) > COST + 0.01 * 2**40 - 1
-        assert deployment.ask(url).json()["sequence"] == 3
-        assert list(deployment.witness.glob("survey-*.witness"))
+        until(lambda: is_ready(running.url))
+        spent = spent_units(running.url, answered_home.curator_key)
+        assert min(spent.values()) > ANSWERS * CHARGE_UNITS + 0.01 * 2**40 - 1
+        assert ask(running.url, answered_home.analyst_key, "k6").json()["sequence"] == ANSWERS + 2
+        assert list(witness.glob("survey-*.witness"))

@@ -2,16 +2,16 @@
 
 import os
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.homes import Homes
-from tests.e2e.http_calls import analyst_of, client
+from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
-from tests.e2e.sharded import PEOPLE, ask, health, insist, register
+from tests.e2e.sharded import PEOPLE, health, insist, register
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -46,10 +46,7 @@ def test_killed_shards_and_a_killed_coordinator_cost_nobody_anything(homes: Home
         shards = {(pid, each) for pid, each in children_of(running.process.pid) if pid in shards_of(running)}
         assert len(shards) == 2
         running.kill()
-    until = time.monotonic() + 30
-    while living(shards) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert living(shards) == set()
+    until(lambda: not living(shards))
     with served(home, SPARING_SHARDS="1") as running:
         assert {key: ask(running.url, analyst_key, key).content for key in bodies} == bodies
         with client(running.url, curator_key) as curator:

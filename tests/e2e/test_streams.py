@@ -2,23 +2,27 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
-from tests.e2e.homes import SurveyHome
+from tests.e2e.homes import Homes
 from tests.e2e.http_calls import DATASET, NO_TLS
-from tests.e2e.surveys import Survey, ask, surveyed
-from tests.e2e.workers import await_that
+from tests.e2e.surveys import Survey, in_a_second, surveyed
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
 OWN = {"X-Sparing-Request": "1"}
-EXPIRY = timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module")
+def survey(homes: Homes) -> Iterator[Survey]:
+    """Two workers."""
+    with surveyed(homes.surveyed()) as opened:
+        yield opened
 
 
 class Stream(threading.Thread):
@@ -63,45 +67,43 @@ class Watcher:
                 self.stream.join(timeout=30)
 
 
-def test_a_stream_ends_with_its_principal_before_the_next_event(survey_home: SurveyHome) -> None:
+def test_a_stream_ends_with_its_principal_before_the_next_event(survey: Survey) -> None:
     """By key and by cookie: the key revoked, replaced, expired, the session signed out; another goes on."""
-    with surveyed(survey_home) as survey, survey.curator() as curator, survey.analyst() as analyst:
+    with survey.curator() as curator, survey.analyst() as analyst, ExitStack() as watched:
         revoked, replaced, expired = (Watcher(survey, name) for name in ("revoked", "replaced", "expired"))
         signed_out = Watcher(survey, "signed out", by_cookie=True)
         without_key = Watcher(survey, "without a key", by_cookie=True)
         staying = Watcher(survey, "staying")
         ending = [revoked, replaced, expired, signed_out, without_key]
-        with ExitStack() as watched:
-            for each in [*ending, staying]:
-                watched.enter_context(each.watching())
-            await_that(lambda: all(each.stream.sequences == [0] for each in [*ending, staying]))
-            ask(analyst, "first").raise_for_status()
-            await_that(lambda: all(each.stream.sequences == [0, 1] for each in [*ending, staying]))
+        for each in [*ending, staying]:
+            watched.enter_context(each.watching())
+        until(lambda: all(each.stream.sequences == [0] for each in [*ending, staying]))
+        survey.ask(analyst, "first").raise_for_status()
+        until(lambda: all(each.stream.sequences == [0, 1] for each in [*ending, staying]))
 
-            curator.delete(revoked.path).raise_for_status()
-            curator.delete(without_key.path).raise_for_status()
-            curator.post(f"{replaced.path}/key").raise_for_status()
-            soon = (datetime.now(UTC) + EXPIRY).isoformat()
-            curator.patch(expired.path, json={"expires_at": soon}).raise_for_status()
-            signed_out.browser.delete("/v1/session").raise_for_status()
-            time.sleep(EXPIRY.total_seconds() + 0.1)
-            ask(analyst, "second").raise_for_status()
-            await_that(lambda: staying.stream.sequences == [0, 1, 2])
-            await_that(lambda: not any(each.stream.is_alive() for each in ending))
-            assert staying.stream.is_alive()
-            curator.delete(staying.path).raise_for_status()
-            ask(analyst, "third").raise_for_status()
-        assert [each.stream.sequences for each in ending] == [[0, 1]] * len(ending)
-        assert staying.stream.sequences == [0, 1, 2]
+        curator.delete(revoked.path).raise_for_status()
+        curator.delete(without_key.path).raise_for_status()
+        curator.post(f"{replaced.path}/key").raise_for_status()
+        curator.patch(expired.path, json={"expires_at": in_a_second()}).raise_for_status()
+        signed_out.browser.delete("/v1/session").raise_for_status()
+        until(lambda: expired.browser.get(survey.path).status_code == 401)
+        survey.ask(analyst, "second").raise_for_status()
+        until(lambda: staying.stream.sequences == [0, 1, 2])
+        until(lambda: not any(each.stream.is_alive() for each in ending))
+        assert staying.stream.is_alive()
+        curator.delete(staying.path).raise_for_status()
+        survey.ask(analyst, "third").raise_for_status()
+    assert [each.stream.sequences for each in ending] == [[0, 1]] * len(ending)
+    assert staying.stream.sequences == [0, 1, 2]
 
 
-def test_a_stream_ends_with_its_dataset(survey_home: SurveyHome) -> None:
+def test_a_stream_ends_with_its_dataset(survey: Survey) -> None:
     """One that is deleted has nothing more to tell, and nothing fails."""
-    with surveyed(survey_home) as survey, survey.curator() as curator:
+    with survey.curator() as curator:
         curator.post("/v1/datasets", json={**DATASET, "name": "empty"}).raise_for_status()
         stream = Stream(curator, "empty")
         stream.start()
-        await_that(lambda: stream.sequences == [0])
+        until(lambda: stream.sequences == [0])
         curator.delete("/v1/datasets/empty").raise_for_status()
         stream.join(timeout=30)
         assert not stream.is_alive()

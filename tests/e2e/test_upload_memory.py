@@ -2,7 +2,6 @@
 
 import gzip
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import client
 from tests.e2e.processes import Served, children_of, peak_bytes, served
 from tests.engine.ingest.bombs import BOMBS, DATASET, PATH
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -71,15 +71,19 @@ def test_a_body_that_stands_for_gigabytes_is_refused_by_a_server_that_stays_smal
 
 def test_many_at_once_keep_within_the_memory_of_uploads(site: Site) -> None:
     """Their decoders' resident memory, summed while they work; each is refused for its size, or waits for its turn."""
-    bomb, most = BOMBS["rows_of_one_key"], 0
+    bomb = BOMBS["rows_of_one_key"]
+    sizes: list[int] = []
     body, headers = bomb.body(), {"Content-Type": bomb.content_type}
     with ThreadPoolExecutor(8) as pool:
         sent = [pool.submit(site.curator.post, PATH, content=body, headers=headers) for _ in range(8)]
-        while not all(each.done() for each in sent):
-            most = max(most, decoders_bytes(site.running.process.pid))
-            time.sleep(0.02)
+
+        def is_measured_to_the_end() -> bool:
+            sizes.append(decoders_bytes(site.running.process.pid))
+            return all(each.done() for each in sent)
+
+        until(is_measured_to_the_end)
     assert {each.result().status_code for each in sent} <= {422, 429}
-    assert 0 < most < MEMORY_BYTES // 2 + BASE_BYTES
+    assert 0 < max(sizes) < MEMORY_BYTES // 2 + BASE_BYTES
 
 
 def test_a_body_beside_a_request_for_another_protocol_is_stored_or_refused(site: Site) -> None:

@@ -13,9 +13,11 @@ import httpx
 import pytest
 
 from tests.e2e.homes import SurveyHome
-from tests.e2e.processes import children_of, living, sparing, unexpected
-from tests.e2e.surveys import Survey, ask, insist, surveyed
-from tests.e2e.workers import await_that, clients_of_all, workers_of
+from tests.e2e.http_calls import get
+from tests.e2e.processes import children_of, living, sparing, sparing_apart, unexpected
+from tests.e2e.surveys import Survey, surveyed
+from tests.e2e.workers import clients_of_all, workers_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +38,8 @@ def test_two_workers_are_one_service(survey: Survey) -> None:
     """
     with clients_of_all(survey.parent, survey.analyst) as clients, ThreadPoolExecutor(ASKING) as crowd:
         one, other = clients.values()
-        answers = list(crowd.map(lambda n: ask((one, other)[n % 2], f"k{n}"), range(60)))
-        twice = [list(crowd.map(lambda each: ask(*each), [(one, f"t{n}"), (other, f"t{n}")])) for n in range(10)]
+        answers = list(crowd.map(lambda n: survey.ask((one, other)[n % 2], f"k{n}"), range(60)))
+        twice = [list(crowd.map(lambda each: survey.ask(*each), [(one, f"t{n}"), (other, f"t{n}")])) for n in range(10)]
     assert {answer.status_code for answer in answers} == {200}
     assert all(first.content == second.content for first, second in twice)
     everything = [*answers, *(first for first, _ in twice)]
@@ -63,7 +65,7 @@ def leave_under_load(survey: Survey) -> list[int]:
         with survey.analyst() as analyst:
             while True:
                 try:
-                    answer = ask(analyst, uuid4().hex)
+                    answer = survey.ask(analyst, uuid4().hex)
                 except httpx.TransportError:
                     return
                 if answer.status_code == 200:
@@ -81,7 +83,7 @@ def leave_under_load(survey: Survey) -> list[int]:
         survey.served.process.send_signal(signal.SIGTERM)
         assert list(asking) == [None] * ASKING
     assert survey.served.process.wait(timeout=60) == 0
-    await_that(lambda: not living(family))
+    until(lambda: not living(family))
     return answered
 
 
@@ -96,25 +98,25 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey)
     metrics = [survey.served.process.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
     before = workers_of(survey.parent)
     with ThreadPoolExecutor(ASKING) as crowd:
-        answers = list(crowd.map(lambda n: insist(survey, f"k{n}"), range(24)))
-        again = list(crowd.map(lambda n: insist(survey, f"k{n}"), range(24)))
+        answers = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(24)))
+        again = list(crowd.map(lambda n: survey.insist(f"k{n}"), range(24)))
     assert [answer.content for answer in answers] == [answer.content for answer in again]
     assert sorted(answer.json()["sequence"] for answer in answers) == survey.sequences() == list(range(1, 25))
 
-    await_that(lambda: len(workers_of(survey.parent)) == 2)
+    until(lambda: len(workers_of(survey.parent)) == 2)
     assert workers_of(survey.parent) != before
     with clients_of_all(survey.parent, survey.analyst) as clients:
         for analyst in clients.values():
             told = {"status": "ready", "closed": {}, "datasets": {"survey": "open"}, "shards": {}}
             assert analyst.get("/readyz").json() == told
     for line in metrics:
-        read = httpx.get(line.split()[1], trust_env=False).text
+        read = get(line.split()[1]).text
         assert 'sparing_other_requests_total{route="GET /readyz",status="200"} 1.0' in read
 
     family = children_of(survey.parent)
     assert len(family) >= 4
     survey.served.kill()
-    await_that(lambda: not living(family))
+    until(lambda: not living(family))
     verified = sparing("ledger", "verify", home=survey.home)
     assert verified.returncode == 0
     assert re.match(r"survey: 24 entries, 24 answers, .* verified, 0 findings\n$", verified.stdout)
@@ -124,7 +126,7 @@ def test_a_fault_at_the_start_is_told_in_one_line_by_each(home: Path) -> None:
     """No traceback, exit status 1, and nothing runs on."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        taken = sparing("serve", "--workers", "2", "--port", "0", "--metrics-port", port, home=home)
+        taken = sparing_apart("serve", "--workers", "2", "--port", "0", "--metrics-port", port, home=home)
     assert (taken.returncode, taken.stdout) == (1, "")
     *faults, last = unexpected(taken.stderr)
     assert last == "sparing: a worker could not start"

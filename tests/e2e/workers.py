@@ -1,6 +1,5 @@
 """Workers as /proc shows them: which processes they are, and which of them holds the other end of a connection."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,9 +9,17 @@ import psycopg
 
 from service.embedded import attach_postgres
 from tests.e2e.processes import children_of
+from tests.waiting import until
 
-PATIENCE_S = 60
 LISTENING = "0A"
+OWNER = """
+SELECT o.url FROM dataset_owners o JOIN datasets d ON d.id = o.dataset_id
+WHERE d.name = %s AND o.expires_at > clock_timestamp() - %s * interval '1 second'
+"""
+PAST_S = 1.0
+"""After the end of a lease; by then every process knows of it."""
+
+await_that = until
 
 
 def workers_of(parent: int) -> set[int]:
@@ -24,22 +31,26 @@ def server_of(client: httpx.Client, parent: int) -> int:
     """The pid of the worker that answers a client, which keeps one connection."""
     alive = client.get("/livez")
     port: int = alive.extensions["network_stream"].get_extra_info("client_addr")[1]
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    sockets = {f"socket:[{row[9]}]" for row in rows if int(row[2].partition(":")[2], 16) == port}
-    (server,) = [pid for pid in workers_of(parent) if sockets & _open_in(pid)]
+    (server,) = _holders(parent, {row[9] for row in _connections() if _port(row[2]) == port})
     return server
 
 
-def owner_of(home: Path, parent: int) -> int:
-    """The pid of the worker that owns the one dataset of a home, by the address at which it can be reached."""
+def await_end_of_lease(home: Path, dataset: str) -> None:
+    """Wait until the lease of the worker that owned a dataset has run out a while ago."""
+    with psycopg.connect(str(attach_postgres(home)), autocommit=True) as connection:
+        until(lambda: connection.execute(OWNER, [dataset, PAST_S]).fetchone() is None)
+
+
+def owner_of(home: Path, parent: int, dataset: str = "survey") -> int:
+    """The pid of the worker that owns a dataset, by the address at which it can be reached."""
     with psycopg.connect(str(attach_postgres(home))) as connection:
-        row = connection.execute("SELECT url FROM dataset_owners WHERE expires_at > clock_timestamp()").fetchone()
+        row = connection.execute(OWNER, [dataset, 0.0]).fetchone()
     if row is None:
         raise LookupError("no worker owns the dataset")
-    port = int(row[0].rpartition(":")[2])
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    doors = {f"socket:[{row[9]}]" for row in rows if row[3] == LISTENING and int(row[1].partition(":")[2], 16) == port}
-    (owner,) = [pid for pid in workers_of(parent) if doors & _open_in(pid)]
+    url = str(row[0])
+    port = int(url.rpartition(":")[2])
+    listening = {row[9] for row in _connections() if row[3] == LISTENING and _port(row[1]) == port}
+    (owner,) = _holders(parent, listening)
     return owner
 
 
@@ -47,23 +58,30 @@ def owner_of(home: Path, parent: int) -> int:
 def clients_of_all(parent: int, connect: Callable[[], httpx.Client]) -> Iterator[dict[int, httpx.Client]]:
     """A client of each worker: connections are made until every worker has taken one."""
     clients: dict[int, httpx.Client] = {}
-    deadline = time.monotonic() + PATIENCE_S
     with ExitStack() as connected:
-        while set(clients) != workers_of(parent):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{workers_of(parent) - set(clients)} take no connection")
+
+        def is_complete() -> bool:
             client = connected.enter_context(connect())
             clients.setdefault(server_of(client, parent), client)
+            return set(clients) == workers_of(parent)
+
+        until(is_complete)
         yield clients
 
 
-def await_that(happens: Callable[[], bool]) -> None:
-    """Wait until it does; TimeoutError when it does not."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not happens():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it does not happen")
-        time.sleep(0.02)
+def _connections() -> list[list[str]]:
+    """The kernel's table of TCP: local and remote address, state, ..., inode."""
+    return [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+
+
+def _port(address: str) -> int:
+    return int(address.partition(":")[2], 16)
+
+
+def _holders(parent: int, inodes: set[str]) -> list[int]:
+    """The workers that have one of these sockets open."""
+    sockets = {f"socket:[{inode}]" for inode in inodes}
+    return [pid for pid in workers_of(parent) if sockets & _open_in(pid)]
 
 
 def _command_of(pid: int) -> bytes:

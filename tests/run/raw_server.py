@@ -5,12 +5,14 @@ files.
 """
 
 import os
+import re
 import resource
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,8 @@ from service.settings import Settings
 from tests.factories import THREE_PEOPLE, open_replica, register, upload
 
 PATIENCE_S = 20.0
+TRICKLE_S = 0.05
+"""Between the bytes of a client that trickles."""
 LARGE_BYTES = 4 * 2**20
 """The length of `/assets/large.js`, which cannot be packed."""
 
@@ -85,6 +89,51 @@ def received(wire: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return b"".join(parts)
+
+
+def trickled(wire: socket.socket) -> bytes:
+    """The answer to a byte now and then, until the other end closes."""
+    wire.settimeout(TRICKLE_S)
+    answer, end_s = b"", time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        try:
+            wire.sendall(b"a")
+            data = wire.recv(1 << 16)
+        except TimeoutError:
+            continue
+        except (ConnectionResetError, BrokenPipeError):
+            return answer
+        if not data:
+            return answer
+        answer += data
+    raise TimeoutError
+
+
+def paced(wire: socket.socket, parts: Iterable[bytes]) -> None:
+    """Send parts with a pause after each."""
+    for part in parts:
+        wire.sendall(part)
+        time.sleep(2 * TRICKLE_S)
+
+
+def answered(wire: socket.socket) -> bytes:
+    """One response of a stated length, on a connection that stays open."""
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += wire.recv(1 << 16)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = int(re.findall(rb"content-length: (\d+)", head)[0])
+    while len(body) < length:
+        body += wire.recv(1 << 16)
+    return head + body
+
+
+def unsent_bytes(port: int) -> list[int]:
+    """The bytes that the kernel keeps for each connection to a port, and for none of its clients."""
+    with open("/proc/net/tcp") as table:  # noqa: PTH123 - it is no file
+        rows = [line.split() for line in table]
+    waiting = [int(row[4].partition(":")[0], 16) for row in rows if row[1].endswith(f":{port:04X}")]
+    return [each for each in waiting if each > 0]
 
 
 @contextmanager

@@ -71,19 +71,6 @@ def test_a_name_is_listened_on_everywhere() -> None:
             pass
 
 
-def test_a_port_that_was_set_is_taken_or_refused() -> None:
-    """Two processes cannot have the same."""
-    with open_forward_listener("http://127.0.0.1") as (listener, url):
-        listener.listen()
-        with pytest.raises(OSError, match="in use"), open_forward_listener(url):
-            pass
-
-
-def test_the_name_of_the_machine_stands_for_itself() -> None:
-    """One setting serves machines that are told apart by their names."""
-    assert host_and_port("http://{hostname}:8100") == (socket.gethostname().lower(), 8100)
-
-
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_is_an_exit_once(dropped: list[BaseException | None], number: signal.Signals) -> None:
     """With status 0; the next one does not disturb the way out."""

@@ -3,7 +3,6 @@
 import json
 import logging
 import stat
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,20 +11,17 @@ import pytest
 from service.query.cost import Speed
 from service.run.speed import calibrate, speed_of
 from service.settings import Settings
-from tests.rotation import one_of
 
 
 class Commits:
-    """A store whose commits take `takes_s` and are counted by the size of their payload."""
+    """A store whose commits are counted by the size of their payload."""
 
-    def __init__(self, takes_s: float = 0.0) -> None:
-        self.takes_s = takes_s
+    def __init__(self) -> None:
         self.payloads: list[int] = []
 
     def probe_commit(self, payload: bytes) -> None:
-        """Take the time."""
+        """Take no time."""
         self.payloads.append(len(payload))
-        time.sleep(self.takes_s)
 
 
 class Refusing(Commits):
@@ -37,6 +33,7 @@ class Refusing(Commits):
 
 
 KEPT = Speed(query=123.0, commit=1000.0)
+MEASURED = Speed(query=77.0)
 EARLIER = json.dumps({name: value for name, value in asdict(KEPT).items() if name != "scalar_entry"})
 
 
@@ -70,9 +67,12 @@ def test_a_kept_speed_is_read_and_only_small_commits_are_measured(home: Path, ca
     assert caplog.records == []
 
 
-def test_commits_that_take_longer_than_a_slot_are_warned_of(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_commits_that_take_longer_than_a_slot_are_warned_of(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line, with what to do."""
-    assert speed_of(settings(home, SPARING_RELEASE_SLOT_MS="1"), Commits(takes_s=0.005)) == KEPT
+    monkeypatch.setattr("service.run.speed.measured_commit_ns", lambda _: 5e6)
+    assert speed_of(settings(home, SPARING_RELEASE_SLOT_MS="1"), Commits()) == KEPT
     assert [(record.name, record.levelno) for record in caplog.records] == [("sparing.speed", logging.WARNING)]
     assert "sparing calibrate" in caplog.text
 
@@ -91,27 +91,37 @@ def test_an_error_of_the_store_ends_the_start(home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("before", [None, *one_of(["not JSON", "{}", EARLIER])])
-def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path, before: str | None) -> None:
-    """Also in the place of a file that cannot be read or lacks a constant; what is kept is the home's own."""
-    kept = tmp_path / "speed.json"
-    if before is not None:
-        kept.write_text(before)
-    found = speed_of(settings(tmp_path), Commits())
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert speed_of(settings(tmp_path), Commits()) == found
+def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path) -> None:
+    """In a home that it makes, and in a file that is the home's own."""
+    home = tmp_path / "new"
+    found = speed_of(settings(home), Commits())
+    assert stat.S_IMODE((home / "speed.json").stat().st_mode) == 0o600
+    assert speed_of(settings(home), Commits()) == found != Speed()
 
 
-@pytest.mark.slow
-def test_a_home_that_does_not_exist_yet_is_made(tmp_path: Path) -> None:
-    """The first start on a database and a Redis of one's own finds none."""
-    found = speed_of(settings(tmp_path / "new"), Commits())
-    assert speed_of(settings(tmp_path / "new"), Commits()) == found
+@pytest.fixture
+def measurements(monkeypatch: pytest.MonkeyPatch) -> list[Speed]:
+    """Measurements that cost nothing: each finds the same, and is kept here."""
+    made: list[Speed] = []
+
+    def measured(*_: object) -> Speed:
+        made.append(MEASURED)
+        return MEASURED
+
+    monkeypatch.setattr("service.run.speed.measured_speed", measured)
+    return made
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("before", ["not JSON", "{}", EARLIER])
+def test_a_file_that_cannot_be_used_is_replaced(tmp_path: Path, measurements: list[Speed], before: str) -> None:
+    """One that cannot be read, or lacks a constant; once."""
+    (tmp_path / "speed.json").write_text(before)
+    assert [speed_of(settings(tmp_path), Commits()) for _ in range(2)] == [MEASURED] * 2
+    assert len(measurements) == 1
+
+
+@pytest.mark.usefixtures("measurements")
 def test_calibrating_again_replaces_what_was_kept(home: Path) -> None:
     """For every content."""
-    found = calibrate(settings(home), Commits())
-    assert found != KEPT
-    assert speed_of(settings(home), Commits()) == found
+    assert calibrate(settings(home), Commits()) == MEASURED
+    assert speed_of(settings(home), Commits()) == MEASURED

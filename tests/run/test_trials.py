@@ -13,7 +13,7 @@ from service.run.adapters import tell_of_cache
 from service.run.listening import AddressUnusable, bound_socket, open_forward_listener
 from service.run.trials import LIMITS, THREADS_MIN, faults
 from service.settings import Settings
-from tests.cli.commands import sparing
+from tests.e2e.processes import sparing
 
 FOLDERS = [
     ("SPARING_HOME", "{file}", "{file} is not a folder"),
