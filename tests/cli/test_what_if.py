@@ -78,7 +78,7 @@ def test_the_table_is_short_and_begins_with_the_warning(home: Path) -> None:
 
 
 def test_a_row_for_each_query_comes_before_the_totals(home: Path) -> None:
-    """Under drop nobody comes back."""
+    """Under drop no individual comes back."""
     _, shown, _ = what_if(home, "--rule", "drop", "--queries")
     lines = shown.splitlines()
     assert lines[0] == WARNING

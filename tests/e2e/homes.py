@@ -55,11 +55,11 @@ class Homes:
         self._answered: SurveyHome | None = None
 
     def missing(self) -> Path:
-        """A place for a home that nobody has begun."""
+        """A place for a home that is not begun yet."""
         return self._folder / f"home-{next(self._numbers)}"
 
     def measured(self) -> Path:
-        """A home that nobody has begun, on a machine whose speed is known: to measure it takes ten seconds."""
+        """A home that is not begun yet, on a machine whose speed is known: to measure it takes ten seconds."""
         home, known = self.missing(), self.begun() / "speed.json"
         home.mkdir(mode=0o711)
         shutil.copy(known, home)

@@ -1,4 +1,4 @@
-"""Embedded servers that die under `sparing serve`, and two services on one home: nobody is charged twice."""
+"""Embedded servers that die under `sparing serve`, and two services on one home: no individual is charged twice."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("workers", one_of(["1", "2"]))
 def test_queries_are_answered_again_after_a_kill_of_both_servers(survey_home: SurveyHome, workers: str) -> None:
-    """Twice, under a client that repeats its keys: no answer is lost, nobody is charged twice, failures are 503."""
+    """Twice, under a client that repeats its keys: no answer is lost, no individual charged twice, failures are 503."""
     with served(survey_home.path, SPARING_WORKERS=workers) as running:
         with Asking([running.url], survey_home.analyst_key) as asking:
             asking.await_more(3)

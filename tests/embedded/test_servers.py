@@ -53,7 +53,7 @@ def test_one_that_another_process_runs_is_used_beside_one_that_is_started(used: 
 
 
 class Clock:
-    """A clock that goes on while somebody sleeps, and not otherwise."""
+    """A clock that goes on by sleeping alone."""
 
     now_s = 0.0
 

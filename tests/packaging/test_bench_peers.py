@@ -57,7 +57,7 @@ def test_noisy_answers_pass(name: str) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_wrong_answers_do_not(name: str) -> None:
-    """Answers of the wrong length, about nobody, about the other number of people, or, in groups, without noise."""
+    """Answers of the wrong length, about no people, about the other number of people, or, in groups, without noise."""
     task, generator = TASKS[name], np.random.default_rng(6)
     noise = generator.normal(0, SIGMA, task.size)
     truth = task.people / task.size

@@ -194,7 +194,7 @@ print(*run.active, run.loss_epsilons(delta=1e-5).shape)
 
 
 def _run_bare(script: str, site: Path, folder: Path) -> tuple[str, str]:
-    """What a script says on stderr and stdout that sees one wheel's contents and the packages of this environment."""
+    """Stderr and stdout of a script that sees one wheel's contents and the packages of this environment."""
     command = [sys.executable, "-I", "-S", "-W", "error", "-c", script, str(site), sysconfig.get_path("purelib")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
     return done.stderr, done.stdout
