@@ -15,6 +15,8 @@ from unittest.mock import patch
 from service.cli.app import main
 
 SPARING = [sys.executable, "-m", "service"]
+PATIENCE_S = 250.0
+"""Of a command: the demo asks 294 queries."""
 
 
 @dataclass
@@ -93,7 +95,7 @@ def _has_handler(logger: logging.Logger) -> bool:
 def sparing_apart(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
     """Run one command to its end in a process of its own, as one that serves has to be."""
     command, env = [*SPARING, *arguments, "--home", str(home)], {**environment(), **settings}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=PATIENCE_S, check=False)
 
 
 def unexpected(said: str) -> list[str]:

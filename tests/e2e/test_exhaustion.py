@@ -41,6 +41,7 @@ def test_large_answers_take_bounded_memory_and_nothing_from_others(scene: Scene,
     before = scene.peak_bytes()
     with scene.honest_beside() as honest:
         ATTACKS[attack](scene, QUERIES)
+        until(lambda: honest.taken_s)
     assert scene.peak_bytes() - before < MEMORY_BYTES
     check_honest(honest)
 

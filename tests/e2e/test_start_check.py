@@ -23,7 +23,8 @@ def flip_a_byte(home: SurveyHome) -> None:
     """In the first answer; doing it twice undoes it."""
     with home.owned() as owner:
         changed = owner.execute(
-            'UPDATE ledger SET "values" = set_byte("values", 7, get_byte("values", 7) # 1) WHERE seq = 1'
+            'UPDATE ledger SET "values" = set_byte("values", 7, get_byte("values", 7) # 1)'
+            " WHERE seq = 1 AND dataset_id = (SELECT id FROM datasets WHERE name = 'survey')"
         )
         assert changed.rowcount == 1
 
