@@ -56,9 +56,10 @@ def test_two_services_begin_one_home_at_once(homes: Homes) -> None:
     """Both serve, on one database and under one pepper."""
     home = homes.measured()
     command = [*SPARING, "serve", "--home", str(home), "--port", "0"]
+    patient = environment() | {"SPARING_START_TIMEOUT_MS": "120000"}
     with ExitStack() as ending:
         started = [
-            ending.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()))
+            ending.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=patient))
             for _ in range(2)
         ]
         for process in started:
