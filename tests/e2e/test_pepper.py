@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.homes import ANSWERS, CHARGE_UNITS, SurveyHome
+from tests.e2e.homes import ANSWERS, CHARGE_UNITS, Homes
 from tests.e2e.http_calls import ask, spent_units
 from tests.e2e.processes import served, sparing, sparing_apart
 
@@ -24,8 +24,9 @@ COMMANDS = [
 OTHER = "5e" * 32
 
 
-def test_another_pepper_is_refused_and_the_first_goes_on(answered_home: SurveyHome) -> None:
+def test_another_pepper_is_refused_and_the_first_goes_on(homes: Homes) -> None:
     """By a file in the home or by a setting, at a start and beside a service that runs; then all is as before."""
+    answered_home = homes.answered()
     home, file = answered_home.path, answered_home.path / "pepper"
     ours = file.read_text()
 
