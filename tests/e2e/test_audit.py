@@ -23,7 +23,7 @@ def audited(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[st
     """The command, with few victims."""
     command = [*SPARING, "audit", "--victims", VICTIMS, *arguments]
     env = {**environment(), **settings}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=200, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=280, check=False)
 
 
 @contextmanager
