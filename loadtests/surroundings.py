@@ -35,7 +35,7 @@ CLOSING_LINE = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|errors?).*) in [\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What a run of the gate said: its exit status, its counts, and the reason of each skipped test."""
+    """The exit status of a run of the gate, its counts, and the reason of each skipped test."""
 
     status: int
     counts: Mapping[str, int]

@@ -19,14 +19,14 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from tests.contracts.caches import TIMEOUT_S, caches
-from tests.factories import ask, upload
+from tests.factories import THREE_PEOPLE, ask, upload
 from tests.faults.meddling import FORGERIES, OwnValkey
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.memory.cache import MemoryWitness
 from tests.rotation import TURN, times
 from tests.waiting import until
-from tests.workflows.replicas import PEOPLE, Replicas, replicas, truth
+from tests.workflows.replicas import Replicas, replicas, truth
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ class Drill:
     def __init__(self, world: Replicas, seed: int = TURN) -> None:
         self.world, self.random = world, random.Random(seed)
         self.seen: dict[str, bytes] = {}
-        self.owners = [self._owner(key) for key, *_ in PEOPLE]
+        self.owners = [self._owner(key) for key, *_ in THREE_PEOPLE]
         self.counts: Counter[str] = Counter()
 
     def round(self) -> None:
@@ -112,7 +112,7 @@ class Drill:
         return ask(self.random.choice(self.world.replicas), self.world.analyst, key, reuse=False).body
 
     def _read_account(self) -> None:
-        person = self.random.randrange(len(PEOPLE))
+        person = self.random.randrange(len(THREE_PEOPLE))
         replica = self.random.choice(self.world.replicas)
         if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
             number = self.world.replicas.index(replica)

@@ -34,19 +34,8 @@ from service.query.plan import Count, Plan
 from tests.core.contributions import as_list, sparse
 from tests.core.injected import seeded
 from tests.core.releases import answer, charged_in, charges_in, left_out_in
-from tests.engine.worlds import (
-    PRODUCTS,
-    ROWS_MAX,
-    VALUES,
-    Row,
-    matrix,
-    memory_of,
-    people,
-    planned,
-    queries,
-    uploaded,
-    visits,
-)
+from tests.engine.worlds import PRODUCTS, ROWS_MAX, VALUES, Row, memory_of, people, planned, queries, uploaded, visits
+from tests.query.samples import matrix
 from tests.rotation import IS_WHOLE, times
 
 pytestmark = pytest.mark.slow
