@@ -9,6 +9,7 @@ import pytest
 from service.run.http_bounds import REPORT_S, ConnectionTable, HttpBounds, Rank
 from service.settings import Settings
 from service.workflows.ports.telemetry import NULL_TELEMETRY
+from tests.logged import lines_of
 
 
 @dataclass(eq=False, kw_only=True)
@@ -93,7 +94,7 @@ def test_refusals_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> Non
         table.report(1.0)
         table.report(REPORT_S + 1)
         table.report(2 * REPORT_S + 2)
-    assert caplog.messages == [
+    assert lines_of(caplog, "sparing.http") == [
         "requests refused and connections closed: malformed-request: 1",
         "requests refused and connections closed: malformed-request: 1000, silent-connection: 1",
     ]

@@ -11,6 +11,7 @@ import pytest
 from service.query.cost import Speed
 from service.run.speed import calibrate, speed_of
 from service.settings import Settings
+from tests.logged import records_of
 
 
 class Commits:
@@ -64,7 +65,7 @@ def test_a_kept_speed_is_read_and_only_small_commits_are_measured(home: Path, ca
     store = Commits()
     assert speed_of(settings(home, SPARING_RELEASE_SLOT_MS="60000"), store) == KEPT
     assert set(store.payloads) == {0}
-    assert caplog.records == []
+    assert records_of(caplog, "sparing") == []
 
 
 def test_commits_that_take_longer_than_a_slot_are_warned_of(
@@ -73,7 +74,9 @@ def test_commits_that_take_longer_than_a_slot_are_warned_of(
     """One line, with what to do."""
     monkeypatch.setattr("service.run.speed.measured_commit_ns", lambda _: 5e6)
     assert speed_of(settings(home, SPARING_RELEASE_SLOT_MS="1"), Commits()) == KEPT
-    assert [(record.name, record.levelno) for record in caplog.records] == [("sparing.speed", logging.WARNING)]
+    assert [(record.name, record.levelno) for record in records_of(caplog, "sparing")] == [
+        ("sparing.speed", logging.WARNING)
+    ]
     assert "sparing calibrate" in caplog.text
 
 

@@ -24,6 +24,7 @@ from sparing.research import (
     _Descent,
     descend,
 )
+from tests.logged import records_of
 
 SETTINGS = PoissonDescent(
     loss="squared", l2_clip=1.0, noise_multiplier=4.0, sampling_rate=0.25, learning_rate=0.5, steps=20, intervals=30
@@ -225,7 +226,7 @@ def test_samples_are_in_nothing_but_the_parameters(
         *("settings", "active", "budget", "spent", "followed", "own")
     }
     assert vars(runs[0].own).keys() == {"grid", "counts", "_begins"}
-    assert caplog.records == []
+    assert records_of(caplog, "sparing") == []
 
 
 def test_equal_seeds_give_equal_runs() -> None:
