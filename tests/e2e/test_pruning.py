@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.homes import Homes, SurveyHome
 from tests.e2e.http_calls import ask, client
-from tests.e2e.processes import Served, served, sparing
+from tests.e2e.processes import Served, refusal, served, sparing
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +29,8 @@ def running(survey: SurveyHome) -> Iterator[Served]:
 def test_a_ledger_is_pruned_beside_the_service(survey: SurveyHome, running: Served) -> None:
     """After a stop checkpoints have come to the end; the service goes on, keys replay, and all is sound."""
     home, analyst_key = survey.path, survey.analyst_key
+    nothing = sparing(*PRUNE, "1999-12-31", home=home)
+    assert refusal(nothing) == "sparing: before: no checkpoint covers an entry that could be pruned\n"
     assert ask(running.url, analyst_key, "k4").status_code == 200
     done = sparing(*PRUNE, "3", home=home)
     assert (done.returncode, done.stdout, done.stderr) == (0, "survey: pruned up to sequence 2; before, up to 0\n", "")
@@ -42,15 +44,9 @@ def test_a_ledger_is_pruned_beside_the_service(survey: SurveyHome, running: Serv
     assert sparing("ledger", "verify", home=home).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("before", "said"),
-    [
-        ("yesterday", "before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00"),
-        ("1999-12-31", "before: no checkpoint covers an entry that could be pruned"),
-    ],
-)
 @pytest.mark.usefixtures("running")
-def test_a_bound_that_makes_no_sense_is_refused_in_one_line(survey: SurveyHome, before: str, said: str) -> None:
-    """With the bound by its name, or with the reason."""
-    refused = sparing(*PRUNE, before, home=survey.path)
-    assert (refused.returncode, refused.stderr) == (1, f"sparing: {said}\n")
+def test_a_bound_that_makes_no_sense_is_refused_in_one_line(survey: SurveyHome) -> None:
+    """The refusal names the bound, and the forms that it may have."""
+    refused = sparing(*PRUNE, "yesterday", home=survey.path)
+    told = "before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00"
+    assert refusal(refused) == f"sparing: {told}\n"

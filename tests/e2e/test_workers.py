@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.homes import SurveyHome
 from tests.e2e.http_calls import get
-from tests.e2e.processes import children_of, living, sparing, sparing_apart, unexpected
+from tests.e2e.processes import children_of, living, sparing, sparing_apart
 from tests.e2e.surveys import Survey, surveyed
 from tests.e2e.workers import clients_of_all, workers_of
 from tests.waiting import until
@@ -128,8 +128,8 @@ def test_a_fault_at_the_start_is_told_in_one_line_by_each(home: Path) -> None:
         port = str(other.getsockname()[1])
         taken = sparing_apart("serve", "--workers", "2", "--port", "0", "--metrics-port", port, home=home)
     assert (taken.returncode, taken.stdout) == (1, "")
-    *faults, last = unexpected(taken.stderr)
-    assert last == "sparing: a worker could not start"
-    assert faults
+    lines = taken.stderr.splitlines()
+    assert lines[-1] == "sparing: a worker could not start"
+    assert "Traceback" not in taken.stderr
     told = f"sparing: SPARING_METRICS_HOST and SPARING_METRICS_PORT ({port}) cannot be listened on: "
-    assert all(each.startswith(told) for each in faults)
+    assert 1 <= sum(line.startswith(told) for line in lines) <= 2

@@ -144,3 +144,12 @@ def test_vectors_of_listed_slots_are_those_of_the_stretch() -> None:
     for listed in ([1, 2, 3, 8], [0, 4, 4095, 4096, 4100], [4097, 4100], []):
         found = sketched(item, np.array(listed, dtype=np.int64))
         assert found == ([whole[slot] for slot in listed], [known[slot] for slot in listed])
+
+
+def test_vectors_stand_beside_other_features_in_their_order() -> None:
+    """A number needs finer steps than the vector has, which is shifted to them."""
+    level = {"of": {"mul": [{"col": "level"}, 0.5]}, "fill": 0}
+    found, known = sketched({"moments": {"features": [level, {"vector": "sketch"}]}}, slice(0, 10))
+    assert known == [slot % 3 != 0 for slot in range(10)]
+    for slot in (1, 2, 4, 5, 7, 8):
+        assert found[slot] == [256 * (slot % 4), *(8 * max(each, -4) for each in SKETCHES[slot]["sketch"])]
