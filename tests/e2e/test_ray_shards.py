@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.e2e.homes import Homes
 from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import environment, new_key, served, sparing_apart, unexpected
 from tests.e2e.sharded import health, insist, register
-from tests.store.shards.ray_head import RayHead, ray_head
+from tests.store.shards.ray_head import ray_head
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -20,61 +19,47 @@ TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "hidden-token"}
 NOWHERE = "127.0.0.1:1"
 
 
-@pytest.fixture(scope="module")
-def head() -> Iterator[RayHead]:
-    """A cluster on loopback."""
-    with ray_head() as started:
-        yield started
+def test_a_killed_actor_and_a_killed_head_cost_nobody_anything(homes: Homes) -> None:
+    """Their batches are answered 503; the same key is answered later, by a new actor or without Ray.
 
-
-def test_a_killed_actor_costs_nobody_anything(homes: Homes, head: RayHead) -> None:
-    """Its batch is answered 503, the same key later; no actor is left once the service has stopped."""
-    home = homes.begun()
-    curator_key = new_key(home, "curator")
-    joining = {"SPARING_SHARDS": "2", "SPARING_RAY_ADDRESS": head.address, **head.environment}
-    with served(home, **joining) as running:
-        register(running.url, curator_key)
-        analyst_key = analyst_of(running.url, curator_key)
-        before = insist(running.url, analyst_key, "before")
-        assert health(running.url, curator_key) == {"backend": "ray", "shards": 2, "ready": 2, "restarts": 0}
-        os.kill(head.shards()[0], signal.SIGKILL)
-        refused = ask(running.url, analyst_key, "after")
-        assert refused.status_code == 503
-        assert int(refused.headers["Retry-After"]) >= 1
-        after = insist(running.url, analyst_key, "after")
-        assert health(running.url, curator_key) == {"backend": "ray", "shards": 2, "ready": 2, "restarts": 1}
-        assert len(head.shards()) == 2
-    until(lambda: head.shards() == [])
-    with served(home, SPARING_SHARDS="2") as running:
-        assert ask(running.url, analyst_key, "before").content == before.content
-        assert ask(running.url, analyst_key, "after").content == after.content
-        assert health(running.url, curator_key)["backend"] == "processes"
-
-
-def test_a_killed_head_costs_nobody_anything(homes: Homes) -> None:
-    """The shards are lost until a cluster is there again; the service goes on, and ends as it should.
-
-    What was answered before is answered over processes with the same bytes, and nothing was charged meanwhile.
+    A service that ends leaves no actor behind. What was answered is answered over processes with the same bytes, and
+    nothing was charged meanwhile.
     """
     home = homes.begun()
     curator_key = new_key(home, "curator")
-    with ray_head() as cluster:
-        joining = {"SPARING_SHARDS": "2", "SPARING_RAY_ADDRESS": cluster.address, **cluster.environment}
+    with ray_head() as head:
+        joining = {"SPARING_SHARDS": "2", "SPARING_RAY_ADDRESS": head.address, **head.environment}
         with served(home, **joining) as running:
             register(running.url, curator_key)
             analyst_key = analyst_of(running.url, curator_key)
             before = insist(running.url, analyst_key, "before")
-            for pid in cluster.processes():
+            assert health(running.url, curator_key) == {"backend": "ray", "shards": 2, "ready": 2, "restarts": 0}
+            os.kill(head.shards()[0], signal.SIGKILL)
+            assert_refused(running.url, analyst_key, "after an actor")
+            actor = insist(running.url, analyst_key, "after an actor")
+            assert health(running.url, curator_key) == {"backend": "ray", "shards": 2, "ready": 2, "restarts": 1}
+            assert len(head.shards()) == 2
+        until(lambda: head.shards() == [])
+        with served(home, **joining) as running:
+            assert insist(running.url, analyst_key, "before").content == before.content
+            for pid in head.processes():
                 os.kill(pid, signal.SIGKILL)
             for _ in range(2):
-                refused = ask(running.url, analyst_key, "after")
-                assert refused.status_code == 503
-                assert int(refused.headers["Retry-After"]) >= 1
+                assert_refused(running.url, analyst_key, "after the head")
             with client(running.url, curator_key) as curator:
-                assert curator.get("/v1/datasets/survey").json()["sequence"] == 1
+                assert curator.get("/v1/datasets/survey").json()["sequence"] == 2
     with served(home, SPARING_SHARDS="2") as running:
         assert ask(running.url, analyst_key, "before").content == before.content
-        assert insist(running.url, analyst_key, "after").json()["sequence"] == 2
+        assert ask(running.url, analyst_key, "after an actor").content == actor.content
+        assert insist(running.url, analyst_key, "after the head").json()["sequence"] == 3
+        assert health(running.url, curator_key)["backend"] == "processes"
+
+
+def assert_refused(url: str, key: str, query_key: str) -> None:
+    """503, with the seconds after which it is worth another try."""
+    refused = ask(url, key, query_key)
+    assert refused.status_code == 503
+    assert int(refused.headers["Retry-After"]) >= 1
 
 
 @pytest.mark.parametrize(

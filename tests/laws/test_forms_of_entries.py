@@ -64,7 +64,7 @@ ANY_PLAN = st.builds(planned, documents(), st.sampled_from(["skip", "clip"])).fi
 PLANS = st.lists(ANY_PLAN, min_size=2, max_size=2)
 
 
-@settings(LAW, max_examples=times(12, 25))
+@settings(LAW, max_examples=times(4, 25))
 @given(plans=PLANS, cut_into=CUTS, names=st.sets(st.sampled_from(sorted(FORMS)), min_size=3, max_size=3))
 def test_no_byte_depends_on_the_form_of_blocks(plans: list[Plan], cut_into: tuple[float, int], names: set[str]) -> None:
     """Answers, entries, charges, counters and pages."""
