@@ -11,8 +11,9 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
-# A module stays in one worker, where its servers are made once.
-ON_ALL_CORES := -n auto --dist loadfile --no-loadscope-reorder
+# A module stays in one worker, where its servers are made once. A quarter of the time is spent waiting for servers and
+# for the disk, so that there is a worker more than cores.
+ON_ALL_CORES := -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
 PAGES := clients/dashboard
 GUIDE := clients/guide
 PAGES_TOOLS := $(PAGES)/node_modules/.ok
