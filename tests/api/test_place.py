@@ -8,7 +8,7 @@ import pytest
 
 from service.api.place import Place, PlacesByName
 from service.workflows.model.errors import TooManyAtOnce
-from tests.waiting import settled
+from tests.waiting import PATIENCE_S, settled
 
 
 class Work:
@@ -48,7 +48,8 @@ async def test_strangers_share_a_turn() -> None:
     await settled()
     assert (place.running, place.waiting) == (1, 3)
     work.gate.set()
-    await asyncio.gather(first, *others)
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(first, *others)
     assert place.is_empty
 
 
@@ -114,7 +115,8 @@ async def test_a_full_place_of_one_name_is_not_felt_in_another() -> None:
     crowd = [asyncio.create_task(places.run("long", str(each), work.of("long"))) for each in range(45)]
     await settled()
     try:
-        assert await places.run("other", "crowd", lambda: "done") == "done"
+        async with asyncio.timeout(PATIENCE_S):
+            assert await places.run("other", "crowd", lambda: "done") == "done"
     finally:
         work.gate.set()
         await asyncio.gather(*crowd)

@@ -1,5 +1,6 @@
 """Runs of tests in copies of the tree, each copy with one seeded bug, and the journal of how they ended."""
 
+import atexit
 import hashlib
 import json
 import os
@@ -11,7 +12,8 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,17 +49,12 @@ class Trial:
 def trial(mutant: Mutant | None, nodes: Iterable[str], *, seconds_max: float = SECONDS_MAX, workers: int = 1) -> Trial:
     """Run these tests in a copy of the tree until one fails. Errors outside of a test's body are no failure."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="sparing-mutant-") as directory:
-        copy = Path(directory)
-        _copy_tree(copy)
-        if mutant is not None:
-            try:
-                file, text = mutant.applied(copy)
-            except DoesNotApply as error:
-                return Trial(is_green=False, failed=[], seconds=0.0, said=str(error))
-            (copy / file).write_text(text)
-            os.utime(copy / file, (LONG_AGO, LONG_AGO))  # so that no compiled module passes for it
-        parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+    try:
+        changed = None if mutant is None else mutant.applied(ROOT)
+    except DoesNotApply as error:
+        return Trial(is_green=False, failed=[], seconds=0.0, said=str(error))
+    parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+    with _lent_copy() as copy, _changed(copy, changed):
         code, said = _pytest(copy, [*parallel, *nodes], seconds_max)
         failed = failed_cases(copy / REPORT)
     return Trial(is_green=code == 0, failed=failed, seconds=round(time.monotonic() - started, 1), said=said)
@@ -137,6 +134,40 @@ def failed_cases(report: Path) -> list[tuple[str, str]]:
     if root.find(".//error") is not None:
         return []
     return [(case.get("classname", ""), case.get("name", "")) for case in root.iterfind(".//testcase[failure]")]
+
+
+_spare: list[Path] = []
+
+
+@contextmanager
+def _lent_copy() -> Iterator[Path]:
+    """A copy of the tree for one trial at a time, which the next one finds as it was; gone when the process ends."""
+    try:
+        copy = _spare.pop()
+    except IndexError:
+        copy = Path(tempfile.mkdtemp(prefix="sparing-mutant-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        _copy_tree(copy)
+    (copy / REPORT).unlink(missing_ok=True)
+    try:
+        yield copy
+    finally:
+        _spare.append(copy)
+
+
+@contextmanager
+def _changed(copy: Path, changed: tuple[str, str] | None) -> Iterator[None]:
+    """A file of the copy has another text, and afterwards its own."""
+    if changed is None:
+        yield
+        return
+    file, text = changed
+    try:
+        (copy / file).write_text(text)
+        os.utime(copy / file, (LONG_AGO, LONG_AGO))  # so that no compiled module passes for it
+        yield
+    finally:
+        shutil.copy2(ROOT / file, copy / file)
 
 
 def _copy_tree(target: Path) -> None:
