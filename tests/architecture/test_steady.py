@@ -1,4 +1,4 @@
-"""What makes a verdict depend on the clock, the machine or the dice stands in no test, as far as a syntax tree shows.
+"""No test asks for the hour, for the speed of the machine or for luck, as far as a syntax tree shows.
 
 A wait for another thread or process is one of `tests.waiting`; instants, delays and seeds are constants of a test.
 """
