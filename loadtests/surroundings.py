@@ -1,20 +1,20 @@
 """The gate in other surroundings than those of its authors: `make surroundings`, before a release.
 
 Each surrounding has a clone of its own, and a line in tests/records/surroundings.jsonl with the tests that passed,
-failed and were skipped. A commit's surroundings that have passed are not tried again, so that an interrupted run goes
-on. Another account, a cut network and packages of the system need root on Debian.
+failed and were skipped. Where the same tree has passed it is not tried again, so that an
+interrupted run goes on. Another account, a cut network and packages of the system need root on Debian.
 """
 
 import argparse
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ ROOT = RECORDS.parents[1]
 RECORD = "surroundings"
 ACCOUNT = "sparing-tests"
 TURKISH, CHATHAM = "tr_TR.UTF-8", "Pacific/Chatham"
-IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 WHOLE = ("make", "check", "docs", "test")
 COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
 CLOSING_LINE = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|errors?).*) in [\d.]+s", re.MULTILINE)
@@ -59,19 +58,20 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clone:
-    """A clean clone with everything installed, in which commands of a surrounding run."""
+    """A clean clone, in which the commands of a surrounding run."""
 
     folder: Path
     log: Path
 
-    def run(
-        self,
-        *command: str,
-        within: Sequence[str] = (),
-        before: Callable[[], None] | None = None,
-        variables: Mapping[str, str] | None = None,
-    ) -> Outcome:
-        """Run a command by another program, after a step in the child; its output goes to the clone's log."""
+    def install(self) -> None:
+        """Make its environment, and get the browser and the tools of the pages. Raises CalledProcessError."""
+        _run(".ci/install_browser", cwd=self.folder)
+        _run("make", "--silent", ".venv/.dev-ok", cwd=self.folder)
+        if shutil.which("npm"):
+            _run("make", "--silent", "clients/dashboard/node_modules/.ok", cwd=self.folder)
+
+    def run(self, *command: str, within: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Outcome:
+        """Run a command by another program; its output goes to the clone's log."""
         with self.log.open("w") as log:
             status = subprocess.run(
                 [*within, *command],
@@ -80,25 +80,20 @@ class Clone:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                preexec_fn=before,
                 check=False,
             ).returncode
         return Outcome.of(status, self.log.read_text(errors="replace"))
 
 
 def in_the_background(clone: Clone) -> list[Outcome]:
-    """Started by `nohup ... &`: a session of its own, with signals ignored."""
-
-    def ignore() -> None:
-        os.setsid()
-        for number in IGNORED_IN_THE_BACKGROUND:
-            signal.signal(number, signal.SIG_IGN)
-
-    return [clone.run(".ci/run", before=ignore)]
+    """Started by `nohup ... &`: a session of its own, with signals ignored; it installs everything by itself."""
+    script = 'trap "" HUP INT QUIT; exec setsid --wait "$@"'
+    return [clone.run(".ci/run", within=["sh", "-c", script, "sh"])]
 
 
 def beside_busy_loops(clone: Clone) -> list[Outcome]:
     """Two loops of the same priority take half of two cores."""
+    clone.install()
     with ExitStack() as stack:
         for _ in range(2):
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -108,13 +103,14 @@ def beside_busy_loops(clone: Clone) -> list[Outcome]:
 
 def in_random_order(clone: Clone) -> list[Outcome]:
     """Modules, and tests within each, in an order that pytest-randomly draws and prints."""
+    clone.install()
     return [clone.run("make", "test", "ARGS=-p randomly")]
 
 
 def by_another_account(clone: Clone) -> list[Outcome]:
     """An account without rights beyond its own files, which makes its environment with the system's Python."""
     _install("python3-venv")
-    shutil.rmtree(clone.folder / ".venv")
+    _run(".ci/install_browser", cwd=clone.folder)
     if subprocess.run(["id", ACCOUNT], capture_output=True, check=False).returncode:  # noqa: S607
         _run("useradd", "--create-home", ACCOUNT)
     _run("chown", "--recursive", f"{ACCOUNT}:", str(clone.folder.parent))
@@ -125,6 +121,7 @@ def by_another_account(clone: Clone) -> list[Outcome]:
 
 def a_year_ahead(clone: Clone) -> list[Outcome]:
     """The clock of the calendar shows next year, those of durations are left alone; a browser would not start."""
+    clone.install()
     _install("faketime")
     command = ["make", "test", "ARGS=-m 'not browser'"]
     return [clone.run(*command, within=["faketime", "-f", "+1y"], variables={"FAKETIME_DONT_FAKE_MONOTONIC": "1"})]
@@ -132,6 +129,7 @@ def a_year_ahead(clone: Clone) -> list[Outcome]:
 
 def in_chatham_and_turkish(clone: Clone) -> list[Outcome]:
     """A zone of quarters of an hour and a locale with two kinds of i; tests/test_surroundings.py sees them in force."""
+    clone.install()
     _install("locales")
     _run("localedef", "-i", "tr_TR", "-f", "UTF-8", TURKISH)
     inherited = {"TZ": CHATHAM, "LC_ALL": TURKISH, "LANG": TURKISH}
@@ -140,23 +138,18 @@ def in_chatham_and_turkish(clone: Clone) -> list[Outcome]:
 
 def without_a_network(clone: Clone) -> list[Outcome]:
     """Loopback alone, after everything is installed."""
+    clone.install()
     script = 'ip link set lo up && exec "$@"'
     return [clone.run(*WHOLE, within=["unshare", "--net", "sh", "-c", script, "sh"])]
 
 
 def twice_at_once(clone: Clone) -> list[Outcome]:
     """Two runs at the same time in two clones of one machine."""
-    with installed_clone("beside") as beside:
-        command = [sys.executable, "-m", "loadtests.surroundings", "--only", "plain", "--in", str(beside.folder)]
-        with subprocess.Popen(command, cwd=ROOT) as other:
-            outcome = clone.run(*WHOLE)
-            status = other.wait()
-        return [outcome, Outcome.of(status, (beside.folder.parent / "log").read_text(errors="replace"))]
-
-
-def plain(clone: Clone) -> list[Outcome]:
-    """Nothing is changed."""
-    return [clone.run(*WHOLE)]
+    with clean_clone("beside") as beside, ThreadPoolExecutor(2) as pool:
+        both = (clone, beside)
+        for each in both:
+            each.install()
+        return list(pool.map(lambda each: each.run(*WHOLE), both))
 
 
 SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
@@ -172,39 +165,31 @@ SURROUNDINGS: dict[str, Callable[[Clone], list[Outcome]]] = {
 
 
 @contextmanager
-def installed_clone(name: str) -> Iterator[Clone]:
-    """A clone of the last commit with its environment, the pages' tools and a browser; gone afterwards."""
+def clean_clone(name: str) -> Iterator[Clone]:
+    """A clone of the last commit; gone afterwards."""
     with tempfile.TemporaryDirectory(prefix=f"sparing-{name}-") as directory:
         Path(directory).chmod(0o755)
         folder = Path(directory) / "clone"
         _run("git", "clone", "--quiet", str(ROOT), str(folder))
-        _run(".ci/install_browser", cwd=folder)
-        _run("make", "--silent", ".venv/.dev-ok", cwd=folder)
-        if shutil.which("npm"):
-            _run("make", "--silent", "clients/dashboard/node_modules/.ok", cwd=folder)
         yield Clone(folder=folder, log=Path(directory) / "log")
 
 
 def main() -> int:
-    """Try each surrounding that has not passed at this commit. 1 unless all have."""
+    """Try each surrounding in which this tree has not passed. 1 unless all have passed."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.surroundings", description=__doc__)
-    parser.add_argument("--only", choices=[*SURROUNDINGS, "plain"])
-    parser.add_argument("--again", action="store_true", help="also those that have passed at this commit")
-    parser.add_argument("--in", dest="folder", type=Path, help="a clone with everything installed, for `--only plain`")
+    parser.add_argument("--only", choices=list(SURROUNDINGS))
+    parser.add_argument("--again", action="store_true", help="also those in which this tree has passed")
     options = parser.parse_args()
-    if options.folder is not None:
-        outcomes = plain(Clone(folder=options.folder, log=options.folder.parent / "log"))
-        return outcomes[0].status
     names = [options.only] if options.only else list(SURROUNDINGS)
-    passed = set() if options.again else _passed_at_this_commit()
+    passed = set() if options.again else _passed_in_this_tree()
     return max(0 if name in passed else _try(name) for name in names)
 
 
 def _try(name: str) -> int:
     """Try one surrounding, print and record it. 1 unless all of its runs are green."""
     started_s = time.monotonic()
-    with installed_clone(name) as clone:
-        outcomes = (SURROUNDINGS | {"plain": plain})[name](clone)
+    with clean_clone(name) as clone:
+        outcomes = SURROUNDINGS[name](clone)
         kept = shutil.copy(clone.log, Path(tempfile.gettempdir()) / f"sparing-surroundings-{name}.txt")
     is_green = all(outcome.is_green for outcome in outcomes)
     figures: dict[str, Any] = {
@@ -222,10 +207,16 @@ def _try(name: str) -> int:
     return 0 if is_green else 1
 
 
-def _passed_at_this_commit() -> set[str]:
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
-    here = [line for line in kept_records(RECORD) if line["commit"] == commit.stdout.strip()]
-    return {str(line["surrounding"]) for line in here if line["is_green"]}
+def _passed_in_this_tree() -> set[str]:
+    """The surroundings in which a commit has passed that differs from the last one in its records alone."""
+    passed = [line for line in kept_records(RECORD) if line["is_green"] and line["is_clean"]]
+    same = {commit for commit in {line["commit"] for line in passed} if _is_same_tree(commit)}
+    return {line["surrounding"] for line in passed if line["commit"] in same}
+
+
+def _is_same_tree(commit: str) -> bool:
+    command = ["git", "diff", "--quiet", commit, "HEAD", "--", ".", ":!tests/records"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def _skipped_in(name: str) -> set[str]:
