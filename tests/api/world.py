@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from service.api.app import HttpOptions, create_app
 from service.core.noise import Entropy
 from service.query.parse import parse_query
-from service.store.entropy import system_entropy
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
@@ -22,6 +21,7 @@ from service.workflows.model.views import Role
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
+from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
@@ -110,10 +110,16 @@ def answer_of(app: ASGIApp, request: httpx.Request) -> httpx.Response:
 
 
 def empty_replica(
-    *, entropy: Entropy = system_entropy, clock: Callable[[], datetime] = wall_clock, store: MemoryStore | None = None
+    *, entropy: Entropy | None = None, clock: Callable[[], datetime] = wall_clock, store: MemoryStore | None = None
 ) -> Replica:
     """A replica in memory without a dataset."""
-    return Replica(store=store or MemoryStore(), witness=MemoryWitness(), pepper=PEPPER, entropy=entropy, clock=clock)
+    return Replica(
+        store=store or MemoryStore(),
+        witness=MemoryWitness(),
+        pepper=PEPPER,
+        entropy=entropy or SeededEntropy(),
+        clock=clock,
+    )
 
 
 def build_world(
@@ -125,7 +131,7 @@ def build_world(
     ownership: Ownership | None = None,
     app: FastAPI | None = None,
     clock: Callable[[], datetime] = wall_clock,
-    entropy: Entropy = system_entropy,
+    entropy: Entropy | None = None,
     **settings: int,
 ) -> World:
     """A replica with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
@@ -139,7 +145,7 @@ def build_world(
         store=store,
         witness=witness or MemoryWitness(),
         pepper=PEPPER,
-        entropy=entropy,
+        entropy=entropy or SeededEntropy(),
         clock=clock,
         admission=admission,
     )

@@ -19,8 +19,6 @@ WHERE d.name = %s AND o.expires_at > clock_timestamp() - %s * interval '1 second
 PAST_S = 1.0
 """After the end of a lease; by then every process knows of it."""
 
-await_that = until
-
 
 def workers_of(parent: int) -> set[int]:
     """The pids of a parent's workers."""

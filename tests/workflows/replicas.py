@@ -21,9 +21,6 @@ from tests.memory.store import MemoryStore
 from tests.waiting import until
 from tests.workflows.surveys import writer_of
 
-eventually = until
-"""The name that other folders know."""
-
 
 @dataclass(kw_only=True)
 class Replicas:
