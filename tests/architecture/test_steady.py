@@ -104,12 +104,20 @@ def seeds_of_the_environment(found: Module) -> list[str]:
 def whole_logs(found: Module) -> list[str]:
     """No test compares all that was logged: it names the lines that must be there, or those of one logger."""
     return [
-        f"{found.path}:{node.lineno} compares {ast.unparse(side)}"
+        f"{found.path}:{node.lineno} compares {ast.unparse(part)}"
         for node in ast.walk(found.tree)
-        if isinstance(node, ast.Compare) and any(isinstance(each, ast.Eq) for each in node.ops)
-        for side in (node.left, *node.comparators)
-        if ast.unparse(side) in LOGGED
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq)
+        for part in _taken_whole(node)
+        if ast.unparse(part) in LOGGED
     ]
+
+
+def _taken_whole(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of an expression, but those that another comparison or the condition of a loop chooses from."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.Compare) or (isinstance(child, ast.comprehension) and child.ifs)):
+            yield child
+            yield from _taken_whole(child)
 
 
 def processes_by_name(found: Module) -> list[str]:
@@ -151,6 +159,8 @@ def test_no_verdict_depends_on_luck(rule: Rule) -> None:
         (seeds_of_the_environment, "seed = int(os.environ.get('SEED', '0'))"),
         (whole_logs, "assert caplog.messages == ['it started']"),
         (whole_logs, "assert (count, caplog.records == []) == (0, True)"),
+        (whole_logs, "assert (len(dropped), len(caplog.records)) == (1, 1)"),
+        (whole_logs, "assert [record.name for record in caplog.records] == ['sparing']"),
         (processes_by_name, "run(['pkill', '-f', 'sparing'])"),
     ],
 )
@@ -166,6 +176,7 @@ def test_each_rule_bites(rule: Rule, text: str) -> None:
         (sleeps, "async def f():\n await asyncio.sleep(0)"),
         (fresh_dice, "from random import Random\ndef f(random):\n Random(3)\n random.random()"),
         (whole_logs, "assert [each for each in caplog.messages if 'disk' in each] == []"),
+        (whole_logs, "assert ('disk' in caplog.text) == is_full"),
     ],
 )
 def test_what_is_steady_draws_no_complaint(rule: Rule, text: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from service.run.peers import tell_of_peers, unreached
 from service.settings import Settings
+from tests.logged import lines_of
 
 SECRET = "a secret of thirty-two characters"
 PROVIDER = {
@@ -59,6 +60,6 @@ def test_a_start_goes_on_while_the_hosts_are_tried(ports: tuple[int, int], caplo
     assert trial is not None
     assert trial.daemon
     trial.join()
-    told = [record.getMessage() for record in caplog.records if record.name == "sparing.start"]
+    told = lines_of(caplog, "sparing.start")
     assert told == [ALARM.format("Connection refused"), ISSUER.format("Connection refused")]
     assert tell_of_peers(Settings.of({})) is None

@@ -14,6 +14,7 @@ from service.run.listening import AddressUnusable, bound_socket, open_forward_li
 from service.run.trials import LIMITS, THREADS_MIN, faults
 from service.settings import Settings
 from tests.e2e.processes import sparing
+from tests.logged import lines_of
 
 FOLDERS = [
     ("SPARING_HOME", "{file}", "{file} is not a folder"),
@@ -141,4 +142,4 @@ def test_a_cache_that_does_not_answer_is_one_line_of_the_log(caplog: pytest.LogC
     """Without its password; the start goes on."""
     tell_of_cache("redis://:s3cret@127.0.0.1:1")
     told = "the cache of REDIS_URL cannot be reached: connection refused; queries go on without it"
-    assert [record.getMessage() for record in caplog.records if record.name == "sparing.start"] == [told]
+    assert lines_of(caplog, "sparing.start") == [told]

@@ -91,11 +91,6 @@ def held(writer: WriterThread) -> Iterator[None]:
     holder.result(timeout=PATIENCE_S)
 
 
-def logged(caplog: pytest.LogCaptureFixture, name: str) -> list[str]:
-    """The lines of one logger; those of others depend on what else runs."""
-    return [record.getMessage() for record in caplog.records if record.name == name]
-
-
 def entries_of(store: Store) -> list[LedgerEntry]:
     """The ledger of the one dataset."""
     with store.transaction(1, lock=False) as transaction:

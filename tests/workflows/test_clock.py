@@ -7,6 +7,7 @@ import pytest
 
 from service.workflows.clock import EARLIEST, LATEST, PlausibleClock
 from service.workflows.model.errors import ClockImplausible
+from tests.logged import lines_of
 
 INSTANT = timedelta(microseconds=1)
 
@@ -38,7 +39,7 @@ def test_a_change_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> No
     clock = PlausibleClock(lambda: times.pop(0))
     with caplog.at_level(logging.INFO, logger="sparing.clock"):
         assert [clock.is_right() for _ in range(5)] == [True, False, False, True, True]
-    assert [record.getMessage() for record in caplog.records if record.name == "sparing.clock"] == [
+    assert lines_of(caplog, "sparing.clock") == [
         "the clock of this machine shows 2076-01-01, outside the years 2026 to 2075: nothing is answered; set it",
         "the clock of this machine is right again",
     ]

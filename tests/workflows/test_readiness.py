@@ -7,6 +7,7 @@ import pytest
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, register
+from tests.logged import lines_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 
@@ -81,5 +82,5 @@ def test_a_witness_that_is_gone_keeps_the_process_from_serving(
     assert [replica.readiness.problems() for _ in range(3)] == [["witness-unavailable"]] * 3
     witness.is_gone = False
     assert replica.readiness.is_ready()
-    told = [record.getMessage() for record in caplog.records if record.name == "sparing.witness"]
+    told = lines_of(caplog, "sparing.witness")
     assert told == ["the witness cannot be used, and no answer leaves: ENOENT", "the witness can be used again"]

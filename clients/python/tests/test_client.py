@@ -10,6 +10,7 @@ import pytest
 import sparing
 from sparing import APIConnectionError, Client
 from sparing._cli import main
+from tests.logged import records_of
 
 
 def test_address_and_key_come_from_the_environment(script: Any) -> None:
@@ -69,7 +70,7 @@ def test_the_key_shows_nowhere(client: Client, script: Any, caplog: pytest.LogCa
     with caplog.at_level(logging.DEBUG), pytest.raises(sparing.APIConnectionError) as failure:
         client.queries.ask(dataset="d", sigma=1)
 
-    assert len(caplog.records) == 4
+    assert len(records_of(caplog, "sparing")) == 4
     assert repr(client).removeprefix("Async") == "Client(base_url='https://sparing.test', api_key='********')"
     assert not [text for text in (repr(client), repr(failure.value), caplog.text) if "secret" in text]
 

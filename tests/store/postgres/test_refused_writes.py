@@ -13,6 +13,7 @@ from psycopg.errors import DiskFull, ReadOnlySqlTransaction, UndefinedTable
 from service.store.postgres.refused_writes import PROBED_EVERY_S, REPEATED_EVERY_S, RefusedWrites
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from tests.logged import lines_of
 
 
 class Clock:
@@ -37,11 +38,6 @@ def session(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...
         yield connection
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The lines of the store."""
-    return [record.getMessage() for record in caplog.records if record.name == "sparing.store"]
-
-
 def caused(kind: Callable[[], Exception], cause: Exception) -> Exception:
     """A fault of the port, as sessions raise it."""
     fault = kind()
@@ -57,19 +53,20 @@ def test_refusals_are_logged_once_with_their_number(
     refused = RefusedWrites(clock=clock)
     refused.note(caused(StoreUnavailable, UndefinedTable()))
     refused.note(StoreUnavailable())
-    assert said(caplog) == []
+    assert lines_of(caplog, "sparing.store") == []
     for n in range(5):
         refused.note(caused(StoreUnavailable, DiskFull()) if n % 2 else caused(CommitUnclear, DiskFull()))
-    assert said(caplog) == ["the database refuses to write: database-disk-full"]
+    assert lines_of(caplog, "sparing.store") == ["the database refuses to write: database-disk-full"]
     clock.now += REPEATED_EVERY_S
     for _ in range(2):
         refused.note(caused(StoreUnavailable, caused(StoreUnavailable, DiskFull())))
     repeated = "the database still refuses to write: database-disk-full; 6 transactions so far"
-    assert said(caplog)[1:] == [repeated]
+    assert lines_of(caplog, "sparing.store")[1:] == [repeated]
     assert refused.probe(session) is None
-    assert said(caplog)[2:] == ["the database writes again; 7 transactions were refused: database-disk-full"]
+    well = "the database writes again; 7 transactions were refused: database-disk-full"
+    assert lines_of(caplog, "sparing.store")[2:] == [well]
     refused.note(caused(StoreUnavailable, ReadOnlySqlTransaction()))
-    assert said(caplog)[3:] == ["the database refuses to write: database-read-only"]
+    assert lines_of(caplog, "sparing.store")[3:] == ["the database refuses to write: database-read-only"]
 
 
 def test_a_file_is_written_now_and_then(clock: Clock, session: "psycopg.Connection[tuple[object, ...]]") -> None:
@@ -93,7 +90,7 @@ def test_a_database_that_takes_no_writes_is_not_ready(database_url: str, caplog:
         operator.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
         with closing(PostgresStore(database_url, bytes(32))) as store:
             assert store.problems() == store.problems() == ["database-read-only"]
-        assert said(caplog) == ["the database refuses to write: database-read-only"]
+        assert lines_of(caplog, "sparing.store") == ["the database refuses to write: database-read-only"]
         operator.execute("SET default_transaction_read_only = off")
         operator.execute(sql.SQL("ALTER DATABASE {} RESET default_transaction_read_only").format(name))
     with closing(PostgresStore(database_url, bytes(32))) as store:

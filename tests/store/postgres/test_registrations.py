@@ -19,6 +19,7 @@ from sqlalchemy import create_engine, pool
 from migrations.tables import METADATA
 from service.store.postgres import registrations
 from service.store.postgres.registrations import UNRELEASED_COMMIT, DatabaseUnusable, UnknownSchema, migrate
+from tests.logged import lines_of
 from tests.store.postgres.emptying import emptied
 
 pytestmark = pytest.mark.slow
@@ -113,7 +114,7 @@ def test_a_database_that_does_not_answer_yet_is_waited_for(
     with pytest.raises(DatabaseUnusable, match=AWAY):
         migrate(later, wait_s=0.3)
     migrate(later, wait_s=60)
-    told = [record.getMessage() for record in caplog.records if record.name == "sparing.start"]
+    told = lines_of(caplog, "sparing.start")
     assert [line.partition(":")[0] for line in told] == ["the database of DATABASE_URL cannot be reached"] * 2
     assert told[1].endswith("it is asked again for 60 s")
 

@@ -9,8 +9,8 @@ import pytest
 from service.workflows.maintenance.alarm_delivery import PAUSE_S_MAX, TRIES_MAX, AlarmDelivery
 from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 from tests.factories import CLOCK
+from tests.logged import lines_of, records_of
 from tests.waiting import until
-from tests.workflows.surveys import logged
 
 
 def notice(dataset: str) -> AlarmNotice:
@@ -59,7 +59,7 @@ def test_pauses_double_and_the_first_try_comes_at_once(caplog: pytest.LogCapture
         tries = run(Receiver({"survey": 3}), "survey", until_s=100)
     assert tries == [("survey", 0.0), ("survey", 1.0), ("survey", 3.0), ("survey", 7.0)]
     said = "the budget alarm of dataset survey was not delivered yet: the receiver answered with status 500"
-    assert logged(caplog, "sparing.alarm") == [said] * 3
+    assert lines_of(caplog, "sparing.alarm") == [said] * 3
 
 
 def test_it_is_given_up_after_so_many_tries(caplog: pytest.LogCaptureFixture) -> None:
@@ -67,7 +67,7 @@ def test_it_is_given_up_after_so_many_tries(caplog: pytest.LogCaptureFixture) ->
     tries = run(Receiver({"survey": 99}), "survey", until_s=1e6)
     pauses = [after - before for (_, before), (_, after) in pairwise(tries)]
     assert pauses == [min(2.0**n, PAUSE_S_MAX) for n in range(TRIES_MAX - 1)]
-    last = [record for record in caplog.records if record.name == "sparing.alarm"][-1]
+    last = records_of(caplog, "sparing.alarm")[-1]
     assert (last.levelno, len(tries)) == (logging.ERROR, TRIES_MAX)
     assert last.getMessage().startswith("the budget alarm of dataset survey was not delivered in 12 tries")
 

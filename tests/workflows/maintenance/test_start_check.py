@@ -23,13 +23,14 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from tests.conftest import PostgresServer
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
+from tests.logged import lines_of
 from tests.memory.store import MemoryStore
 from tests.memory.tables import Dataset
 from tests.memory.transaction import MemoryTransaction
 from tests.waiting import until
 from tests.workflows.damages import damage, filled
 from tests.workflows.maintenance.verify.histories import history
-from tests.workflows.surveys import logged, surveyed
+from tests.workflows.surveys import surveyed
 
 ENTRIES = 6
 Change = Callable[[Dataset], Dataset]
@@ -404,7 +405,7 @@ def test_a_damaged_dataset_is_closed_and_the_other_is_not(
         for _ in NAMES:
             assert checks.step()
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
-    (line,) = logged(caplog, "sparing.incidents")
+    (line,) = lines_of(caplog, "sparing.incidents")
     assert line.startswith("incident start check of dataset 1: ledger row 1: its contents do not give its hash error=")
     assert (replica.fenced(), replica.readiness.problems()) == (1, [])
     assert replica.readiness.report().counts() == {"ledger-damaged": 1}
@@ -459,11 +460,11 @@ def test_an_unavailable_store_is_tried_again(
         store.faults = [StoreUnavailable() for _ in range(start_check.SILENT_RETRIES)]
         for _ in range(start_check.SILENT_RETRIES - 2):
             assert checks.step()
-        assert logged(caplog, "sparing.incidents") == []
+        assert lines_of(caplog, "sparing.incidents") == []
         for _ in range(3):
             assert checks.step()
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
-    assert ["cannot be read; retrying" in each for each in logged(caplog, "sparing.incidents")] == [True, False]
+    assert ["cannot be read; retrying" in each for each in lines_of(caplog, "sparing.incidents")] == [True, False]
 
 
 def test_an_error_affects_that_check_alone(
@@ -477,7 +478,7 @@ def test_an_error_affects_that_check_alone(
         for _ in NAMES:
             assert checks.step()
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
-    assert "start check of dataset 2 error=builtins.RuntimeError" in logged(caplog, "sparing.incidents")[0]
+    assert "start check of dataset 2 error=builtins.RuntimeError" in lines_of(caplog, "sparing.incidents")[0]
     assert "forty-four" not in caplog.text
 
 

@@ -21,9 +21,9 @@ from service.workflows.ports.alarms import AlarmNotice
 from service.workflows.ports.store import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask
+from tests.logged import lines_of
 from tests.memory.store import MemoryStore
 from tests.waiting import until
-from tests.workflows.surveys import logged
 
 EVERY = timedelta(seconds=POINT_EVERY_S)
 
@@ -127,19 +127,19 @@ def test_the_alarm_rings_once(world: World, caplog: pytest.LogCaptureFixture) ->
         world.replica.overview.set_alarm("survey", 1.0)
         world.ask(noise={"sigma": 3.0})
         world.after(POINT_EVERY_S)
-        assert logged(caplog, "sparing.alarm") == []
+        assert lines_of(caplog, "sparing.alarm") == []
         for _ in range(8):
             world.ask(noise={"sigma": 3.0})
         world.after(POINT_EVERY_S)
-        assert logged(caplog, "sparing.alarm") == ["the budget alarm of dataset survey has rung at sequence 9"]
+        assert lines_of(caplog, "sparing.alarm") == ["the budget alarm of dataset survey has rung at sequence 9"]
         assert world.replica.overview.alarm("survey") == BudgetAlarm(share=1.0, rang_seq=9)
         world.ask()
         world.after(POINT_EVERY_S)
-        assert len(logged(caplog, "sparing.alarm")) == 1
+        assert len(lines_of(caplog, "sparing.alarm")) == 1
         world.replica.overview.set_alarm("survey", 0.5)
         world.ask()
         world.after(POINT_EVERY_S)
-        assert len(logged(caplog, "sparing.alarm")) == 2
+        assert len(lines_of(caplog, "sparing.alarm")) == 2
         assert world.replica.overview.set_alarm("survey", None) is None
         assert world.replica.overview.alarm("survey") is None
 
@@ -168,7 +168,7 @@ def test_one_absurd_query_does_not_ring_the_alarm(world: World, caplog: pytest.L
         for sigma in (20.0, 1.1, 20.0):
             world.ask(noise={"sigma": sigma})
             world.after(POINT_EVERY_S)
-        assert logged(caplog, "sparing.alarm") == []
+        assert lines_of(caplog, "sparing.alarm") == []
         points = world.store.summaries.points(world.record.id)
         assert [point.cannot_afford for point in points] == [None, 0, 0, 0]
 

@@ -21,6 +21,7 @@ from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import CLOCK, THREE_PEOPLE, ask, open_replica, register, upload
+from tests.logged import records_of
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.workflows.stores import FaultyStore
@@ -301,7 +302,7 @@ def test_everything_is_closed_behind_the_witness(
     assert replica.readiness.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
-    told = [each for each in caplog.records if each.name == "sparing.witness"]
+    told = records_of(caplog, "sparing.witness")
     assert [each.getMessage() for each in told] == [
         "dataset survey: closed as ledger-rollback",
         "dataset survey: open again",

@@ -24,6 +24,7 @@ from service.workflows.replica import Replica
 from service.workflows.shards.divided import DividedShards
 from tests.contracts.stores import dataset
 from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, upload, witness_of
+from tests.logged import records_of
 from tests.memory.shards import MemoryShards, divide
 from tests.memory.store import MemoryStore
 from tests.waiting import until
@@ -260,7 +261,7 @@ def test_rows_that_were_spread_too_unevenly_before_are_told_at_the_load(
         upload(replica, "visits", [(KEYS[slot % 60], 1) for slot in range(rows - 30)])
     with divided_replica(store, 3) as (replica, _):
         ask(replica, analyst(replica), "key")
-    told = [each for each in caplog.records if each.name == "sparing.shards"]
+    told = records_of(caplog, "sparing.shards")
     assert len(told) == is_told
     for each in told:
         assert each.getMessage().startswith("dataset survey, table visits: one of the 3 shards has more rows")
@@ -273,4 +274,4 @@ def test_an_undivided_dataset_is_told_nothing_of_rows(caplog: pytest.LogCaptureF
     with divided_replica(store, 1) as (replica, _):
         filled(replica, store, rows_capacity=60)
         ask(replica, analyst(replica), "key")
-    assert [each for each in caplog.records if each.name == "sparing.shards"] == []
+    assert records_of(caplog, "sparing.shards") == []
