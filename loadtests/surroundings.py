@@ -27,6 +27,7 @@ ROOT = RECORDS.parents[1]
 RECORD = "surroundings"
 ACCOUNT = "sparing-tests"
 TURKISH, CHATHAM = "tr_TR.UTF-8", "Pacific/Chatham"
+OF_MAKE = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"}
 WHOLE = ("make", "check", "docs", "test")
 COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?)\b")
 CLOSING_LINE = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|errors?).*) in [\d.]+s", re.MULTILINE)
@@ -76,7 +77,7 @@ class Clone:
             status = subprocess.run(
                 [*within, *command],
                 cwd=self.folder,
-                env=os.environ | dict(variables or {}),
+                env=_environment() | dict(variables or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -230,9 +231,14 @@ def _install(package: str) -> None:
     _run("apt-get", "install", "--yes", "--no-install-recommends", package)
 
 
+def _environment() -> dict[str, str]:
+    """The environment without the options and assignments that a calling `make` hands on to every other."""
+    return {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+
+
 def _run(*command: str, cwd: Path = ROOT) -> None:
     """Run a command of the preparation. Raises CalledProcessError with its output."""
-    subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
+    subprocess.run(command, cwd=cwd, env=_environment(), check=True, capture_output=True, text=True)
 
 
 if __name__ == "__main__":
