@@ -23,6 +23,8 @@ from sparing.research import (
     _Accounts,
     _Descent,
     descend,
+    products_with_rows,
+    squares_of_rows,
 )
 from tests.logged import records_of
 
@@ -67,6 +69,19 @@ def test_an_account_is_a_function_of_the_own_norms_alone(
     assert alone.spent_units.tolist() == together.spent_units[[place]].tolist()
     assert alone.own.counts.tolist() == together.own.counts[[place]].tolist()
     assert both[1].tobytes() == both[0][[place]].tobytes()
+
+
+@pytest.mark.parametrize("columns", [1, 4096, 4097, 8193, 20_000])
+def test_a_row_alone_is_worked_out_as_among_others(columns: int) -> None:
+    """Bit by bit, for one class and several, of any number of columns: numpy sums long rows in another order."""
+    source = np.random.default_rng(columns)
+    matrix = source.normal(size=(5, columns))
+    for kept in ([0], [4], [1, 3], [0, 1, 2]):
+        assert squares_of_rows(matrix[kept]).tobytes() == squares_of_rows(matrix)[kept].tobytes()
+        for classes in (1, 3):
+            parameters = source.normal(size=(classes, columns))
+            among = products_with_rows(matrix, parameters)
+            assert products_with_rows(matrix[kept], parameters).tobytes() == among[kept].tobytes()
 
 
 @given(seed=SEEDS, people=st.integers(1, 9), limit=st.sampled_from(LIMITS))

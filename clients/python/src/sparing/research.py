@@ -25,7 +25,7 @@ It needs `pip install "./clients/python[research]"`, which brings numpy and mpma
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -61,6 +61,7 @@ Loss = Literal["squared", "logistic", "softmax"]
 LEAST_SHARE: Final = 0.01
 """Of the clip: a shorter gradient is charged as that."""
 _ROUNDINGS: Final = 1 + 1e-11  # prices are a relative 1e-12 off
+_COLUMNS_MAX: Final = 4096  # half of numpy's buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +315,7 @@ class _Descent:
         people = len(self.features)
         self.labels = _labels(labels, settings, people)
         self.settings = settings
-        self.squares: Doubles = np.einsum("ij,ij->i", self.features, self.features)
+        self.squares = squares_of_rows(self.features)
         self.rows = np.arange(people) if followed is None else np.array(followed, dtype=np.int64)
         if not ((self.rows >= 0) & (self.rows < people)).all():
             raise ValueError(f"followed must be rows from 0 to {people - 1}")
@@ -346,8 +347,8 @@ class _Descent:
         And the lengths (k,) of those gradients. Each row is worked out by itself: a library's product of matrices may
         differ in its last digit with the number of other rows.
         """
-        errors = self.errors(np.einsum("ij,kj->ik", self.features[rows], parameters), self.labels[rows])
-        norms = np.sqrt(np.einsum("ij,ij->i", errors, errors) * self.squares[rows])
+        errors = self.errors(products_with_rows(self.features[rows], parameters), self.labels[rows])
+        norms = np.sqrt(squares_of_rows(errors) * self.squares[rows])
         lengths = np.minimum(norms, self.settings.l2_clip)
         errors *= (lengths / np.maximum(norms, np.finfo(float).tiny))[:, None]
         return errors, lengths
@@ -402,6 +403,25 @@ class _Accounts:
     def count(self, lengths: Doubles) -> None:
         """Count the lengths (k,) of the followed, 0 where an individual was out of the step."""
         self.own.record(lengths, sigma=self.sigma)
+
+
+def squares_of_rows(matrix: Doubles) -> Doubles:
+    """The squared length (n,) of each row of a matrix (n, d): the same bit by bit whatever the other rows."""
+    squares: Doubles = sum(np.einsum("ij,ij->i", part, part) for part in _blocks(matrix))
+    return squares
+
+
+def products_with_rows(matrix: Doubles, parameters: Doubles) -> Doubles:
+    """The products (n, k) of the rows of a matrix (n, d) with those of parameters (k, d), as `squares_of_rows`."""
+    blocks = zip(_blocks(matrix), _blocks(parameters), strict=True)
+    products: Doubles = sum(np.einsum("ij,kj->ik", left, right) for left, right in blocks)
+    return products
+
+
+def _blocks(matrix: Doubles) -> Iterator[Doubles]:
+    """The columns in blocks within numpy's buffer: beyond it, the order of a sum depends on the number of rows."""
+    for start in range(0, max(matrix.shape[1], 1), _COLUMNS_MAX):
+        yield matrix[:, start : start + _COLUMNS_MAX]
 
 
 def _labels(labels: ArrayLike, settings: PoissonDescent, people: int) -> NDArray[Any]:
