@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from itertools import product
-from math import ceil, log, sqrt
+from math import ceil, log, pi, sqrt
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.linalg import solve_banded
 
 from service.accounting.accountings import GAUSSIAN, RenyiAccounting
 from service.accounting.conversions import best_order
@@ -215,6 +216,34 @@ def test_the_epsilon_of_a_lowered_limit_is_exceeded(rule: Rule, slack: int) -> N
     assert exceeds(*hockey_stick(lowered.loss, by_values(lambda limit, _: naive(limit), lowered.limit, lowered.spent)))
     usual = history(never, is_in=True)
     assert not exceeds(*hockey_stick(usual.loss, by_values(lambda limit, _: naive(limit), usual.limit, usual.spent)))
+
+
+@pytest.mark.parametrize(("delta", "probability"), [(0.1, 0.4307), (0.01, 0.0736), (0.001, 0.00956)])
+def test_a_reader_at_every_instant_finds_the_loss_above_the_bound_of_a_fixed_time(
+    delta: float, probability: float
+) -> None:
+    """The numbers of docs/filters.md: what is spent grows from 0.0001 to 100, and the loss is a Brownian motion.
+
+    At a total of rho it is rho + sqrt(2) W(rho), so that W(rho) / sqrt(rho), an Ornstein-Uhlenbeck process of the
+    logarithm of rho, must stay below sqrt(2 ln(1/delta)): Kolmogorov's backward equation, by Crank and Nicolson.
+    """
+    bound = sqrt(2 * log(1 / delta))
+    places, step = np.linspace(-8, bound, 601, retstep=True)
+    instant = log(10**6) / 1500
+    up, down = 0.5 / step**2 - places / (4 * step), 0.5 / step**2 + places / (4 * step)
+    up[0], down[0] = 1 / step**2, 0  # reflected where nobody comes
+    generator = np.array([[0, *up[:-1]], [-1 / step**2] * 600 + [0], [*down[1:-1], 0, 0]])  # ended at the bound
+    stays = np.array([1.0] * 600 + [0])
+    identity = np.array([[0.0], [1.0], [0.0]])
+    for number in range(1500):
+        implicit = 1.0 if number < 8 else 0.5  # the start is not smooth
+        moved = generator[1] * stays
+        moved[:-1] += generator[0, 1:] * stays[1:]
+        moved[1:] += generator[2, :-1] * stays[:-1]
+        known = stays + (1 - implicit) * instant * moved
+        stays = solve_banded((1, 1), identity - implicit * instant * generator, known)
+    density = np.exp(-(places**2) / 2) / sqrt(2 * pi)
+    assert 1 - np.trapezoid(stays * density, places) == pytest.approx(probability, rel=2e-3)
 
 
 def test_the_bound_of_a_fixed_time_is_exceeded_at_some_time() -> None:
