@@ -117,11 +117,13 @@ class Ownership(Background):
     def leave(self) -> None:
         """Own nothing new, and have everything released so that others take over. For signal handlers too.
 
-        Requests that this process has accepted are still worked on.
+        Requests that this process has accepted are still worked on. A handler may interrupt another one: it must not
+        set the event again, for whose lock it would wait for ever.
         """
-        if not self._is_leaving:
-            self._kept = frozenset(key for key, known in self._known.items() if self.is_here(known.replica))
-            self._is_leaving = True
+        if self._is_leaving:
+            return
+        self._kept = frozenset(key for key, known in self._known.items() if self.is_here(known.replica))
+        self._is_leaving = True
         self._closed.set()
 
     def step(self) -> None:

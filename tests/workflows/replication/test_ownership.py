@@ -1,5 +1,6 @@
 """Ownership: when a process considers itself the owner of a dataset, and the requests that it then accepts."""
 
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from uuid import UUID
@@ -153,6 +154,24 @@ def test_a_draining_process_releases_its_leases_and_finishes_its_requests(one: O
     assert other.claim(7) == OTHER
     assert one.at_hand(7) is None
     assert [one.admits(each) for each in (7, 8, 9)] == [True, False, False]
+
+
+def test_a_signal_amid_the_handler_of_another_does_not_wait_for_it(
+    one: Ownership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both embedded servers may end at once: a handler that sets the event again would wait for its own lock."""
+    begun: list[int] = []
+
+    class Interrupted(threading.Event):
+        def set(self) -> None:
+            begun.append(len(begun))
+            if len(begun) == 1:
+                one.leave()
+            super().set()
+
+    monkeypatch.setattr(one, "_closed", Interrupted())
+    one.leave()
+    assert begun == [0]
 
 
 def test_an_owner_that_does_not_answer_is_looked_up_again(one: Ownership, other: Ownership) -> None:
