@@ -159,7 +159,9 @@ function lowerCard(account) {
   const share = h.input({ name: "share", type: "number", step: "any", required: true });
   const lower = async (/** @type {Record<string, string>} */ data) => {
     const wished = Number(data.share);
-    if (wished < least || wished > 100) throw new Problem({ title: limitWords(least), detail: "Nothing was changed." });
+    if (wished < least || wished > 100) {
+      throw new Problem({ title: limitWords(account, least), detail: "Nothing was changed." });
+    }
     if (!confirm(`Lower your limit to ${wished} % of what it is? This cannot be undone.`)) return;
     await post(path("me", "budgets", account.dataset, "lower"), { limit_rho: limitOf(account, wished) });
     await show();
@@ -168,23 +170,30 @@ function lowerCard(account) {
   return card(
     "Lower my limit",
     h.p(
-      `${percent(account.share_spent)} of your limit is spent, so the smallest new limit is ${least} % of the present`,
-      " one: with it no further query uses your data. A limit can never be raised again.",
+      `${percent(least / 100)} of your limit ${takenWords(account)}, and is the smallest new limit: with it no further`,
+      " query uses your data. A limit can never be raised again.",
     ),
     form(field("New limit, per cent of the present one", share, hint), lower, { button: "Lower it", main: false }),
   );
 }
 
-const limitWords = (/** @type {number} */ least) =>
-  `A new limit is at least ${least} % of the present one, which is spent already, and at most 100 %.`;
+const takenWords = (account) =>
+  Number(account.reserve_rho) ? "is spent or kept for the count of the exhausted" : "is spent already";
 
-/** The smallest new limit in per cent, to two places: what is spent, rounded up. */
-const leastShare = (account) => Math.min(100, Math.ceil(1e4 * account.share_spent) / 100);
+const limitWords = (account, /** @type {number} */ least) =>
+  `A new limit is at least ${least} % of the present one, which ${takenWords(account)}, and at most 100 %.`;
 
-/** The limit in ρ; what is spent is told to the last digit, so that no rounding leads below it. */
+/** The limit in ρ, with the part of it that is kept for the count of the exhausted. */
+const wholeLimit = (account) => Number(account.budget_rho) + Number(account.reserve_rho);
+
+/** The smallest new limit in per cent, to two places, rounded up. */
+const leastShare = (account) =>
+  Math.min(100, Math.ceil((1e4 * Number(account.lowest_limit_rho)) / wholeLimit(account)) / 100);
+
+/** The limit in ρ; the smallest one is to the last digit, so that no rounding leads below it. */
 function limitOf(account, /** @type {number} */ share) {
-  const wished = ((share / 100) * Number(account.budget_rho)).toFixed(15);
-  return Number(wished) <= Number(account.spent_rho) ? account.spent_rho : wished;
+  const wished = ((share / 100) * wholeLimit(account)).toFixed(15);
+  return Number(wished) <= Number(account.lowest_limit_rho) ? account.lowest_limit_rho : wished;
 }
 
 function downloadCard(account) {

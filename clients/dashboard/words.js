@@ -142,6 +142,7 @@ export function receiptsLead(account) {
 export const OUTCOME = {
   charged: "used your data",
   shortened: "used a part of your data",
+  counted: "counted you among the exhausted, paid in advance",
   left_out: "left you out",
   untouched: "did not concern you",
   no_longer_kept: "no longer kept",

@@ -49,8 +49,8 @@ class Individuals:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         if limit_rho is None:
             return self._change(principal, dataset, partial(pausing, paused=True))
-        units = units_down(Fraction(limit_rho))
-        return self._change(principal, dataset, partial(lowering, limit_units=units))
+        stated, reserve = units_down(Fraction(limit_rho)), self._own(principal, dataset)[0].reserve_units
+        return self._change(principal, dataset, partial(lowering, stated_units=stated, reserve_units=reserve))
 
     def resume(self, principal: Principal, dataset: str) -> MyBudget:
         """End the individual's pause; a lowered limit stays lowered. Raises NotFound on another dataset."""
@@ -100,11 +100,13 @@ class Individuals:
         return my_budget_view(record, account, promise)
 
 
-def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
-    """Lower an individual's limit. Raises InvalidRequest above the present limit, and below what is spent by then.
+def lowering(key: str, *, stated_units: int, reserve_units: int) -> Operation[OwnAccount]:
+    """Lower an individual's limit to `stated_units` in all, of which `reserve_units` are kept for the monitor.
 
-    A smaller limit than what is spent would be that: nothing left, for good, where the individual meant to keep some.
+    Raises InvalidRequest above the present limit, and below what is spent by then and kept: of a smaller limit nothing
+    would be left, for good, where the individual meant to keep some.
     """
+    limit_units = stated_units - reserve_units
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
         slot = slot_of(transaction, key)
@@ -112,7 +114,8 @@ def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
         if limit_units > own.limit:
             raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
         if limit_units < own.spent:
-            least = f"must be at least {rho_of_units(own.spent)}, which is spent already"
+            kept = f" or kept for the monitor ({rho_of_units(reserve_units)})" if reserve_units else ""
+            least = f"must be at least {rho_of_units(own.spent + reserve_units)}, which is spent already{kept}"
             raise InvalidRequest.of("limit_rho", least)
         transaction.set_limit(slot, limit_units)
         told = {"slot": slot, "limit_units": str(limit_units), "limit_before_units": str(own.limit)}

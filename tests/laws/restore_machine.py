@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from io import BytesIO
 from typing import Any
@@ -175,11 +175,13 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, to=st.sampled_from(["0.5", "0.75", "0"]))
     def lower(self, key: str, to: str = "0.5") -> None:
-        """Lower a limit, at most to what is spent; a restore may undo that."""
+        """Lower a limit, at most to what is spent and kept; a restore may undo that."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             me = individual(key)
             own = self.replica.individuals.budgets(me)[0]
-            limit = max(min(Decimal(to), Decimal(own.budget_rho)), Decimal(own.spent_rho))
+            with localcontext(prec=100):
+                present = Decimal(own.budget_rho) + Decimal(own.reserve_rho)
+            limit = max(min(Decimal(to), present), Decimal(own.lowest_limit_rho))
             self.replica.individuals.lower_limit(me, NAME, limit_rho=limit)
             self.truth.lowered.add(key)
 

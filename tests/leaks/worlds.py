@@ -266,6 +266,13 @@ def lower_to(rho: str) -> Act:
     return lambda replica, key: replica.individuals.lower_limit(_own(replica, key), "survey", limit_rho=Decimal(rho))
 
 
+def lower_to_the_least(replica: Replica, key: str) -> None:
+    """The person leaves nothing of the limit."""
+    own = _own(replica, key)
+    least = replica.individuals.budgets(own)[0].lowest_limit_rho
+    replica.individuals.lower_limit(own, "survey", limit_rho=Decimal(least))
+
+
 def erase(replica: Replica, key: str) -> None:
     """The curator erases the person."""
     replica.curators.erase_individual("survey", key)
@@ -300,7 +307,7 @@ KINDS: Mapping[str, Kind] = {
     "blank": Kind(row=lambda row: [row[0], None, None, None, None]),
     "no rows": Kind(visits=0),
     "most rows": Kind(visits=ROWS_MAX),
-    "left out": Kind(before=lower_to("0")),
+    "left out": Kind(before=lower_to_the_least),
     "exhausted": Kind(before=lower_to("0.0556")),  # a little more than the first query costs
     "paused": Kind(amid=pause),
     "resumed": Kind(before=pause, amid=resume),

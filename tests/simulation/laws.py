@@ -256,13 +256,11 @@ class Laws:
         self.kinds["tick that counts somebody"] += bool(added)
         self.law(told == added, f"{place} counts {told}, the reference {added}")
         self.law(entry.charged_units == entry.worst_case_units == 0, f"{place} charges for a tick")
-        counted = self.counted[-1].copy()
-        counted[0, quantities.touched] += 1
         first = self.first_ticks[-1].copy()
         first[quantities.touched] = np.where(first[quantities.touched] > 0, first[quantities.touched], entry.tick)
         self.first_ticks.append(first)
         self.spent.append(self.spent[-1])
-        self.counted.append(counted)
+        self.counted.append(self.counted[-1])
         return np.array([sum(added.values())], dtype=float), monitor.sigma_steps
 
     def _accounts(self, after: Any) -> None:

@@ -165,7 +165,7 @@ class Lower:
 
     def apply(self, model: ReferenceDataset) -> None:
         """Lower the limit in the reference; one below the spent total is refused, so that it is in no commit."""
-        model.people[self.key].limit = int(Decimal(self.limit) * 2**40)
+        model.people[self.key].limit = int(Decimal(self.limit) * 2**40) - model.reserve
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,7 +88,10 @@ def added(store: Store) -> list[dict[int, int]]:
 def test_who_falls_below_the_share_is_counted_from_the_next_tick_on(
     store: Store, replica: Replica, ana: Principal
 ) -> None:
-    """Ann and Eve pay for a count of Norway, and later Bob for one of everybody; ticks charge none of them."""
+    """Ann and Eve pay for a count of Norway, and later Bob for one of everybody; ticks charge none of them.
+
+    A tick is none of the queries that charged them, and their receipts say that it counted them.
+    """
     tick(replica, ana, "t1")
     ask(replica, ana, "q1", **NORWAY, **DEAR)
     tick(replica, ana, "t2")
@@ -103,7 +106,10 @@ def test_who_falls_below_the_share_is_counted_from_the_next_tick_on(
     ]
     ann, bob = (replica.individuals.budgets(individual_named(replica, key))[0] for key in ("ann", "bob"))
     assert [float(own.spent_rho) for own in (ann, bob)] == pytest.approx([0.4, 0.2])
-    assert (ann.queries_charged, bob.queries_charged) == (5, 2)
+    assert (ann.queries_charged, bob.queries_charged) == (2, 1)
+    receipts = replica.individuals.receipts(individual_named(replica, "ann"), cursor=None, limit=9).items
+    outcomes = [each.outcome for each in reversed(receipts)]
+    assert outcomes == ["untouched", "charged", "counted", "counted", "charged", "counted"]
     assert findings(store) == []
 
 
@@ -227,10 +233,12 @@ def test_who_pauses_adds_nothing_meanwhile(store: Store, replica: Replica, ana: 
 
 
 def test_who_has_no_limit_adds_nothing(store: Store, replica: Replica, ana: Principal) -> None:
-    """A limit of nothing but the reserve, or less, is 0 for queries: with that an individual is out of all."""
-    replica.individuals.lower_limit(individual_named(replica, "ann"), "survey", limit_rho=Decimal(0))
+    """A limit of nothing but the reserve is 0 for queries: with that an individual is out of all."""
+    ann = individual_named(replica, "ann")
+    least = replica.individuals.budgets(ann)[0].lowest_limit_rho
+    replica.individuals.lower_limit(ann, "survey", limit_rho=Decimal(least))
     tick(replica, ana, "t1")
-    replica.individuals.lower_limit(individual_named(replica, "bob"), "survey", limit_rho=Decimal("0.1"))
+    replica.individuals.lower_limit(individual_named(replica, "bob"), "survey", limit_rho=Decimal("0.2"))
     tick(replica, ana, "t2")
     assert added(store) == [{}, {1: STEPS[0]}]
     assert findings(store) == []
@@ -250,6 +258,24 @@ def test_limits_are_lower_by_the_reserve(store: Store, replica: Replica, ana: Pr
     assert own.promise_rho == "0.5"
     assert Fraction(own.budget_rho) == Fraction(BUDGET - RESERVE, UNITS_PER_RHO)
     assert own.epsilon_so_far_time_uniform is None  # with the reserve it is all of the budget
+
+
+def test_a_limit_is_lowered_with_the_reserve_in_it(store: Store) -> None:
+    """As an uploaded one: x is all that is ever spent. Below what is spent and kept it is refused with that number."""
+    with open_replica(store) as replica:
+        ana, caller = analyst(replica), individual_named(replica, "ann")
+        ask(replica, ana, "q1", noise={"rho": 0.125}, reuse=False)
+        own = replica.individuals.budgets(caller)[0]
+        assert Fraction(own.lowest_limit_rho) == Fraction(own.spent_rho) + Fraction(own.reserve_rho) > Fraction(1, 5)
+        with pytest.raises(InvalidRequest) as refused:
+            replica.individuals.lower_limit(caller, "survey", limit_rho=Decimal("0.2"))
+        assert own.lowest_limit_rho in refused.value.errors[0].message
+        with pytest.raises(InvalidRequest):
+            replica.individuals.lower_limit(caller, "survey", limit_rho=Decimal("0.500001"))
+        lowered = replica.individuals.lower_limit(caller, "survey", limit_rho=Decimal("0.25"))
+        assert Fraction(lowered.budget_rho) + Fraction(lowered.reserve_rho) == Fraction(1, 4)
+        least = replica.individuals.lower_limit(caller, "survey", limit_rho=Decimal(own.lowest_limit_rho))
+        assert least.remaining_rho == "0"
 
 
 def test_a_reconciliation_ends_the_monitor(store: Store) -> None:

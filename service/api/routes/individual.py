@@ -32,7 +32,8 @@ class LowerLimit(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     limit_rho: Annotated[
-        Rho | None, doc("The new limit in rho, not above the present one and not below what is spent.")
+        Rho | None,
+        doc("The new limit in rho, `reserve_rho` included: not above the present one, nor below `lowest_limit_rho`."),
     ] = None
     pause: Annotated[bool, Field(strict=True), doc("`true` to take part in no query until the pause is ended.")] = False
 

@@ -1,6 +1,7 @@
 """Reading of one dataset within a transaction."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final, LiteralString
@@ -64,7 +65,7 @@ from service.store.postgres.sessions import Session, translated
 from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
-from service.workflows.model.pieces import number_for
+from service.workflows.model.pieces import Outcome, number_for
 from service.workflows.model.rows import (
     EVERY_ENTRY,
     ActRecord,
@@ -183,7 +184,7 @@ class PostgresSnapshot:
         place, dataset = slot % PAGE_SLOTS, self._dataset_id
         account = self._rows(ACCOUNT, [place, place, place, PAGE_SLOTS, slot, dataset])
         limit, paused, spent, charged, left_out, seq = account[0]
-        tally = {"charged": int(charged), "shortened": 0, "left_out": int(left_out), "untouched": 0}
+        tally = Counter[Outcome](charged=int(charged), left_out=int(left_out))
         units = int(spent)
         for kind, *priced in self._own_since(slot, seq):
             part = own_part(priced, slot, self._seal)

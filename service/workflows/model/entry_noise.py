@@ -20,9 +20,14 @@ class EntryNoise(NamedTuple):
     mechanism: str
     sigma_steps: float  # of Laplace noise its scale
 
+    @property
+    def is_prepaid(self) -> bool:
+        """True if it is a tick's."""
+        return tick_of(self.mechanism) > 0
+
     def charge_units(self, norms_squared: Integers) -> Integers:
         """The charges of norms (k,), (k,) units. Raises ValueError for norms and a mechanism that have no price."""
-        if tick_of(self.mechanism):
+        if self.is_prepaid:
             return np.zeros(norms_squared.size, dtype=np.int64)
         prices = prices_of_mechanism(self.mechanism)
         if prices is None:
@@ -32,7 +37,7 @@ class EntryNoise(NamedTuple):
 
     def worst_case_units(self, norm_squared: int) -> int:
         """The charge of one norm. Raises as `charge_units`."""
-        if tick_of(self.mechanism):
+        if self.is_prepaid:
             return 0
         prices = prices_of_mechanism(self.mechanism)
         if prices is None:

@@ -35,11 +35,14 @@ class MyBudget:
     # record at every moment until now, but with probability `delta`.
     dataset: DatasetName
     unit: AmountUnit
-    budget_rho: Annotated[str, doc("Your limit in rho, a decimal.")]
+    budget_rho: Annotated[str, doc("Your limit for queries in rho, a decimal.")]
     reserve_rho: MonitorReserve
     spent_rho: Annotated[str, doc("The sum of your charges in rho, a decimal.")]
     remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
     share_spent: Annotated[float, doc("The share of your limit that is spent, from 0 to 1.")]
+    lowest_limit_rho: Annotated[
+        str, doc("The smallest limit that you may lower yours to, in rho, a decimal: what is spent, and `reserve_rho`.")
+    ]
     promise_rho: Annotated[str, doc("The limit that the promise is of in rho, a decimal.")]
     promise_epsilon: Annotated[
         float, doc("The epsilon promised to you over everything ever released, against a blank record.")
@@ -89,7 +92,7 @@ class Receipt:
         Outcome | Literal["no_longer_kept"],
         doc(
             "Whether the query charged the individual, shortened its vector to what was left of the limit and charged"
-            " that, left it out, or did not concern it."
+            " that, counted it at no charge as one of the exhausted, left it out, or did not concern it."
         ),
     ]
     kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]

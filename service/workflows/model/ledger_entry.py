@@ -98,6 +98,11 @@ class PublicEntry:
         return tick_of(self.mechanism)
 
     @property
+    def is_counted(self) -> bool:
+        """True if it counts as a query that charged or left out: no burn, and no tick, which the reserve has paid."""
+        return self.kind == "query" and not self.tick
+
+    @property
     def noise(self) -> EntryNoise:
         """Its noise in grid steps, exactly."""
         return EntryNoise(self.mechanism, ldexp(self.sigma, -self.grid_log2))

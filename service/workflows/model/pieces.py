@@ -67,8 +67,11 @@ CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STR
 TWO_NORMS_BYTES_MAX: Final = CONTENT_BYTES_MAX + _WIDEST * STRETCH_SLOTS
 """The longest content under the clip rule."""
 
-Outcome = Literal["charged", "shortened", "left_out", "untouched"]
-"""The outcome of an entry for one slot; `shortened` is charged too, for less than its whole vector."""
+Outcome = Literal["charged", "shortened", "counted", "left_out", "untouched"]
+"""The outcome of an entry for one slot.
+
+`shortened` is charged too, for less than its whole vector; `counted` by a tick, which the monitor's reserve has paid.
+"""
 
 
 class OwnOutcome(NamedTuple):
@@ -153,6 +156,8 @@ class Quantities:
         units, asked_units = int(part.prices(noise)[0]), int(part.asked_prices(noise)[0])
         if not self.active[place]:
             return OwnOutcome("left_out", 0, asked_units)
+        if noise.is_prepaid:
+            return OwnOutcome("counted", 0, 0)
         is_whole = part.asked is None or bool(part.asked[0] == part.amounts[0])
         return OwnOutcome("charged" if is_whole else "shortened", units, asked_units)
 

@@ -202,6 +202,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         spent_rho=str(rho_of_units(spent)),
         remaining_rho=str(rho_of_units(limit - spent)),
         share_spent=statement.share_spent,
+        lowest_limit_rho=str(rho_of_units(spent + record.reserve_units)),
         promise_rho=str(statement.promise.rho),
         promise_epsilon=statement.promise.epsilon,
         promise_epsilon_replace_one=statement.promise.epsilon_replace_one,

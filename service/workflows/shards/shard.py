@@ -149,7 +149,7 @@ class Shard:
         for block, charges in self._blocks(entry):
             touched, active = _missing(block, misses)
             self.memory.accounts.debit(touched, active, charges)
-            if entry.kind == "query":
+            if entry.is_counted:
                 self.memory.counters.count(touched, active)
             if self._ticks is not None and entry.tick:
                 self._ticks.mark(touched, active, entry.tick)
@@ -181,7 +181,8 @@ class Shard:
                     dropped=memory.counters.have_been_left_out if self._drops else None,
                 )
             for block in release.blocks:
-                memory.counters.count(block.touched, block.active)
+                if not turn.tick:
+                    memory.counters.count(block.touched, block.active)
                 self.page_seqs[_pages(block.touched)] = turn.seq
             reach("summed")
             measure, most = measure_of(release), turn.plan.clip_squared_steps
@@ -227,7 +228,8 @@ class Shard:
         for entry in entries:
             for block, charges in self._blocks(entry):
                 self.memory.accounts.take_back(block.touched, block.active, charges)
-                self.memory.counters.take_back(block.touched, block.active)
+                if entry.is_counted:
+                    self.memory.counters.take_back(block.touched, block.active)
                 if self._ticks is not None and entry.tick:
                     self._ticks.take_back(block.touched, entry.tick)
         self.page_seqs[:] = self._seqs_before

@@ -102,7 +102,7 @@ def happened(store: MemoryStore, events: list[tuple[str, Any, Any]]) -> list[tup
                 ask(replica, who, f"k{number}", **query)
             elif kind == "lower":
                 try:
-                    writer.act(lowering(what, limit_units=more))
+                    writer.act(lowering(what, stated_units=more, reserve_units=0))
                 except InvalidRequest:
                     continue
             else:

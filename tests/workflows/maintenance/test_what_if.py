@@ -41,7 +41,7 @@ ASKED: list[dict[str, Any]] = [
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Ann and Bob with a budget of 1/2 rho, Eve with half of it, and four queries."""
     with surveyed(store, PEOPLE) as opened:
-        writer_of(opened).act(lowering("eve", limit_units=RHO // 4))
+        writer_of(opened).act(lowering("eve", stated_units=RHO // 4, reserve_units=0))
         asked(opened, *ASKED)
         yield opened
 
@@ -125,7 +125,7 @@ def test_an_uploaded_limit_stays_and_a_whole_one_follows_the_budget(store: Memor
         register(replica, tables={"people": people})
         rows = b"person_id,limit\nann,\nbob,0.125\neve,0.5\n"
         replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows))
-        writer_of(replica).act(lowering("ann", limit_units=RHO // 2))
+        writer_of(replica).act(lowering("ann", stated_units=RHO // 2, reserve_units=0))
         asked(replica, *3 * [{"noise": {"sigma": 2.0}}], {"noise": {"sigma": 1.0}})
         found, by_query = supposed(store)
         assert by_query == counts_of(replica) == [(3, 0), (2, 1), (2, 1), (0, 3)]
@@ -170,7 +170,7 @@ def test_an_upload_that_tells_pages_alone_hides_no_individual(
         upload(replica, "people", PEOPLE[1:])
         with store.transaction(1, lock=False) as transaction:
             assert transaction.acts(after=0)[-1].detail["joined"]["of"] == "pages"
-        writer_of(replica).act(lowering("eve", limit_units=RHO // 4))
+        writer_of(replica).act(lowering("eve", stated_units=RHO // 4, reserve_units=0))
         asked(replica, *ASKED)
         found, by_query = supposed(store)
         assert by_query == counts_of(replica) == [(3, 0), (0, 3), (3, 0), (1, 1)]

@@ -408,6 +408,8 @@ class IndividualBudget:
     queries_charged: int | None = None  # None from older servers; burns are in neither number
     queries_left_out: int | None = None
     promise_epsilon_advisory: float | None = None  # of the same limit while all noise is Gaussian, where that is less
+    reserve_rho: Decimal = Decimal(0)  # kept beside `budget_rho` for the dataset's monitor; a part of every limit
+    lowest_limit_rho: Decimal | None = None  # the smallest one to lower the limit to; None from older servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,7 +436,8 @@ class Receipt:
     asked: Mapping[str, object]
     at: datetime
     charged_rho: Decimal | None  # None where it is no longer kept
-    outcome: str  # "charged", "shortened", "left_out" (could not pay, or paused), "untouched" or "no_longer_kept"
+    outcome: str  # "charged", "shortened", "counted" (by a tick), "left_out" (could not pay, or paused), "untouched"
+    # or "no_longer_kept"
     asked_rho: Decimal | None = None  # the charge of the whole vector; None from older servers too
     dataset: str | None = None
     sequence: int | None = None

@@ -157,7 +157,7 @@ class LedgerReplay:
             can_pay &= before[left_out] == 0
         for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
-        self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units, tick=entry.tick)
+        self.totals.add(priced, is_counted=entry.is_counted, missing_units=missing_units, tick=entry.tick)
 
     def _compare_pages(self, *, seq: int) -> None:
         """Compare the pages at `seq` with the replay: those of that sequence, and at the checkpoint all."""

@@ -71,12 +71,12 @@ class ReplayedTotals:
                 here[:] = part[: here.size]
         self.missing_units -= ahead_units
 
-    def add(self, priced: Priced, *, is_query: bool, missing_units: int, tick: int = 0) -> None:
+    def add(self, priced: Priced, *, is_counted: bool, missing_units: int, tick: int = 0) -> None:
         """Add an entry, whose amendments have taken out `missing_units`; it may be a tick of the monitor."""
         self.missing_units += missing_units
         self._all_missing_units += missing_units
         self.spent[priced.charged] += priced.charges
-        if is_query:
+        if is_counted:
             self.charged[priced.charged] += 1
             self.left_out[priced.left_out] += 1
         if tick:

@@ -109,7 +109,7 @@ def test_participation_is_derived_again(
         rule="drop" if rule == "drop" else "skip",
     ) as replica:
         writer = writer_of(replica)
-        writer.act(lowering("eve", limit_units=2**30))
+        writer.act(lowering("eve", stated_units=2**30, reserve_units=0))
         who = analyst(replica)
         ask(replica, who, "a", reuse=False, noise={"sigma": 2.0 if rule == "drop" else 100.0})
         writer.act(pausing("bob", paused=True))
@@ -168,9 +168,9 @@ def test_limits_count_from_when_they_were_lowered() -> None:
         writer, who = writer_of(replica), analyst(replica)
         for key, act in [
             ("a", pausing("bob", paused=True)),
-            ("b", lowering("ann", limit_units=two)),
+            ("b", lowering("ann", stated_units=two, reserve_units=0)),
             ("c", pausing("bob", paused=False)),
-            ("d", lowering("bob", limit_units=two)),
+            ("d", lowering("bob", stated_units=two, reserve_units=0)),
             ("e", None),
         ]:
             ask(replica, who, key, reuse=False, noise={"sigma": 9.0})
