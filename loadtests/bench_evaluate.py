@@ -22,6 +22,7 @@ from service.core.release import Release
 from service.engine.memory import DatasetMemory
 from service.query.columns import coding_of
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 PEOPLE = 1_000_000
 EVENTS = 5_000_000
@@ -90,7 +91,7 @@ def make_people() -> People:
         "district": district,
         "spend": np.rint(np.ldexp(spend, -step_log2)).astype(np.uint64),
     }
-    memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, LIMIT_UNITS_MAX))
+    memory.add_individuals(np.arange(PEOPLE), with_digests(codes, range(PEOPLE)), np.full(PEOPLE, LIMIT_UNITS_MAX))
     item = random.integers(0, ITEMS, EVENTS).astype(np.uint32)
     memory.add_events("visits", random.integers(0, PEOPLE, EVENTS), {"item": item})
     return People(memory=memory, age=age, district=district, spend=spend, item=item)

@@ -67,7 +67,7 @@ def made(people: int) -> DatasetMemory:
     memory, source = DatasetMemory(Schema.model_validate({"people": table})), np.random.default_rng(1)
     memory.grow(people)
     codes = {
-        name: source.integers(0, coding.span, people, endpoint=True).astype(coding.dtype)
+        name: source.integers(0, coding.span, people, dtype=coding.dtype, endpoint=True)
         for name, coding in memory.codings["people"].items()
     }
     memory.add_individuals(np.arange(people), codes, np.full(people, LIMIT_UNITS_MAX))

@@ -35,6 +35,7 @@ from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.rollback.guard import RollbackGuard, witness_name
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
+from tests.digests import SALT
 from tests.memory.cache import MemoryWitness
 
 PEOPLE = 10**6
@@ -75,6 +76,7 @@ def dataset(store: PostgresStore) -> DatasetRecord:
             rule="skip",
             schema=Schema.model_validate({"people": people}),
             genesis=bytes(31) + b"g",
+            salt=SALT,
         )
     )
 

@@ -19,6 +19,7 @@ from service.core.release import Release
 from service.engine.memory import DatasetMemory
 from service.query.columns import coding_of
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 PEOPLE = 1_000_000
 ROWS_EACH = 10
@@ -85,7 +86,7 @@ def sums() -> Figures:
     memory = DatasetMemory(schema)
     step_log2 = coding_of(schema.tables["people"].columns["spend"]).step_log2
     spend = np.rint(np.ldexp(random.random(PEOPLE) * 500, -step_log2)).astype(np.uint64)
-    memory.add_individuals(np.arange(PEOPLE), {"spend": spend}, np.full(PEOPLE, 2**60))
+    memory.add_individuals(np.arange(PEOPLE), with_digests({"spend": spend}, range(PEOPLE)), np.full(PEOPLE, 2**60))
     query = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 1e5}}
     floor = spend.astype(np.int64)
     limit, spent = np.full(PEOPLE, 2**60), np.zeros(PEOPLE, dtype=np.int64)
@@ -134,7 +135,8 @@ def flat() -> Figures:
         )
         memory = DatasetMemory(schema)
         coding = memory.codings["people"]["town"]
-        memory.add_individuals(np.arange(size), {"town": town.astype(coding.dtype)}, np.full(size, 2**60))
+        codes = with_digests({"town": town.astype(coding.dtype)}, range(size))
+        memory.add_individuals(np.arange(size), codes, np.full(size, 2**60))
         memory.index_categories()
         count = ask(memory, {"select": [{"count": {}}], "where": {"eq": [{"col": "town"}, 7]}})
         count()
@@ -154,7 +156,7 @@ def _memory(columns: Mapping[str, object], codes: Mapping[str, NDArray[np.unsign
         }
     )
     memory = DatasetMemory(schema)
-    memory.add_individuals(np.arange(PEOPLE), {}, np.full(PEOPLE, 2**60))
+    memory.add_individuals(np.arange(PEOPLE), with_digests({}, range(PEOPLE)), np.full(PEOPLE, 2**60))
     fitting = {name: values.astype(memory.codings["visits"][name].dtype) for name, values in codes.items()}
     memory.add_events("visits", np.repeat(np.arange(PEOPLE), ROWS_EACH), fitting)
     return memory

@@ -32,6 +32,7 @@ from service.embedded import attach_postgres
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
+from tests.digests import with_digests
 
 PEOPLE: Final = 60_000
 CLASSES: Final = 10
@@ -83,7 +84,7 @@ def engine_step(length: int, codes: dict[str, NDArray[np.uint8]]) -> Callable[[]
     """A step in this process."""
     memory = DatasetMemory(Schema.model_validate({"people": table_of(length)}))
     memory.grow(PEOPLE)
-    memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, LIMIT_UNITS_MAX))
+    memory.add_individuals(np.arange(PEOPLE), with_digests(codes, range(PEOPLE)), np.full(PEOPLE, LIMIT_UNITS_MAX))
     query = step_at(parameters_of(length).tolist())
     return asked(memory, query, sigma=1000.0, capacity=PEOPLE, budget_units=2**40)
 

@@ -17,6 +17,7 @@ from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.division import PAGE_SLOTS, ShardPlace, at_each_shard, rows_at_fullest
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 Codes = NDArray[np.int64]
 
@@ -103,7 +104,7 @@ def rows_of(memory: DatasetMemory, people: int, shards: int = 1) -> Iterator[tup
     """The rows of each table for a memory of that schema, as uploads over so many shards would be admitted."""
     source, slots = np.random.default_rng(1), np.arange(people)
     columns = coded(memory, "people", people_columns(people, memory.people.present.size, source))
-    yield "people", slots, columns | {"image": images(people)}
+    yield "people", slots, with_digests(columns | {"image": images(people)}, range(people))
     owners = {
         "once": source.permutation(people),  # one row each, uploaded shuffled
         "often": source.permutation(np.repeat(np.arange(0, people, OFTEN), OFTEN)[:people]),  # far apart

@@ -26,6 +26,7 @@ from service.workflows.model.views import Principal, Rule
 from service.workflows.writer.batch import Batch
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
+from tests.digests import SALT
 from tests.memory.shards import only_shard
 
 _ANALYST: Final = Principal(
@@ -86,6 +87,7 @@ def _record(
         rule=rule,
         schema=schema,
         genesis=GENESIS,
+        salt=SALT,
         accounting=accounting,
         monitor=monitor,
     )

@@ -60,6 +60,7 @@ DATASETS: Final = Table(
     Column("instance", Integer, nullable=False, server_default=text("1")),
     Column("archived_at", DateTime(timezone=True)),
     Column("monitor", JSONB),
+    _required("salt", LargeBinary()),
     UniqueConstraint("name"),
 )
 

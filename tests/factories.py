@@ -27,6 +27,7 @@ from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.queue import WriterQueue
+from tests.digests import known_salt
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import CHECK_VIOLATION, MemoryTransaction
@@ -125,6 +126,7 @@ def open_replica(
         cache=cache,
         admission=admission,
     )
+    replica.curators.new_salt = known_salt
     if ownership is not None:
         replica.share(ownership)
     yield replica

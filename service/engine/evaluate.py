@@ -27,7 +27,7 @@ from service.engine.selection import candidates, listings_of, selects_nulls, sho
 from service.engine.sparse_vectors import BrokenInvariant, Entries, folded
 from service.engine.tallies import blocks_of
 from service.engine.terms import SingleTerm, Unit
-from service.query.columns import Folded, ReaderFormula
+from service.query.columns import ReaderFormula
 from service.query.conditions import All
 from service.query.gradients import rows_in_products
 from service.query.layout import BLOCK_ROWS, rows_in_run
@@ -56,13 +56,7 @@ def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = T
         if count is not None and memory.events(plan.table).admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
-    table = TableRows(
-        stored=memory.people.columns,
-        columns=plan.columns,
-        place=memory.place,
-        tables=query.tables,
-        readers=query.readers,
-    )
+    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables, readers=query.readers)
     if plan.product is not None:
         features, rows_max = plan.product.features, rows_in_products(plan.product.width)
         reader = FeatureReader(features, plan.columns, query.tables, vectors_read(features, memory))
@@ -148,7 +142,7 @@ def _scanned(
     """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
     rows_max = rows_max or BLOCK_ROWS
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
-    reads_slots = any(isinstance(column.formula, Folded | ReaderFormula) for column in query.plan.columns.values())
+    reads_slots = any(isinstance(column.formula, ReaderFormula) for column in query.plan.columns.values())
     tests_presence = reads_slots or (selects_nulls(query.plan.predicate) and not query.required)
     for start in range(0, max(memory.slots_used, 1), rows_max):
         stretch = slice(start, min(start + rows_max, memory.slots_used))
@@ -167,7 +161,6 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
             columns=query.plan.columns,
             owners=page.owners,
             first_slot=number * PAGE_SLOTS,
-            place=memory.place,
             individuals={name: memory.people.columns[name][slots_of_page] for name in query.own_columns},
             tables=query.tables,
             readers=query.readers,

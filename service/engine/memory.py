@@ -24,8 +24,7 @@ from service.engine.inverted import Built, Listing
 from service.engine.pages import PAGE_SLOTS, Counters, pages_for, union
 from service.engine.people import People, PeopleChange, Placed
 from service.engine.vectors import check_rows
-from service.query.columns import Coding, codings_of
-from service.query.division import UNDIVIDED, ShardPlace
+from service.query.columns import Coding, stored_codings
 from service.query.schema import EventsTable, Schema
 from service.query.vector_columns import VectorCoding, vectors_of
 
@@ -50,17 +49,17 @@ class DatasetMemory:
     Adding and erasing check everything before they change anything.
     """
 
-    def __init__(self, schema: Schema, *, slots_max: int = 0, place: ShardPlace = UNDIVIDED) -> None:
-        """An empty dataset, or the shard of one at a `place`; `codings` are those of the columns of each table.
+    def __init__(self, schema: Schema, *, slots_max: int = 0) -> None:
+        """An empty dataset, or an empty shard of one; `codings` are those of the columns of each table.
 
         Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory.
         """
-        self.schema, self.place = schema, place
+        self.schema = schema
         self.slots_used = self.version = 0
         self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
         self.accounts, self.counters = _no_accounts(0), Counters(pages_for(slots_max) * PAGE_SLOTS)
         tables = schema.tables.items()
-        self.codings: dict[str, dict[str, Coding]] = {name: codings_of(table.columns) for name, table in tables}
+        self.codings = stored_codings(schema)
         self.vectors: dict[str, dict[str, VectorCoding]] = {name: vectors_of(table.columns) for name, table in tables}
         name = schema.individuals_name
         self.people = People(schema.tables[name], self.codings[name], self.vectors[name])

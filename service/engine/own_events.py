@@ -54,7 +54,6 @@ class OwnEventsReader:
                 columns=formula.columns,
                 owners=page.owners,
                 first_slot=number * PAGE_SLOTS,
-                place=self._memory.place,
                 individuals={name: people[name][number * PAGE_SLOTS : (number + 1) * PAGE_SLOTS] for name in own},
                 tables=tables,
             )

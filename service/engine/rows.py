@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from service.arrays import Codes, Integers, Mask, take
 from service.query.columns import (
     CODE_TABLE_SPAN_MAX,
+    DIGEST_CODING,
     Calculated,
     Coding,
     Cyclic,
@@ -33,10 +34,8 @@ from service.query.columns import (
     Term,
     Weighted,
 )
-from service.query.division import UNDIVIDED, ShardPlace
 from service.query.working_memory import TABLE_SPAN_MAX
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIXING: Final = tuple(
     (np.uint64(bits), np.uint64(factor)) for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 )
@@ -58,7 +57,6 @@ class TableRows:
     owners: NDArray[np.uint16] | None = None  # (n,) of events: the individual within its page
     individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
     first_slot: int = 0  # of events: the first individual of the page
-    place: ShardPlace = UNDIVIDED  # of the shard whose slots these are
     tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
     readers: Mapping[str, ColumnReader] = field(default_factory=dict)
 
@@ -91,17 +89,11 @@ class RowView(dict[str, Codes]):
                     return take(self._table.tables[column.name], codes)
                 return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
             case Folded():
-                return _folds(self._table.place.of_dataset(self._slots()), formula, column.coding)
+                return _folds(self[formula.column], formula, column.coding)
             case Cyclic():
                 return self._cyclic(formula, column.coding)
             case ReaderFormula():
                 return self._table.readers[column.name].codes(self._table, self._rows)
-
-    def _slots(self) -> Integers:
-        """The slots of the individuals that the rows are of."""
-        if self._table.owners is not None:
-            return self._owners() + self._table.first_slot
-        return np.arange(self._rows.start, self._rows.stop) if isinstance(self._rows, slice) else self._rows
 
     def _owners(self) -> Integers:
         if self._table.owners is None:
@@ -177,18 +169,16 @@ def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Co
     return _coded(weights - coding.offset, codes == own.null_code, coding)
 
 
-def _folds(slots: Integers, formula: Folded, coding: Coding) -> Codes:
-    """The part (k,) of each slot (k,): its hash by SplitMix64 (Steele, Lea and Flood 2014), scaled to their number."""
-    mixed = slots.astype(np.uint64)
-    mixed *= _GOLDEN
-    mixed += np.uint64(formula.seed)
+def _folds(digests: Codes, formula: Folded, coding: Coding) -> Codes:
+    """The part (k,) of each digest (k,), mixed with the seed as SplitMix64 mixes (Steele, Lea and Flood 2014)."""
+    mixed = digests + np.uint64(formula.seed)
     for bits, factor in _MIXING:
         mixed ^= mixed >> bits
         mixed *= factor
     mixed ^= mixed >> np.uint64(31)
     mixed >>= np.uint64(32)
     mixed *= np.uint64(formula.count)
-    return (mixed >> np.uint64(32)).astype(coding.dtype)
+    return _coded((mixed >> np.uint64(32)).astype(np.int64), digests == DIGEST_CODING.null_code, coding)
 
 
 def _combined(operator: str, left: Integers, right: Integers) -> Integers:

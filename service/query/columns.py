@@ -28,6 +28,7 @@ from service.query.schema import (
     DatetimeColumn,
     IntegerColumn,
     RealColumn,
+    Schema,
     VectorColumn,
 )
 
@@ -115,6 +116,19 @@ def codings_of(columns: Mapping[str, Column] | Mapping[str, DataColumn]) -> dict
     return {name: coding_of(column) for name, column in scalars_of(columns).items()}
 
 
+DIGEST: Final = "_digest"
+"""The column of the individuals' table that holds a keyed digest of each one's key; declared names begin otherwise."""
+DIGEST_CODING: Final = Coding(offset=-(2**63), span=2**64 - 2, step_log2=0)
+"""Its coding: a digest is a code, below 2^64 - 1."""
+
+
+def stored_codings(schema: Schema) -> dict[str, dict[str, Coding]]:
+    """The codings, by table, of the stored columns of one value: those that are declared, and the digest."""
+    codings = {name: codings_of(table.columns) for name, table in schema.tables.items()}
+    codings[schema.individuals_name][DIGEST] = DIGEST_CODING
+    return codings
+
+
 def _real_coding(column: RealColumn) -> Coding:
     """The step is the power of two of which the larger bound holds more than 2^51 and at most 2^52."""
     mantissa, exponent = frexp(max(abs(column.lower), abs(column.upper)))
@@ -184,8 +198,9 @@ class Cyclic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """The part, of `count` equal ones, that the individual is in by a hash of its slot and the `seed`."""
+    """The part, of `count` equal ones, that the individual is in by a hash of its digest and the `seed`."""
 
+    column: str  # of digests
     seed: int  # 64 bits
     count: int
 
@@ -252,7 +267,7 @@ class QueryColumn:
 def sources(formula: Formula | None) -> tuple[str, ...]:
     """The columns of the query that a column is calculated of, row by row."""
     match formula:
-        case None | OwnColumn() | Folded():
+        case None | OwnColumn():
             return ()
         case ReaderFormula():
             return formula.sources

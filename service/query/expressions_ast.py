@@ -385,7 +385,7 @@ class FoldOf(Closed):
 
 
 class Fold(Closed):
-    """The individual is in one of some parts, by a hash of the seed and its slot. Never unknown."""
+    """The individual is in one of some parts, by a hash of the seed and its key. Never unknown."""
 
     KIND: ClassVar = "fold"
     fold: Annotated[FoldOf, doc("The division and its parts.")]

@@ -6,7 +6,17 @@ from fractions import Fraction
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
 from service.query.calendar import days_of, seconds_of
-from service.query.columns import REAL_ERROR, Coding, Folded, OwnColumn, QueryColumn, coding_of, meant_by
+from service.query.columns import (
+    DIGEST,
+    DIGEST_CODING,
+    REAL_ERROR,
+    Coding,
+    Folded,
+    OwnColumn,
+    QueryColumn,
+    coding_of,
+    meant_by,
+)
 from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, FoldOf, Mul, Operand, Own, Predict, Row, Sub
 from service.query.literals_ast import Value
 from service.query.problems import QueryProblem, quoted
@@ -131,9 +141,10 @@ class RowColumns(ABC):
         seed = int.from_bytes(hashlib.sha256(asked.seed.encode()).digest()[:8], "big")
         name = f"part of {asked.of} by {quoted(asked.seed)}"
         coding = Coding(offset=0, span=asked.of - 1, step_log2=0)
-        return self.add(
-            QueryColumn(name=name, kind="integer", coding=coding, formula=Folded(seed=seed, count=asked.of))
-        )
+        own = OwnColumn(column=DIGEST) if isinstance(self.table, EventsTable) else None
+        digest = self.add(QueryColumn(name=DIGEST, kind="integer", coding=DIGEST_CODING, formula=own))
+        formula = Folded(column=digest.name, seed=seed, count=asked.of)
+        return self.add(QueryColumn(name=name, kind="integer", coding=coding, formula=formula))
 
     def add(self, column: QueryColumn) -> QueryColumn:
         """Note a column that the query reads."""

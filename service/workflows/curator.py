@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from secrets import token_bytes
 from typing import BinaryIO
 
 import numpy as np
 
 from service.background import in_background
+from service.engine.key_digests import SALT_BYTES
 from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
 from service.workflows.model.api_keys import Pepper
@@ -57,6 +59,7 @@ class Curators:
         self._store, self._registry, self._exchange, self._pepper = store, registry, exchange, pepper
         self._principals, self._amend = principals, amend
         self.reader: RowReader = ReaderHere()
+        self.new_salt: Callable[[], bytes] = partial(token_bytes, SALT_BYTES)
         self.files = AccountFiles()
         self.vector_bytes_max = VECTOR_BYTES_MAX
         self._counts = Counts(store)
@@ -64,7 +67,7 @@ class Curators:
     def register(self, registration: Registration) -> CuratorDataset:
         """Register a dataset. Raises NameTaken, DatasetMissing, InvalidRequest."""
         witness, bytes_max = self._registry.witness, self.vector_bytes_max
-        record = register(registration, self._store, witness, vector_bytes_max=bytes_max)
+        record = register(registration, self._store, witness, salt=self.new_salt(), vector_bytes_max=bytes_max)
         self._registry.displace(record)
         return self._counts.of(record)
 

@@ -70,9 +70,9 @@ class Registration(BaseModel):
 
 
 def register(
-    registration: Registration, store: Store, witness: Witness, *, vector_bytes_max: int = VECTOR_BYTES_MAX
+    registration: Registration, store: Store, witness: Witness, *, salt: bytes, vector_bytes_max: int = VECTOR_BYTES_MAX
 ) -> DatasetRecord:
-    """Store a new dataset.
+    """Store a new dataset, whose keys will be digested under the `salt`.
 
     Raises InvalidRequest on a budget below one unit, on a monitor that it cannot pay and on vectors that could take too
     much, NameTaken on a known name,
@@ -102,6 +102,7 @@ def register(
         monitor=monitor,
         schema=registration.tables,
         genesis=genesis(registration.name, canonical),
+        salt=salt,
         instance=instance,
     )
     try:

@@ -22,10 +22,12 @@ from pydantic import TypeAdapter
 
 from service.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
+from service.engine.key_digests import key_digests
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.canonical import canonical_json
+from service.query.columns import DIGEST
 from service.query.division import ShardPlace, rows_at_fullest
 from service.query.problems import FieldError, quoted
 from service.query.schema import EventsTable, IndividualsTable
@@ -206,8 +208,12 @@ class _UploadOperation:
     def write(self) -> None:
         """Write rows and individuals. Raises InvalidRequest."""
         table = self.record.schema.tables[self.table_name]
-        self.slots = self._add_individuals() if isinstance(table, IndividualsTable) else self._add_events(table)
-        self._add(self.table_name, self.slots, self.rows.codes)
+        if isinstance(table, IndividualsTable):
+            self.slots = self._add_individuals()
+            self._add(self.table_name, self.slots, self.rows.codes | self._digests(self.rows.keys))
+        else:
+            self.slots = self._add_events(table)
+            self._add(self.table_name, self.slots, self.rows.codes)
 
     def report(self) -> UploadReport:
         """The effect, of a dry run as it would be."""
@@ -269,8 +275,11 @@ class _UploadOperation:
         """New individuals known by their events alone: all their columns are NULL."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
-        self._add(people, slots, self.records.null_codes(people, slots.size))
+        self._add(people, slots, self.records.null_codes(people, slots.size) | self._digests(keys))
         return slots
+
+    def _digests(self, keys: Sequence[str]) -> dict[str, Codes]:
+        return {DIGEST: key_digests(self.record.salt, keys)}
 
     def _add(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         if not self.request.is_dry_run:

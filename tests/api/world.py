@@ -21,6 +21,7 @@ from service.workflows.model.views import Role
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
+from tests.digests import known_salt
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
@@ -149,6 +150,7 @@ def build_world(
         clock=clock,
         admission=admission,
     )
+    replica.curators.new_salt = known_salt
     if ownership is not None:
         replica.share(ownership)
     if app is None:

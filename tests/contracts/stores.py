@@ -18,6 +18,7 @@ from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, PrincipalRecord
 from service.workflows.model.stated_guarantee import Guarantee
 from service.workflows.ports.store import Store
+from tests.digests import SALT
 from tests.keys import LEDGER_KEY
 from tests.memory.store import MemoryStore
 
@@ -68,6 +69,7 @@ def dataset(name: str = "survey") -> DatasetRecord:
         rule="skip",
         schema=SCHEMA,
         genesis=bytes(31) + b"g",
+        salt=SALT,
     )
 
 

@@ -43,6 +43,7 @@ from tests.contracts.stores import (
     ledger,
     principal,
 )
+from tests.digests import with_digests
 
 pytestmark = pytest.mark.slow
 MANY_BYTES = 2**20
@@ -171,12 +172,13 @@ def test_without_a_commit_nothing_is_stored(store: Store, record: DatasetRecord)
 def test_people_records_and_limits_read_back_by_slot(store: Store, record: DatasetRecord) -> None:
     """Accounts and typed columns, NULLs included, read back as the codes that were written."""
     slots = np.array([0, 1, 2])
-    codes: dict[str, NDArray[Any]] = {
+    declared: dict[str, NDArray[Any]] = {
         "country": np.array([0, 1, 2], dtype=np.uint8),
         "age": np.array([0, 125, 126], dtype=np.uint8),
         "spend": np.array([0, 2**40 + 1, (int(502.5 * 2**43)) + 1], dtype=np.uint64),
         "member": np.array([2, 1, 0], dtype=np.uint8),
     }
+    codes = with_digests(declared, ["ann", "bob", "eve"])
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(slots, ["ann", "bob", "eve"], np.array([10, 20, 30]))
         transaction.add_records("people", slots, codes)
@@ -305,7 +307,7 @@ def test_the_ends_of_a_domain_read_back(store: Store, lower: int, upper: int) ->
     codes = np.array([0, coding.span, coding.null_code], dtype=coding.dtype)
     with store.transaction(kept.id, lock=True) as transaction:
         transaction.add_individuals(np.arange(3), ["ann", "bob", "eve"], np.full(3, 5))
-        transaction.add_records("people", np.arange(3), {"number": codes})
+        transaction.add_records("people", np.arange(3), with_digests({"number": codes}, "abe"))
         transaction.journal("rows", {}, slots=3)
         slots, read = transaction.records("people")
         assert read["number"].dtype == coding.dtype

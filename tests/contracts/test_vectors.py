@@ -15,6 +15,7 @@ from service.store.postgres import data_tables
 from service.workflows.model.rows import Codes, DatasetRecord
 from service.workflows.ports.store import Store
 from tests.contracts.stores import dataset, open_store
+from tests.digests import with_digests
 
 COLUMNS: dict[str, Any] = {
     "pixels": {"type": "vector", "length": 5, "lower": 0, "upper": 255},
@@ -28,7 +29,7 @@ COUNT = 700
 def codes_of(count: int, seed: int = 3) -> dict[str, NDArray[np.unsignedinteger]]:
     """Records: of every third individual one vector is missing, and of every seventh the other."""
     source = np.random.default_rng(seed)
-    codes: dict[str, NDArray[np.unsignedinteger]] = {"age": np.arange(count, dtype=np.uint8) % 121}
+    codes = with_digests({"age": np.arange(count, dtype=np.uint8) % 121}, range(count))
     for name, coding in vectors_of(SCHEMA.tables["people"].columns).items():
         rows = coding.missing(count)
         rows[:, 0] = np.arange(count) % (3 if name == "pixels" else 7) != 0

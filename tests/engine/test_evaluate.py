@@ -26,6 +26,7 @@ from service.query.schema import Schema
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.core.releases import answer
+from tests.digests import with_digests
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.reference import vector
 from tests.engine.scaled import check_scaled
@@ -347,7 +348,9 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     events = TABLES["visits"] | {"rows_per_individual": 49}
     schema = Schema.model_validate(TABLES | {"visits": events})
     memory = DatasetMemory(schema)
-    memory.add_individuals(np.array([3]), uploaded("people", [3], [PERSON]).codes, np.array([BUDGET]))
+    memory.add_individuals(
+        np.array([3]), with_digests(uploaded("people", [3], [PERSON]).codes, [3]), np.array([BUDGET])
+    )
     row = VISIT | {"amount": sign}
     memory.add_events("visits", np.full(49, 3), uploaded("visits", [3] * 49, [row] * 49).codes)
     plan = plan_by(schema, of_visits(item, per_individual={"l2_clip": 1}))
@@ -411,7 +414,7 @@ def test_a_crowd_is_found_however_dense(selected: float) -> None:
     memory = DatasetMemory(SCHEMA)
     codes = memory.null_codes("people", count)
     codes["member"] = (rng.random(count) < selected).astype(np.uint8)
-    memory.add_individuals(np.arange(count), codes, np.full(count, 1))
+    memory.add_individuals(np.arange(count), with_digests(codes, range(count)), np.full(count, 1))
     plan = plan_of(query_of(where={"eq": [{"col": "member"}, True]}))
     found = [slot for block in map(as_list, contributions(plan, memory)) for slot in block.touched.slots().tolist()]
     assert found == np.flatnonzero(codes["member"]).tolist()
@@ -423,7 +426,7 @@ def test_a_million_coordinates_are_sparse() -> None:
         TABLES | {"visits": TABLES["visits"] | {"columns": {"item": {"type": "category", "size": 2**20}}}}
     )
     memory = DatasetMemory(wide)
-    memory.add_individuals(np.array([70_000]), memory.null_codes("people", 1), np.array([1]))
+    memory.add_individuals(np.array([70_000]), with_digests(memory.null_codes("people", 1), [1]), np.array([1]))
     items = np.array([2**20 - 1, 0, 2**20 - 1], dtype=np.uint32)
     memory.add_events("visits", np.full(3, 70_000), {"item": items})
     plan = plan_by(wide, of_visits({"histogram": {"column": "item"}}))

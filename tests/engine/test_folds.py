@@ -1,16 +1,19 @@
-"""Folds: each individual is in one part of a division, for good, by its slot and the seed alone."""
+"""Folds: each individual is in one part of a division, for good, by the digest of its key and the seed alone."""
 
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.engine.worlds import PERSON, VISIT, memory_of, plan_of, query_of, vectors
+from service.engine.memory import DatasetMemory
+from tests.digests import with_digests
+from tests.engine.worlds import BUDGET, PERSON, SCHEMA, VISIT, memory_of, plan_of, query_of, vectors
 from tests.query import samples
 from tests.query.samples import refused
 
 SLOTS = [*range(3000), *range(65_530, 65_545), 131_072]
-FIRST = [2, 8, 19, 20, 22]
+FIRST = [1, 2, 8, 12, 20, 24, 25, 27]
 MEMORY = memory_of(dict.fromkeys(SLOTS, PERSON), [[(slot, VISIT) for slot in SLOTS for _ in "ab"]])
 
 
@@ -37,8 +40,24 @@ def test_parts_are_about_as_large_as_each_other_whatever_the_seed() -> None:
 
 
 def test_a_fold_is_what_it_was() -> None:
-    """The first slots of a division, as this version and every later one gives them."""
+    """The part of each of some keys, under a known salt, as this version and every later one gives it."""
     assert [slot for slot in selected(0) if slot < 30] == FIRST
+
+
+def test_the_part_of_an_individual_follows_its_key_and_no_slot() -> None:
+    """The same people in other slots, and without some of them, are in the same parts."""
+    keys = [f"p{number}" for number in range(500)]
+    fold = {"fold": {"seed": "a", "of": 4, "in": [1]}}
+    plan = plan_of(query_of(where=fold))
+    parts = {}
+    for first, step in ((0, 1), (65_400, 1), (3, 7)):
+        memory = DatasetMemory(SCHEMA)
+        slots = {key: first + number for number, key in enumerate(keys[::step])}
+        codes = with_digests(memory.null_codes("people", len(slots)), slots)
+        memory.add_individuals(np.array(list(slots.values())), codes, np.full(len(slots), BUDGET))
+        found = vectors(plan, memory)
+        parts[first, step] = {key for key, slot in slots.items() if slot in found}
+    assert parts[0, 1] == parts[65_400, 1] > parts[3, 7] == parts[0, 1] & {*keys[::7]}
 
 
 def test_the_other_parts_are_selected_by_not() -> None:

@@ -27,6 +27,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding, coding_of
 from service.query.plan import Plan
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn, Schema
+from tests.digests import with_digests
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import (
     BUDGET,
@@ -66,7 +67,7 @@ def take(step: Step, memory: DatasetMemory) -> None:
     if step.row is None and is_there:
         memory.erase(step.slot)
     if step.row is not None and not is_there:
-        codes = uploaded("people", [step.slot], [step.row]).codes
+        codes = with_digests(uploaded("people", [step.slot], [step.row]).codes, [step.slot])
         memory.add_individuals(np.array([step.slot]), codes, np.array([BUDGET]))
 
 
@@ -255,9 +256,8 @@ def test_where_many_come_the_page_is_sorted_again_ahead_of_any_query(monkeypatch
     assert [_asked(memory, column) for column in columns] == [len(SLOTS)] * 3
     made = _counted(monkeypatch)
     slots = np.arange(100, 101 + INSERTED_MAX)
-    memory.add_individuals(
-        slots, uploaded("people", list(slots), [PERSON] * slots.size).codes, np.full(slots.size, BUDGET)
-    )
+    codes = with_digests(uploaded("people", list(slots), [PERSON] * slots.size).codes, slots)
+    memory.add_individuals(slots, codes, np.full(slots.size, BUDGET))
     assert len(made) == len(columns)
     assert [_asked(memory, column) for column in columns] == [len(SLOTS) + slots.size] * 3
     assert len(made) == len(columns)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
+from tests.digests import with_digests
 from tests.engine.worlds import ROWS_MAX, SCHEMA
 
 Codes = dict[str, NDArray[np.unsignedinteger]]
@@ -20,7 +21,8 @@ def slots(*numbers: int) -> NDArray[np.int64]:
 
 def people(memory: DatasetMemory, *ages: int) -> Codes:
     """Records that differ in one column."""
-    return memory.null_codes("people", len(ages)) | {"level": np.array(ages, dtype=np.uint8)}
+    codes = memory.null_codes("people", len(ages)) | {"level": np.array(ages, dtype=np.uint8)}
+    return with_digests(codes, range(len(ages)))
 
 
 def visits(memory: DatasetMemory, *items: int) -> Codes:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from service.engine import events, inverted, people
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
+from tests.digests import with_digests
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, PERSON, SCHEMA, Row, memory_of, of_visits, plan_of, query_of, rows, uploaded
 
@@ -40,7 +41,8 @@ def events_of(slots: list[int]) -> st.SearchStrategy[list[Event]]:
 def placed(table: str, records: list[Event]) -> tuple[NDArray[np.int64], dict[str, NDArray[np.unsignedinteger]]]:
     """Slots and codes."""
     slots = [slot for slot, _ in records]
-    return np.array(slots, dtype=np.int64), uploaded(table, slots, [row for _, row in records]).codes
+    codes = uploaded(table, slots, [row for _, row in records]).codes
+    return np.array(slots, dtype=np.int64), with_digests(codes, slots) if table == "people" else codes
 
 
 def held(memory: DatasetMemory) -> list[Any]:
@@ -134,7 +136,7 @@ def test_a_change_of_other_records_than_these_is_refused() -> None:
 def test_spent_totals_stay_where_they_are_when_the_accounts_grow_in_their_room() -> None:
     """No account is copied: growing shows more of what was reserved."""
     memory = DatasetMemory(SCHEMA, slots_max=2 * PAGE_SLOTS)
-    memory.add_individuals(np.array([0]), memory.null_codes("people", 1), np.array([BUDGET]))
+    memory.add_individuals(np.array([0]), with_digests(memory.null_codes("people", 1), [0]), np.array([BUDGET]))
     accounts = memory.accounts
     memory.grow(PAGE_SLOTS + 1)
     accounts.set_spent(slice(0, 1), 7)

@@ -12,6 +12,7 @@ from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.ticks import NO_TICKS, TickCounts
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 SCHEMA = Schema.model_validate({"people": {"kind": "individuals", "key": "k", "columns": {"b": {"type": "boolean"}}}})
 STEPS = np.array([16, 8, 6, 5, 4], dtype=np.int64)
@@ -26,7 +27,7 @@ def memory_of(people: list[Person]) -> DatasetMemory:
     memory = DatasetMemory(SCHEMA)
     slots = np.arange(len(people))
     limits = np.array([each[0] for each in people], dtype=np.int64)
-    memory.add_individuals(slots, memory.null_codes("people", len(people)), limits)
+    memory.add_individuals(slots, with_digests(memory.null_codes("people", len(people)), slots), limits)
     for slot, (limit, spent, paused, present) in enumerate(people):
         memory.accounts.set_spent(slice(slot, slot + 1), min(spent, limit))
         memory.accounts.paused[slot] = paused
@@ -79,7 +80,7 @@ def test_a_block_for_each_page() -> None:
     """Pages without any of the counted are there too."""
     memory = memory_of([(20, 0, False, True)] * 3)
     memory.grow(PAGE_SLOTS + 5)
-    codes = memory.null_codes("people", 1)
+    codes = with_digests(memory.null_codes("people", 1), [4])
     memory.add_individuals(np.array([PAGE_SLOTS + 4]), codes, np.array([5]))
     found = counts(memory)
     release = found.release(memory, 1, noise())

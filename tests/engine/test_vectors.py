@@ -13,6 +13,7 @@ from service.engine.memory import DatasetMemory
 from service.engine.vectors import BLOCK_SLOTS, VectorBlocks, VectorView, check_rows
 from service.query.schema import Schema
 from service.query.vector_columns import VectorCoding
+from tests.digests import with_digests
 
 CODING = VectorCoding(length=2, offset=0, span=255, step_log2=0)
 SLOTS = [0, 1, BLOCK_SLOTS - 1, BLOCK_SLOTS, BLOCK_SLOTS + 5, 3 * BLOCK_SLOTS + 1]
@@ -129,21 +130,22 @@ def test_a_dataset_holds_vectors_beside_its_columns() -> None:
     """They come, go with an erasure, and return; individuals without a record have none."""
     dataset = memory()
     codes: dict[str, Codes] = {"age": np.array([3, 10], dtype=np.uint8), "pixels": rows_of([(1, 2), None])}
-    dataset.add_individuals(slots_of([4, 1]), codes, slots_of([9, 9]))
+    dataset.add_individuals(slots_of([4, 1]), with_digests(codes, "ab"), slots_of([9, 9]))
     assert held(dataset.people.vectors["pixels"].view()) == {4: [1, 2]}
     assert "pixels" not in dataset.people.columns
     dataset.erase(4)
     assert held(dataset.people.vectors["pixels"].view()) == {}
     assert dataset.people.vectors["pixels"].kept_bytes == 0
-    dataset.add_individuals(slots_of([4]), {"age": codes["age"][:1], "pixels": rows_of([(5, 6)])}, slots_of([9]))
+    again = with_digests({"age": codes["age"][:1], "pixels": rows_of([(5, 6)])}, "a")
+    dataset.add_individuals(slots_of([4]), again, slots_of([9]))
     assert held(dataset.people.vectors["pixels"].view()) == {4: [5, 6]}
     unknown = dataset.null_codes("people", 2)
-    assert {name: each.tolist() for name, each in unknown.items()} == {"age": [10, 10], "pixels": [[0] * 3] * 2}
+    assert (unknown["age"].tolist(), unknown["pixels"].tolist()) == ([10, 10], [[0] * 3] * 2)
 
 
 def test_a_record_without_its_vector_is_refused_before_anything_changes() -> None:
     """As one without another column is."""
     dataset = memory()
-    with pytest.raises(ValueError, match="the columns must be age, pixels"):
+    with pytest.raises(ValueError, match="the columns must be age, _digest, pixels"):
         dataset.add_individuals(slots_of([0]), {"age": np.array([3], dtype=np.uint8)}, slots_of([9]))
     assert not dataset.people.present.any()

@@ -21,6 +21,7 @@ from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from tests.core.contributions import as_list, refuse_unsound
+from tests.digests import with_digests
 from tests.query.samples import matrix
 
 CAPACITY = 2**20
@@ -353,15 +354,17 @@ def memory_of(
     records: dict[int, Row],
     events: Iterable[list[tuple[int, Row]]] = (),
     limits: Mapping[int, int] = MappingProxyType({}),
+    keys: Mapping[int, str] = MappingProxyType({}),
 ) -> DatasetMemory:
     """A dataset with the given records by slot, and the events appended upload by upload.
 
-    The limit of a slot is BUDGET, but for those in `limits`.
+    The limit of a slot is BUDGET, but for those in `limits`; the key of an individual is its slot, but for `keys`.
     """
     memory = DatasetMemory(SCHEMA)
     slots = np.array(list(records), dtype=np.int64)
     units = np.array([limits.get(slot, BUDGET) for slot in records], dtype=np.int64)
-    memory.add_individuals(slots, uploaded("people", records, records.values()).codes, units)
+    codes = uploaded("people", records, records.values()).codes
+    memory.add_individuals(slots, with_digests(codes, [keys.get(slot, slot) for slot in records]), units)
     for batch in events:
         codes = uploaded("visits", [slot for slot, _ in batch], [row for _, row in batch]).codes
         memory.add_events("visits", np.array([slot for slot, _ in batch], dtype=np.int64), codes)

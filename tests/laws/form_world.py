@@ -29,6 +29,7 @@ from service.workflows.writer.submission import QueryRequest
 from tests.contracts.stores import dataset
 from tests.core.contributions import sparse
 from tests.core.injected import seeded
+from tests.digests import with_digests
 from tests.laws.forms import Form, as_they_come
 from tests.laws.node_world import CAPACITY, SCHEMA, codes_of, crowd
 from tests.memory.shards import divided
@@ -123,7 +124,7 @@ def world(density: float, all_slots: int = SLOTS) -> World:
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *(rows[each] for each in who.tolist())])
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(slots, [f"p{slot}" for slot in slots.tolist()], np.zeros(slots.size, np.int64))
-        transaction.add_records("people", slots, _taken(codes_of("people", records), who))
+        transaction.add_records("people", slots, with_digests(_taken(codes_of("people", records), who), slots))
         all_visits = [row for rows_ in visits for row in rows_]
         transaction.add_records("visits", owners, _taken(codes_of("visits", all_visits), chosen))
         transaction.journal("rows", {}, slots=all_slots)

@@ -11,6 +11,7 @@ import numpy as np
 from service.engine.ingest.reader import read_rows
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 Json = dict[str, Any]
 
@@ -136,7 +137,7 @@ def memory_of_crowd() -> DatasetMemory:
     """The crowd, uploaded."""
     memory, people = DatasetMemory(SCHEMA), crowd()
     slots, limits = (np.array(list(each), dtype=np.int64) for each in (people, (LEFT[slot] for slot in people)))
-    memory.add_individuals(slots, codes_of("people", [row for row, _ in people.values()]), limits)
+    memory.add_individuals(slots, with_digests(codes_of("people", [row for row, _ in people.values()]), slots), limits)
     owners = [slot for slot, (_, visits) in people.items() for _ in visits]
     visits = [row for _, rows in people.values() for row in rows]
     memory.add_events("visits", np.array(owners, dtype=np.int64), codes_of("visits", visits))

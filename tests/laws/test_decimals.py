@@ -25,6 +25,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import RealColumn, Schema
 from tests.core.contributions import as_list
+from tests.digests import with_digests
 
 Json = dict[str, Any]
 Row = dict[str, Decimal]
@@ -91,7 +92,7 @@ def counted(plan: Plan, rows: list[Row]) -> list[int]:
         coding = coding_of(column)
         codes[name] = np.array([coding.code_of(float(row[name])) for row in rows], dtype=coding.dtype)
     slots = np.arange(len(rows), dtype=np.int64)
-    memory.add_individuals(slots, codes, np.full(len(rows), 2**40, dtype=np.int64))
+    memory.add_individuals(slots, with_digests(codes, slots), np.full(len(rows), 2**40, dtype=np.int64))
     total = np.zeros(plan.dimension, dtype=np.int64)
     for block in map(as_list, contributions(plan, memory)):
         block.add_to(total, np.ones(block.touched.size, dtype=np.bool_))

@@ -375,17 +375,40 @@ def test_a_vector_is_the_same_wherever_runs_end(name: str) -> None:
     assert not is_listed or blocks[0] >= len(found[0]) > blocks[1]
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if not name.startswith("fold")])
-def test_a_vector_does_not_depend_on_the_slot(name: str) -> None:
-    """The same record with the same account in a slot of another page has the same vector."""
-    slots = dict(zip(sorted(CROWD.records), sorted(CROWD.records, reverse=True), strict=True))
-    moved = Crowd(
-        records={slots[slot]: row for slot, row in CROWD.records.items()},
-        events=[(slots[slot], row) for slot, row in CROWD.events],
+def arrived(order: list[int], first_slot: int) -> DatasetMemory:
+    """The crowd, or some of it, in consecutive slots in the order in which they came; the keys are as ever."""
+    slots = {who: first_slot + place for place, who in enumerate(order)}
+    memory = memory_of(
+        {slot: CROWD.records[who] for who, slot in slots.items()},
+        [[(slots[who], row) for who, row in CROWD.events if who in slots]],
+        limits={slot: (1 + who % 7) * 2**31 for who, slot in slots.items()},
+        keys={slot: str(who) for who, slot in slots.items()},
     )
-    there, here = moved.memory(), ready(CROWD.memory())
-    there.accounts.set_limits(np.array(list(slots.values())), here.accounts.limits[list(slots)])
-    assert {slots[slot]: v for slot, v in vectors(PLANS[name], here).items()} == vectors(PLANS[name], there)
+    memory.grow(first_slot + len(order))
+    return memory
+
+
+def seen_by_each(plan: Plan, order: list[int], first_slot: int) -> dict[int, list[Any]]:
+    """The vector of each individual, and its charges and participation in three answers, which exhaust some."""
+    memory = arrived(order, first_slot)
+    found = vectors(plan, memory)
+    seen: dict[int, list[Any]] = {who: [found.get(first_slot + place)] for place, who in enumerate(order)}
+    for words in range(3):
+        turn = take(Turn(plan=plan, words=words), memory, contributions)
+        for place, who in enumerate(order):
+            seen[who] += [turn.charged.get(first_slot + place), first_slot + place in turn.left_out]
+    return seen
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_file_without_one_row_leaves_everybody_else_as_they_are(name: str) -> None:
+    """Absence: the slots of all who come after it are others, and so is their page; nothing else changes."""
+    plan, everybody = PLANS[name], list(CROWD.records)
+    with_all = seen_by_each(plan, everybody, 65_536 - len(everybody) // 2)
+    for gone in (everybody[0], everybody[len(everybody) // 2], everybody[-1]):
+        rest = [who for who in everybody if who != gone]
+        assert seen_by_each(plan, rest, 0) == {who: each for who, each in with_all.items() if who != gone}
+    assert seen_by_each(plan, everybody[::-1], 1) == with_all
 
 
 def with_room_of_the_next(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:

@@ -32,6 +32,7 @@ from service.workflows.shards.shard import Shard, Turn, measure_of
 from tests.contracts.stores import dataset
 from tests.core.injected import seeded
 from tests.core.releases import answer
+from tests.digests import with_digests
 from tests.engine.worlds import CAPACITY, SCHEMA, Row, memory_of, planned, uploaded
 from tests.memory.shards import divided
 
@@ -266,7 +267,7 @@ def divided_world(chosen: tuple[int, ...]) -> DividedShards:
     owners = np.repeat(slots, 5)
     asked = {"amount": 3, "cost": 4.75}
     visits = [VISIT | (asked if n % 5 == 0 and slot in chosen else {}) for n, slot in enumerate(owners.tolist())]
-    shards.add_rows("people", slots, uploaded("people", SPREAD, people).codes)
+    shards.add_rows("people", slots, with_digests(uploaded("people", SPREAD, people).codes, SPREAD))
     shards.add_rows("visits", owners, uploaded("visits", owners.tolist(), visits).codes)
     shards.index_categories()
     shards.reset_spent()

@@ -207,6 +207,7 @@ SESSION: list[dict[str, Any]] = [
     {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 3.0}},
     {"where": {"in": [{"col": "country"}, ["NO"]]}, "noise": {"sigma": 2.0}},
+    {"where": {"fold": {"seed": "a", "of": 3, "in": [1, 2]}}, "noise": {"sigma": 5.0}},
     TICK,
     {"noise": {"sigma": -1}},
     {"where": {"eq": [{"col": "nothing"}, 1]}, "noise": {"sigma": 3.0}},
@@ -378,7 +379,8 @@ def lived(
 ) -> World:
     """Register, upload, let the whole session happen, and look at everything.
 
-    A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle.
+    A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle. Who
+    comes later has another slot where the person is absent, and nothing else.
     """
     store = MemoryStore()
     with open_replica(store, SeededEntropy(9), telemetry=telemetry) as replica:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.query.columns import codings_of
+from service.query.columns import stored_codings
 from service.query.vector_columns import vectors_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
@@ -188,15 +188,15 @@ class MemorySnapshot:
         )
 
     def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
-        columns = self._draft.record.schema.tables[table].columns
+        schema = self._draft.record.schema
         parts = self._draft.records.get(table, ())
         if of is not None:
             parts = tuple(chosen(np.isin(slots, of), slots, codes) for slots, codes in parts)
         slots = np.concatenate([np.zeros(0, dtype=np.int64), *(slots for slots, _ in parts)])
         none: dict[str, NDArray[np.unsignedinteger]] = {
-            name: np.zeros(0, dtype=coding.dtype) for name, coding in codings_of(columns).items()
+            name: np.zeros(0, dtype=coding.dtype) for name, coding in stored_codings(schema)[table].items()
         }
-        none |= {name: coding.missing(0) for name, coding in vectors_of(columns).items()}
+        none |= {name: coding.missing(0) for name, coding in vectors_of(schema.tables[table].columns).items()}
         return slots, {
             name: np.concatenate([empty, *(codes[name] for _, codes in parts)]) for name, empty in none.items()
         }

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.columns import coding_of
+from service.query.columns import DIGEST, coding_of
 from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
 from service.query.vector_columns import vector_coding
 from service.workflows.model.amendments import Amendment, Rewritten
@@ -173,7 +173,7 @@ def _act_record(act: JournalAct, at: datetime, people: Mapping[int, Person]) -> 
 
 def recoded(codes: Codes, count: int, before: Mapping[str, Column], after: Mapping[str, Column]) -> Codes:
     """The columns of `count` rows as an extended table codes them."""
-    found: dict[str, NDArray[np.unsignedinteger]] = {}
+    found = {DIGEST: codes[DIGEST]} if DIGEST in codes else {}
     for name, column in after.items():
         if isinstance(column, BudgetColumn):
             continue

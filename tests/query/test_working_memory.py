@@ -42,7 +42,7 @@ def memory_of(people: int, rows_each: int) -> DatasetMemory:
         memory, rng = DatasetMemory(schema), np.random.default_rng(1)
         for table, rows in (("people", people), ("visits", people * rows_each)):
             codes = {
-                name: rng.integers((coding.span + 1) // 2, coding.span, rows, endpoint=True).astype(coding.dtype)
+                name: rng.integers((coding.span + 1) // 2, coding.span, rows, dtype=coding.dtype, endpoint=True)
                 for name, coding in memory.codings[table].items()
             }
             if table == "people":

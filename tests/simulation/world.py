@@ -15,6 +15,7 @@ from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+from tests.digests import SALT
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import ACCOUNTINGS
 from tests.memory.cache import MemoryWitness
@@ -89,7 +90,7 @@ class World:
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
         stated = REGISTRATION | {"rule": "drop" if seed % 2 else "skip"} | (_varied(Random(seed + 4)) if varies else {})
-        self.laws = Laws(register(Registration.model_validate(stated), store, MemoryWitness()))
+        self.laws = Laws(register(Registration.model_validate(stated), store, MemoryWitness(), salt=SALT))
         self.witness = MemoryWitness()
         self.first = FirstWitness(self.scheduler, Random(seed + 3)) if witnesses > 1 else None
         self._second = SecondWitness()

@@ -27,6 +27,7 @@ from service.query.plan import Count, Plan
 from service.query.schema import Schema
 from tests.core.injected import seeded
 from tests.core.releases import answer
+from tests.digests import with_digests
 from tests.query.samples import plan_of
 
 pytestmark = pytest.mark.slow
@@ -73,7 +74,7 @@ def lived(strategy: Strategy, *, evaluate: Evaluate = contributions, noise: floa
     """A transcript, in which the noise is this many times as large as it is said to be."""
     memory, own = DatasetMemory(SCHEMA), np.arange(0, PLACES, 2)  # every second place is of a blank record
     codes = {"place": own.astype(memory.codings["people"]["place"].dtype)}
-    memory.add_individuals(own // 2, codes, np.full(own.size, BUDGET))
+    memory.add_individuals(own // 2, with_digests(codes, own), np.full(own.size, BUDGET))
     spent, losses = [Fraction(0)] * PLACES, np.zeros(PLACES)
     charge = Fraction(ceil(Fraction(SIZE) ** 2 / (2 * Fraction(SIGMA) ** 2) / UNIT)) * UNIT
     for number in range(ROUNDS):

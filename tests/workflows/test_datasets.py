@@ -8,6 +8,7 @@ from service.workflows.datasets import Registration, register
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.registration_changes import Extension
+from tests.digests import SALT
 from tests.factories import open_replica
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore
@@ -27,7 +28,7 @@ def registered(**fields: Any) -> DatasetRecord:
     """The registration of a dataset whose table of visits also declares `fields`."""
     tables = {"people": PEOPLE, "visits": VISITS | fields}
     body = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": tables}
-    return register(Registration.model_validate(body), MemoryStore(), MemoryWitness())
+    return register(Registration.model_validate(body), MemoryStore(), MemoryWitness(), salt=SALT)
 
 
 def test_a_registration_has_the_genesis_that_it_always_had() -> None:
@@ -56,14 +57,16 @@ def test_vectors_that_could_take_too_much_are_refused_by_column() -> None:
     body = Registration.model_validate(with_vectors(10, 20))
     store = MemoryStore()
     with pytest.raises(InvalidRequest) as refused:
-        register(body, store, MemoryWitness(), vector_bytes_max=59_999)
+        register(body, store, MemoryWitness(), salt=SALT, vector_bytes_max=59_999)
     (error,) = refused.value.errors
     assert error.field == "tables.people.columns.v1"
     assert "could take 60000 bytes, of at most 59999" in error.message
     assert store.datasets() == []
-    register(body, store, MemoryWitness(), vector_bytes_max=60_000)
+    register(body, store, MemoryWitness(), salt=SALT, vector_bytes_max=60_000)
     with pytest.raises(InvalidRequest):
-        register(Registration.model_validate(with_vectors(2**16, capacity=2**16)), MemoryStore(), MemoryWitness())
+        register(
+            Registration.model_validate(with_vectors(2**16, capacity=2**16)), MemoryStore(), MemoryWitness(), salt=SALT
+        )
 
 
 def test_an_extension_cannot_add_vectors_beyond_the_bound() -> None:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from service.query.schema import EventsTable, Schema
-from service.store.postgres.stored_columns import AnyStored, StoredVectors, packed, stored
+from service.query.columns import DIGEST, DIGEST_CODING
+from service.query.schema import EventsTable, Schema, Table
+from service.store.postgres.stored_columns import AnyStored, StoredColumn, StoredVectors, packed, stored
 
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
@@ -160,11 +161,17 @@ def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
     return {
         name: RecordsTable(
             f"d{dataset_id}_{name[:48]}_{places[name]}",
-            tuple(stored(c, column) for c, column in table.columns.items() if column.type != "budget"),
+            _columns(table, is_of_individuals=name == schema.individuals_name),
             rows_per_slot=table.rows_per_individual if isinstance(table, EventsTable) else 1,
         )
         for name, table in schema.tables.items()
     }
+
+
+def _columns(table: Table, *, is_of_individuals: bool) -> tuple[AnyStored, ...]:
+    """The declared columns of data; an individual has a digest too."""
+    columns = tuple(stored(name, column) for name, column in table.columns.items() if column.type != "budget")
+    return (*columns, StoredColumn(DIGEST, "integer", DIGEST_CODING)) if is_of_individuals else columns
 
 
 def _vector_bytes(columns: Sequence[AnyStored]) -> int:

@@ -17,11 +17,13 @@ from uuid import UUID
 import numpy as np
 import orjson
 
+from service.arrays import Codes
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.noise import ERROR, SIGMA_STEPS_MAX, Entropy, rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.query.columns import DIGEST, DIGEST_CODING
 from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
@@ -339,7 +341,11 @@ def _pictured() -> DatasetMemory:
     memory, source, slots = DatasetMemory(_OF_VECTORS), np.random.default_rng(0), np.arange(MODELLED)
     images = source.integers(0, 256, (MODELLED, _IMAGE + 1), dtype=np.uint8)
     images[:, 0] = 1
-    codes = {"amount": source.integers(0, 2, MODELLED, dtype=np.uint8), "image": images}
+    codes: dict[str, Codes] = {
+        "amount": source.integers(0, 2, MODELLED, dtype=np.uint8),
+        "image": images,
+        DIGEST: source.integers(0, DIGEST_CODING.span, MODELLED, dtype=np.uint64),
+    }
     memory.add_individuals(slots, codes, np.full(MODELLED, LIMIT_UNITS_MAX))
     return memory
 
@@ -354,7 +360,8 @@ def _memory(people: int, events: int) -> DatasetMemory:
     def drawn(table: str, rows: int) -> dict[str, Any]:
         codings = memory.codings[table]
         return {
-            name: source.integers(0, coding.span + 1, rows).astype(coding.dtype) for name, coding in codings.items()
+            name: source.integers(0, coding.span, rows, dtype=coding.dtype, endpoint=True)
+            for name, coding in codings.items()
         }
 
     memory.add_individuals(slots, drawn("people", people), memory.accounts.limits[slots])

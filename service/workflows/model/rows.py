@@ -62,7 +62,8 @@ class DatasetRecord:
     An extension changes `capacity` and `schema`, and counts up `version`; nothing else ever changes. `instance` counts
     the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
 
-    With a `monitor` each limit is lower than it was stated, by its reserve of `reserve_units`.
+    With a `monitor` each limit is lower than it was stated, by its reserve of `reserve_units`. Keys are digested under
+    the `salt`, which is drawn at registration and shown to nobody.
     """
 
     id: int
@@ -74,6 +75,7 @@ class DatasetRecord:
     rule: Rule
     schema: Schema
     genesis: bytes
+    salt: bytes = field(repr=False)
     version: int = 1
     instance: int = 1
     is_archived: bool = False

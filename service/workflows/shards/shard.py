@@ -96,7 +96,7 @@ class Shard:
     def load(self, record: DatasetRecord, *, slots: int, number: int) -> None:
         """Begin again, with room for its part of `slots` slots, all of them empty."""
         own = self.place.slots(record.capacity)
-        self.memory = DatasetMemory(record.schema, slots_max=min(own, SLOTS_RESERVED_MAX), place=self.place)
+        self.memory = DatasetMemory(record.schema, slots_max=min(own, SLOTS_RESERVED_MAX))
         self._touches_paused, self._drops = record.rule == "skip", record.rule == "drop"
         self._load_number, self._has_prepared = number, False
         self._ticks: TickCounts | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from service.arrays import Codes, Integers
 from service.engine.memory import NO_SLOTS, Placed, null_codes
 from service.engine.pages import PAGE_SLOTS, pages_for
-from service.query.columns import codings_of
+from service.query.columns import stored_codings
 from service.query.plan import Plan
 from service.query.schema import Schema
 from service.query.stated_noise import PREPAID
@@ -327,8 +327,7 @@ class RecordsView:
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
         """Columns of `count` NULLs of a table."""
-        columns = self._schema.tables[table].columns
-        return null_codes(codings_of(columns), vectors_of(columns), count)
+        return null_codes(stored_codings(self._schema)[table], vectors_of(self._schema.tables[table].columns), count)
 
     def rows_held(self, table: str) -> list[int]:
         """The number of rows in a table of events, at each shard."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.query.columns import coding_of
+from service.query.columns import stored_codings
 from service.query.schema import Schema
 from service.store.postgres.data_tables import BLOCK_ROWS_MAX, VECTOR_BYTES_AT_ONCE, records_tables
 from service.store.postgres.store import PostgresStore
@@ -27,9 +27,7 @@ COLUMNS = {
 def test_codes_survive_the_database(database_url: str) -> None:
     """The lowest, the highest, and NULL, of the widest domains."""
     schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": COLUMNS}})
-    codings = {
-        name: coding_of(column) for name, column in schema.tables["people"].columns.items() if column.type != "budget"
-    }
+    codings = stored_codings(schema)["people"]
     codes = {
         name: np.array([0, coding.span, coding.null_code, coding.span // 2], dtype=coding.dtype)
         for name, coding in codings.items()

@@ -7,6 +7,7 @@ from service.query.columns import codings_of
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.journal import told_slots
 from service.workflows.replica import Replica
+from tests.digests import with_digests
 from tests.factories import PEOPLE, VISITS, register, upload
 from tests.memory.store import MemoryStore
 
@@ -28,7 +29,7 @@ def filled(replica: Replica, store: MemoryStore, **more: int) -> None:
     with store.transaction(1, lock=True) as transaction:
         transaction.add_individuals(slots, list(KEYS.values()), np.full(slots.size, record.budget_units))
         columns = {name: codes[name].astype(coding.dtype) for name, coding in codings.items()}
-        transaction.add_records("people", slots, columns)
+        transaction.add_records("people", slots, with_digests(columns, KEYS.values()))
         everybody = np.arange(slots[-1] + 1)
         transaction.journal("rows", told_slots(joined=everybody, rows=slots), slots=everybody.size)
         transaction.commit()

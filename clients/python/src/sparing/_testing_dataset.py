@@ -15,7 +15,9 @@ from pydantic import ValidationError
 
 from sparing._models import Dataset
 from sparing._rooms.fake import (
+    DIGEST,
     GAUSSIAN,
+    SALT_BYTES,
     UNITS_PER_RHO,
     Accounting,
     CountIndividuals,
@@ -37,6 +39,7 @@ from sparing._rooms.fake import (
     coefficients,
     compile_query,
     contributions,
+    key_digests,
     longest_steps,
     monitor_of,
     reduced,
@@ -274,7 +277,8 @@ class FakeDataset:
             raise ValueError(f"the dataset's capacity is {self.capacity} individuals")
         limits = np.where(rows.limits < 0, self.budget_units, rows.limits)
         limits = np.maximum(limits - (self.limit_floor_units - self.floor_units), 0)
-        self._memory.add_individuals(np.arange(first, end, dtype=np.int64), rows.codes, limits)
+        codes = {**rows.codes, DIGEST: key_digests(bytes(SALT_BYTES), rows.keys)}
+        self._memory.add_individuals(np.arange(first, end, dtype=np.int64), codes, limits)
         self._slots.update(zip(rows.keys, range(first, end), strict=True))
 
     def _refuse_unclipped(self, plan: Plan, query: Query) -> None:

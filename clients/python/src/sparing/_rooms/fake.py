@@ -7,11 +7,12 @@ from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.release import answer
 from service.engine.evaluate import contributions
+from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
 from service.query.calendar import days_of, seconds_of
-from service.query.columns import Coding, coding_of, codings_of
+from service.query.columns import DIGEST, Coding, coding_of, codings_of
 from service.query.item_precision import by_item, refuse_uneven
 from service.query.json_text import document_of
 from service.query.language import Query, Sigma
@@ -39,7 +40,9 @@ from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
 __all__ = [
+    "DIGEST",
     "GAUSSIAN",
+    "SALT_BYTES",
     "UNITS_PER_RHO",
     "Accounting",
     "BooleanColumn",
@@ -80,6 +83,7 @@ __all__ = [
     "document_of",
     "in_query_units",
     "in_words",
+    "key_digests",
     "longest_steps",
     "monitor_of",
     "no_dataset",
