@@ -89,6 +89,7 @@ _ANY_OF_EIGHT = {"or": [between("far", 10 * n, 10 * n + 5) for n in range(1, 9)]
 _PRODUCT = {"mul": [{"clip": [{"col": "amount"}, -900, 900]}, {"abs": {"col": "c0"}}]}
 _CLIP = {"per_individual": {"l2_clip": 3.0}}
 _CLIPPED_FAR = {"per_individual": {"l2_clip": 0.01}, "noise": {"sigma": 10.0}}
+_FOLD = {"fold": {"seed": "a", "of": 5, "in": [0, 2]}}
 _EIGHT = [{"of": {"mul": [{"col": f"c{n}"}, 0.01]}} for n in range(8)]
 _PAIRS = [{"of": {"mul": [{"mul": [{"col": f"c{n}"}, {"col": "amount"}]}, 1e-5]}} for n in range(8)]
 _BINS = {"one_hot": {"bin": {"column": "amount", "width": 50}}}
@@ -190,6 +191,7 @@ CHOSEN: Sequence[Priced] = tuple(
             where({"or": [between("rank", 9 * n, 9 * n + 2) for n in range(1000)]}),
         ),
         ("leaf_row", "8 runs of 8 bytes", where(listed("far", [1000 * n + m for n in range(8) for m in range(2)]))),
+        ("leaf_row", "a fold", where(_FOLD)),
         ("leaf_row", "20 runs of 2 bytes", where(listed("rank", range(0, 60, 3)))),
         ("literal", "a list by a table of 2^20", where(listed("middling", range(0, 2**20 - 1, 60)))),
         ("leaf_row", "a list at a sixteenth", where(listed("at", range(0, LISTED, 2)))),
@@ -316,12 +318,13 @@ def of_events(table: str) -> Sequence[Priced]:
         ("entry", "2 sums, a sigma each", summed("amount", "small") | by_item(2, last=SIGMA / 20), SIGMA),
         ("clipped_entry", "2 sums, each beyond its clip", summed("amount", "small") | by_item(2, clip=1.5), SIGMA),
         ("entry", "sums by an own column", summed("amount") | {"group_by": ["people.c0"]}, SIGMA),
-        ("entry", "the first row of each", {"per_individual": {"rows": 1}}, SIGMA),
+        ("entry", "rows that share the weight of one", {"per_individual": {"rows": 1}}, 1e3),
         ("clipped_entry", "a clipped histogram", histograms("item0") | {"per_individual": {"l2_clip": 1.5}}, SIGMA),
         ("clipped_entry", "clipped sums in groups", summed("amount") | groups | _CLIP, SIGMA),
         ("leaf_row", "a list at a sixteenth", where(listed("item0", range(ITEMS // SHARE))), SIGMA),
         ("leaf_row", "8 ranges of 8 bytes", where(_ALL_EIGHT), SIGMA),
         ("leaf_row", "an own column", where(least("people.age", 1)), SIGMA),
+        ("leaf_row", "a fold of the owners", where(_FOLD), SIGMA),
     )
     first = (
         ("first tally", "of one column", histograms("item0")),

@@ -184,7 +184,8 @@ def event_columns(rows: int, source: np.random.Generator) -> dict[str, Codes]:
 
 def coded(memory: DatasetMemory, table: str, columns: Mapping[str, Codes]) -> dict[str, Any]:
     """Columns in the widths of their codings."""
-    return {name: columns[name].astype(coding.dtype) for name, coding in memory.codings[table].items()}
+    codings = memory.codings[table]
+    return {name: column.astype(codings[name].dtype) for name, column in columns.items()}
 
 
 # Accounts

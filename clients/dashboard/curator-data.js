@@ -222,7 +222,7 @@ function reportOf(report, /** @type {boolean} */ dry, /** @type {() => void} */ 
   ];
   const left = [
     [report.rows_unknown, "of individuals that are not in the dataset: left out"],
-    [report.rows_dropped, "beyond the limit of an individual: left out"],
+    [report.rows_dropped, droppedWords(report)],
     [report.rows_repeated, "with the key and the values of an earlier row"],
   ];
   lines.push(...left.filter(([rows]) => rows).map(([rows, words]) => `${times(rows, "row")} ${words}`));
@@ -235,6 +235,10 @@ function reportOf(report, /** @type {boolean} */ dry, /** @type {() => void} */ 
     !dry && h.button({ type: "button", onclick: again }, "Show the tables again"),
   );
 }
+
+const droppedWords = (report) =>
+  `beyond the limit of an individual: left out, of ${times(report.individuals_dropped_from, "person", "people")},` +
+  ` of one of them ${percent(report.largest_share_dropped)} of all rows`;
 
 const counted = (/** @type {Record<string, number>} */ by, /** @type {string} */ words) =>
   Object.entries(by)

@@ -165,23 +165,24 @@ def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRow
             tables=query.tables,
             readers=query.readers,
         )
-        for rows in _event_rows(query, page, table):
-            slots = take(page.owners, rows).astype(np.int64)
-            yield ChosenRows(table=table, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
+        for selected_rows in _event_rows(query, page, table):
+            rows, selected = query.counted(table, selected_rows)
+            slots = _moved(take(page.owners, rows).astype(np.int64), number * PAGE_SLOTS)
+            yield ChosenRows(table=table, rows=rows, slots=slots, selected=selected)
 
 
 def _event_rows(query: PreparedPlan, page: EventPage, table: TableRows) -> Iterator[Integers]:
-    """The chosen rows of a page, in order; no individual has some in one array and some in another."""
+    """The selected rows of a page, in order; no individual has some in one array and some in another."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
         if cover is not None:
-            yield query.first_rows(table, query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover))
+            yield query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
             return
     for stretch in cuts(page.owners, STRETCH_ROWS):
         chosen = np.empty(stretch.stop - stretch.start, dtype=np.bool_)
         query.choose(RowView(table, stretch), chosen)
-        yield query.first_rows(table, _moved(np.flatnonzero(chosen), stretch.start))
+        yield _moved(np.flatnonzero(chosen), stretch.start)
 
 
 def _entries(query: PreparedPlan, run: Run) -> Entries:
@@ -197,7 +198,7 @@ def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
         (alone,) = run.pieces  # one individual with more rows than are worked on at a time
         parts = (_entries(query, Run(pieces=[part])).merged(dimension) for part in alone.slices(rows_max))
         entries = folded(parts, dimension)
-    entries = _counted_once(query, entries)
+    entries = _weighed(query, run, _counted_once(query, entries))
     return _single(query, entries) if dimension == 1 else _together(query, entries)
 
 
@@ -205,9 +206,27 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
     """The entries of an individual's rows added up, with one row's value where an individual adds once."""
     if query.counted_once is None:
         return entries
-    is_once = entries.coordinates % query.plan.layout.block == query.counted_once.offset
-    values = np.where(is_once, query.counted_once.value, entries.values)
+    values = np.where(query.is_counted_once(entries.coordinates), query.counted_once.value, entries.values)
     return Entries(owners=entries.owners, coordinates=entries.coordinates, values=values)
+
+
+def _weighed(query: PreparedPlan, run: Run, entries: Entries) -> Entries:
+    """The entries with the weight of their individual: if n > k rows of it are selected and k count, each has k/n.
+
+    An entry is trunc(k * sum / n), in whole numbers: the mean of a random choice of k rows. What is counted once in a
+    group has k over the number of the individual's groups. Every entry is multiplied and divided, weighed or not.
+    """
+    most = query.plan.rows_kept
+    if most is None or entries.values.size == 0:
+        return entries
+    shared_by = run.selected(entries.owners)
+    if query.counted_once is not None:
+        is_once = query.is_counted_once(entries.coordinates)
+        begins = np.flatnonzero(np.diff(entries.owners, prepend=-1))
+        groups = np.add.reduceat(is_once.astype(np.int64), begins)
+        shared_by = np.where(is_once, np.repeat(groups, np.diff(begins, append=is_once.size)), shared_by)
+    weighed = np.abs(entries.values) * most // np.maximum(shared_by, most) * np.sign(entries.values)
+    return Entries(owners=entries.owners, coordinates=entries.coordinates, values=weighed).kept(weighed != 0)
 
 
 def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Codes], touched: Touched) -> Contributions:

@@ -6,13 +6,17 @@ it and a key knows the choices for that individual, and nothing else.
 """
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.columns import DIGEST_CODING
+from service.arrays import Codes
+from service.query.columns import DIGEST_CODING, codings_of
+from service.query.schema import Table
 
 SALT_BYTES: Final = 32
 
@@ -27,3 +31,28 @@ def key_digests(salt: bytes, keys: Sequence[str]) -> NDArray[np.uint64]:
         digests += digest.digest()
     # 2^64 - 1 stands for no digest; it is met once in 2^64 keys.
     return np.minimum(np.frombuffer(digests, dtype="<u8").astype(np.uint64), np.uint64(DIGEST_CODING.span))
+
+
+def row_digests(salt: bytes, table: Table, keys: Sequence[str], codes: Mapping[str, Codes]) -> NDArray[np.uint64]:
+    """The digests (n,) of rows (n of them): of the key, of the values that are not NULL, and of how often they came.
+
+    Neither the order of the rows nor that of the columns matters, and a column that is added later and is NULL does
+    not either. `codes` (n,) each are those of the upload. The kind of hash is that of keys.
+    """
+    nulls = {name: coding.null_code for name, coding in codings_of(table.columns).items() if name in codes}
+    names = sorted(codes)
+    begun, seen = hashlib.blake2b(digest_size=8, key=salt, person=b"sparing row"), Counter[str]()
+    digests = bytearray()
+    for row, key in enumerate(keys):
+        values = ((name, codes[name][row]) for name in names)
+        known = [
+            (name, value.tolist())
+            for name, value in values
+            if (value != nulls[name] if name in nulls else value[0])  # a vector begins with whether there is one
+        ]
+        content = json.dumps([key, known])
+        seen[content] += 1
+        digest = begun.copy()
+        digest.update(f"{content} {seen[content]}".encode())
+        digests += digest.digest()
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -31,7 +31,7 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     is_of_events = isinstance(table, EventsTable)
     index = memory.events(plan.table) if is_of_events else memory.people.indexes
     parts = plan.predicate.parts if isinstance(plan.predicate, Conjunction) else (plan.predicate,)
-    rows_max = plan.rows_kept or (table.rows_per_individual if isinstance(table, EventsTable) else 1)
+    rows_max = (plan.rows_kept or 1) * (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(
         plan=plan,
         is_of_events=is_of_events,
@@ -115,7 +115,7 @@ class PreparedPlan:
     def _tested(self) -> tuple[str, ...]:
         """The required columns that no condition tests: where a single item lists its values, they are a condition.
 
-        None where not all rows count: the first rows of an individual are taken by the conditions alone.
+        None where rows are weighed: an individual's weight is that of all rows that the conditions select.
         """
         if self.plan.rows_kept is not None:
             return ()
@@ -128,6 +128,12 @@ class PreparedPlan:
             if isinstance(item, CountIndividuals) and isinstance(term, Unit) and self.is_of_events:
                 return term
         return None
+
+    def is_counted_once(self, coordinates: Integers) -> Mask:
+        """Which of some coordinates (m,) are of the count of individuals, (m,)."""
+        offset = -1 if self.counted_once is None else self.counted_once.offset
+        is_once: Mask = coordinates % self.plan.layout.block == offset
+        return is_once
 
     @cached_property
     def item_clips(self) -> ItemClips | None:
@@ -174,24 +180,19 @@ class PreparedPlan:
             rows = rows[RowView(table, rows)[name] <= self.codings[name].span]
         return rows
 
-    def first_rows(self, table: TableRows, rows: Integers) -> Integers:
-        """Those of the chosen rows of events (k,) that count: the first of each individual by the codes of its columns.
+    def counted(self, table: TableRows, rows: Integers) -> tuple[Integers, Integers | None]:
+        """Those of the selected rows of events (k,) that have an entry, and how many rows of each one's individual are.
 
-        The order in which rows were uploaded does not matter: rows of one content are alike. All of them are sorted
-        whether or not an individual has too many, so that no individual shows in how long this takes.
+        None where all rows count. All selected rows of an individual are among the k: with NULL they count too.
         """
         if self.plan.rows_kept is None or table.owners is None:
-            return rows
+            return rows, None
         owners = take(table.owners, rows)
-        contents = [take(table.stored[name], rows) for name in sorted(table.stored, reverse=True)]
-        order = np.lexsort([*contents, owners])
-        owners = owners[order]
-        begins = np.flatnonzero(np.diff(owners.astype(np.int64), prepend=-1))
-        places = np.arange(owners.size) - np.repeat(begins, np.diff(begins, append=owners.size))
-        first = rows[np.sort(order[places < self.plan.rows_kept])]
+        selected = np.bincount(owners)[owners] if owners.size else np.empty(0, dtype=np.int64)
         for name in self.required:
-            first = first[RowView(table, first)[name] <= self.codings[name].span]
-        return first
+            is_known = RowView(table, rows)[name] <= self.codings[name].span
+            rows, selected = rows[is_known], selected[is_known]
+        return rows, selected
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:
         """The entries of chosen rows (k of them), row by row and item by item.

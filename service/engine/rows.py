@@ -210,6 +210,7 @@ class ChosenRows:
     table: TableRows
     rows: Integers  # (k,) increasing
     slots: Integers  # (k,) the individuals that the rows are of, not decreasing
+    selected: Integers | None = None  # (k,) how many rows of each one's individual are selected; None: all rows count
 
     def parts(self, rows_max: int) -> "Iterable[ChosenRows]":
         """The piece cut as `cuts` says."""
@@ -220,7 +221,8 @@ class ChosenRows:
         return (self._part(slice(start, start + rows_max)) for start in range(0, self.rows.size, rows_max))
 
     def _part(self, part: slice) -> "ChosenRows":
-        return ChosenRows(table=self.table, rows=self.rows[part], slots=self.slots[part])
+        selected = None if self.selected is None else self.selected[part]
+        return ChosenRows(table=self.table, rows=self.rows[part], slots=self.slots[part], selected=selected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -238,6 +240,11 @@ class Run:
     def slots(self) -> Integers:
         """The individuals that the rows (k of them) are of, (k,), not decreasing."""
         return _joined([piece.slots for piece in self.pieces])
+
+    def selected(self, slots: Integers) -> Integers:
+        """How many selected rows the individuals in some `slots` (m,), all of the run, have, (m,)."""
+        selected = _joined([piece.selected for piece in self.pieces if piece.selected is not None])
+        return selected[np.searchsorted(self.slots, slots)]
 
     def codes(self, names: Collection[str]) -> dict[str, Codes]:
         """Some columns of the rows (k of them), (k,) each."""

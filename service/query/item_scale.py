@@ -34,9 +34,10 @@ class ScaleFacts:
     """The facts of a dataset and a query that a scale depends on, beside the precision; all of them public."""
 
     extents: tuple[tuple[Extent, ...], ...]  # of each select item
-    rows: int  # at most so many for one individual
+    rows: int  # as many count for one individual, at most
     groups: int  # of coordinates
     capacity: int  # at most so many individuals
+    shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,8 @@ def _fits(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float]) -
         return False
     sizes = [ldexp(sigma, -steps_log2) for sigma in sigmas]
     for extents, size in zip(request.known.extents, sizes, strict=True):
-        if max(quotient_of(extent, size).of(extent.largest) for extent in extents) * request.known.rows > STEPS_MAX:
+        most = max(quotient_of(extent, size).of(extent.largest) for extent in extents)
+        if most * request.known.rows * request.known.shared_by > STEPS_MAX:
             return False
     squared = sum(_clips_squared(request, sizes))
     return squared <= NORM_SQUARED_MAX and squared * request.known.capacity**2 <= TOTAL_MAX**2

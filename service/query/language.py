@@ -259,7 +259,7 @@ Item = Annotated[
 class PerIndividual(Closed):
     """One individual's vector: of L2 norm at most `l2_clip`, by default the natural bound of the query.
 
-    With `rows`, only so many selected rows of an individual count: the first in the order of their own contents.
+    With `rows`, an individual of which n selected rows are more counts as one with `rows`: each has `rows / n`.
     """
 
     l2_clip: Annotated[
@@ -270,7 +270,7 @@ class PerIndividual(Closed):
         ),
     ] = None
     rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = optional(
-        "The most selected rows of one individual that count; left out, all do."
+        "As how many selected rows an individual counts at most: each has a part of that weight. Left out, all count."
     )
 
 

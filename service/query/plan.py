@@ -110,7 +110,7 @@ class Plan:
     canonical: bytes
     query_hash: str  # the SHA-256 of the canonical form
     columns: Mapping[str, QueryColumn]  # those that are read, by the name that predicate, groups and items use
-    rows_kept: int | None  # the most selected rows of an individual that count; None: all do
+    rows_kept: int | None  # an individual with more selected rows counts as one with so many; None: all rows count
     entries_of_row: int  # the most entries that one row adds, to all items together
     reuse: bool
     shortens: bool = False  # the clip rule: a vector that costs more than is left is shortened to that
@@ -370,15 +370,16 @@ def _counted(
     layout = _layout(groups, tuple(_items(query, columns, terms)))
     if isinstance(asked, ExhaustedItem) and monitor is not None:
         return layout, None, tick_scale(monitor)
-    rows = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
-    rows = rows if rows_kept is None else rows_kept
+    rows_most = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
+    rows, shared_by = (rows_most, 1) if rows_kept is None else (rows_kept, rows_most)
     extents, count = tuple(_extent(item, columns) for item, _ in layout.items), layout.dimension // layout.block
     facts = None
     if len(query.select) > 1 or query.is_by_item:
         several: list[list[Extent]] = [[] for _ in query.select]
         for place, extent in zip(layout.places, extents, strict=True):
             several[place].append(extent)
-        facts = ScaleFacts(extents=tuple(map(tuple, several)), rows=rows, groups=count, capacity=capacity)
+        item_extents = tuple(map(tuple, several))
+        facts = ScaleFacts(extents=item_extents, rows=rows, groups=count, capacity=capacity, shared_by=shared_by)
         if query.is_by_item:
             return layout, None, scale_by_item(query, facts, budget_units=budget_units)
     clip = None if query.per_individual is None else query.per_individual.l2_clip
@@ -390,8 +391,9 @@ def _counted(
         l2_clip=None if isinstance(clip, tuple) else clip,
         precision=precision_of(query.noise, budget_units=budget_units, laplace=laplace),
         laplace=laplace,
-        is_fine=query.rule == "clip" or query.reduce == "norm",
+        is_fine=query.rule == "clip" or query.reduce == "norm" or rows_kept is not None,
         reduce=query.reduce,
+        shared_by=shared_by,
     )
     scale = scale_of(request)
     return layout, None, scale if facts is None else replace(scale, bounds=natural_bounds(facts))

@@ -171,14 +171,15 @@ class ScaleRequest:
     """The facts that the scale depends on, all of them public."""
 
     extents: tuple[Extent, ...]  # one for each select item
-    rows: int  # at most so many for one individual
+    rows: int  # as many count for one individual, at most
     groups: int  # of coordinates
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
     laplace: NamedPrices | None = None  # of Laplace noise
-    is_fine: bool = False  # vectors may be shortened, or a norm is rounded: grid 1 has no fractions of an individual
+    is_fine: bool = False  # vectors may be shortened or weighed, or a norm is rounded: grid 1 has no fractions
     reduce: Reduce | None = None
+    shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +209,8 @@ def scale_of(request: ScaleRequest) -> Scale:
     Grid 1 if every item is integral, the clip cannot bind and no vector is to be shortened further. Otherwise, and also
     where the integers would not fit on grid 1, the power of two of which the clip spans at most 2^s steps: for the
     largest s of 30..18 with sigma at most 2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
-    Where vectors may be shortened s is 19 at least, so that the clip spans 2^18 steps or more; and where the norm of
-    the sum is rounded, of which a step is then 2^-18 of the clip or less.
+    Where vectors may be shortened or weighed s is 19 at least, so that the clip spans 2^18 steps or more; and where the
+    norm of the sum is rounded, of which a step is then 2^-18 of the clip or less.
     """
     has_vectors = any(extent.vectors is not None for extent in request.extents)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
@@ -358,7 +359,7 @@ def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) ->
             return QueryProblem.of(
                 f"select[{place}]", "would be lost in rounding beside the rest of select; ask it in a query of its own"
             )
-    if max(extent.steps(grid_log2) for extent in request.extents) * request.rows > TOTAL_MAX:
+    if max(extent.steps(grid_log2) for extent in request.extents) * request.rows * request.shared_by > TOTAL_MAX:
         if request.l2_clip is not None:
             return QueryProblem.of("per_individual.l2_clip", "is too small beside the declared bounds")
         return QueryProblem.of("select", "adds up to numbers too large for exact sums; give an l2_clip")

@@ -147,7 +147,7 @@ def _is_junction(node: _Node) -> bool:
 def _clip(per_individual: _Node) -> list[str]:
     clip, rows = per_individual["l2_clip"], per_individual.get("rows")
     return [
-        *([] if rows is None else [f"at most {rows} {'row' if rows == 1 else 'rows'} per person"]),
+        *([] if rows is None else [f"people with more than {rows} {'row' if rows == 1 else 'rows'} as {rows}"]),
         *([] if clip is None else [f"clipped to {_numbers(clip)} per person"]),
     ]
 

@@ -53,8 +53,9 @@ _FACTOR: Final = 48  # of a feature or an error of an individual: itself, its sq
 _COORDINATE: Final = 8
 _DRAWN: Final = 64  # of noise: words, radius, angle and draw
 _DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
-_SORTED_ROW: Final = 64  # of rows sorted by their contents: order, owner and place
-_SORTED_CODE: Final = 8
+_SELECTED_ROW: Final = 40  # of rows that are weighed: how many their individual has, of those with a value too
+_WEIGHED: Final = 64  # of an entry that is weighed: its individual's rows, size, sign and product
+_CODE: Final = 8
 _CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
 _CALCULATING: Final = 48  # steps of both operands and the result, and masks
 _THRESHOLD: Final = 48  # of an interval, weight or place
@@ -109,7 +110,7 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
         looked_at = min(rows, max(STRETCH_ROWS, table.rows_per_individual))
     per_row = _LOOKED_AT_ROW + _condition_bytes(plan.predicate, plan) + _calculated_bytes(plan)
     if plan.rows_kept is not None:
-        per_row += _SORTED_ROW + _SORTED_CODE * len(table.columns)
+        per_row += _SELECTED_ROW
     return looked_at * per_row + min(rows, looked_at) * _CHOSEN_ROW
 
 
@@ -145,6 +146,7 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
         # One individual's entries are added up part by part, and the sums of the parts before wait for the others.
         entries += min(2 * plan.dimension + entries, own_rows * most)
     entry = _ENTRY + (_QUOTIENT if plan.item_sigmas else 0) + (_ITEM_CLIPPED if plan.clips_squared else 0)
+    entry += 0 if plan.rows_kept is None else _WEIGHED
     return entries * entry + run_rows * _code_bytes(plan)
 
 
@@ -229,7 +231,7 @@ def _reader_bytes(plan: Plan, capacity: int) -> int:
     total = len(events) * capacity * _TOTAL + (STRETCH_ROWS * _EVENT_ADDED if events else 0)
     for formula in events:
         calculated = [column for column in formula.columns.values() if column.formula is not None]
-        total += STRETCH_ROWS * (len(formula.columns) * _SORTED_CODE + len(calculated) * _CALCULATED_VALUE)
+        total += STRETCH_ROWS * (len(formula.columns) * _CODE + len(calculated) * _CALCULATED_VALUE)
         total += sum(_THRESHOLD * listed(column.formula) for column in calculated) + (_TABLES if calculated else 0)
     for model in models_of(plan):
         width = model.features.size + model.classes

@@ -3,26 +3,29 @@
 Rows of an individual beyond `rows_per_individual` are refused by name, or dropped by a rule that keeps neighbouring
 datasets neighbours; so are rows of individuals that are not in the dataset, and rows that are there twice. The
 guarantee compares datasets that differ in all rows of one individual. Which rows of an individual are stored depends on
-the contents of its own rows in the upload and on the number of its own rows stored before: not on their order in the
-upload, on the rows of others, or on chance. Without one individual's rows, every other individual has exactly the same
-stored rows. A rule such as "the first rows of the file" would be as safe only if the order of the file never depended
-on others; a rule such as "until the table is full" would let the rows of one decide about those of another.
+the contents of its own rows in the upload, on the dataset's salt and on the number of its own rows stored before: not
+on their order in the upload, nor on the rows of others. Without one individual's rows, every other individual has
+exactly the same stored rows. A rule such as "the first rows of the file" would be as safe only if the order of the file
+never depended on others; a rule such as "until the table is full" would let the rows of one decide about those of
+another.
 
-The rows that come first in the order of their columns, as declared, are kept, and missing values come last. That is no
-random sample: sums and counts over later columns are biased where rows are dropped.
+The rows of the smallest keyed digests are kept: a random choice within each upload, made once and for good. Sums and
+counts are too small where rows are dropped, and heavy individuals lose the most.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from service.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
-from service.engine.key_digests import key_digests
+from service.engine.key_digests import key_digests, row_digests
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
@@ -199,7 +202,7 @@ class _UploadOperation:
         base: BaseVersion,
     ) -> None:
         self.record, self.request, self.rows, self.pepper = record, request, rows, pepper
-        self.table_name, self.rows_dropped, self.rows_unknown = request.table, 0, 0
+        self.table_name, self.rows_unknown, self.dropped = request.table, 0, Dropped()
         self.transaction, self.records = transaction, base.records
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
@@ -223,7 +226,9 @@ class _UploadOperation:
             clipped=self.rows.clipped,
             out_of_domain=self.rows.out_of_domain,
             nulls=self.rows.nulls,
-            rows_dropped=self.rows_dropped,
+            rows_dropped=self.dropped.rows,
+            individuals_dropped_from=self.dropped.individuals,
+            largest_share_dropped=self.dropped.largest_share,
             rows_unknown=self.rows_unknown,
             rows_repeated=self.rows.repeated,
             warnings=_warnings(self.rows),
@@ -234,7 +239,7 @@ class _UploadOperation:
         """The act in the journal."""
         counted = {"table": self.table_name, "rows": len(self.rows.keys), "individuals": self.joined.size}
         repeated = self.rows.repeated if self.request.duplicates == "drop" else 0
-        named = {"rows_dropped": self.rows_dropped, "rows_unknown": self.rows_unknown, "rows_repeated": repeated}
+        named = {"rows_dropped": self.dropped.rows, "rows_unknown": self.rows_unknown, "rows_repeated": repeated}
         dropped = {name: count for name, count in named.items() if count}
         return counted | dropped | told_slots(joined=union([self.joined]), rows=union([self.slots]))
 
@@ -343,8 +348,13 @@ class _UploadOperation:
         if self.request.rows_over_limit == "refuse":
             message = f"more than rows_per_individual = {limit} rows for this individual"
             self._refuse_where(over, message, over_limit=people_over(self.rows.keys, slots, held, limit))
-        kept = rows_to_keep(slots, self.rows.codes, held, limit)
-        self.rows, self.rows_dropped = self.rows.only(kept), int((~kept).sum())
+        beyond = np.flatnonzero(over)
+        codes = {name: column[beyond] for name, column in self.rows.codes.items()}
+        digests = row_digests(self.record.salt, table, self.rows.keys.taken(beyond), codes)
+        kept = np.ones(slots.size, dtype=np.bool_)
+        kept[beyond] = rows_to_keep(slots[beyond], digests, held[beyond], limit)
+        self.dropped = Dropped.of(slots, held, kept, limit)
+        self.rows = self.rows.only(kept)
         return slots[kept]
 
     def _refuse_where(self, wrong: Mask, message: str, *, over_limit: OverLimit | None = None) -> None:
@@ -409,20 +419,37 @@ def _place(error: RowError) -> str:
     return row if error.column is None else f"{row}.{error.column}"
 
 
-def rows_to_keep(slots: Integers, codes: Mapping[str, Codes], held: Integers, limit: int) -> Mask:
-    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """The rows of an upload that were dropped, of how many individuals, and the largest share of one's rows."""
 
-    `slots` and `codes` are those of the rows; `held` is, for each row, the number of rows that its individual would
-    hold with all of them.
+    rows: int = 0
+    individuals: int = 0
+    largest_share: float = 0.0
+
+    @classmethod
+    def of(cls, slots: Integers, held: Integers, kept: Mask, limit: int) -> Self:
+        """Count the rows (n of them) that are not `kept`. Their individuals would hold `held` (n,) with all of them."""
+        most = int(held.max(initial=limit))
+        return cls(
+            rows=int(np.count_nonzero(~kept)),
+            individuals=np.unique(slots[~kept]).size,
+            largest_share=(most - limit) / most,
+        )
+
+
+def rows_to_keep(slots: Integers, digests: NDArray[np.uint64], held: Integers, limit: int) -> Mask:
+    """Which of n rows (n,) an upload stores when each individual may hold `limit` rows: those of the least digests.
+
+    `slots` are those of the rows, all of individuals with too many; `held` is, for each row, the number of rows that
+    its individual would hold with all of them.
     """
-    over = np.flatnonzero(held > limit)
-    contents = [codes[name][over] for name in reversed(list(codes))]
-    ordered = over[np.lexsort([*contents, slots[over]])]
-    _, starts, sizes = np.unique(slots[ordered], return_index=True, return_counts=True)
-    place = np.arange(ordered.size) - np.repeat(starts, sizes)
-    stored_before = held[ordered] - np.repeat(sizes, sizes)
-    kept: Mask = np.ones(slots.size, dtype=np.bool_)
-    kept[ordered[place >= limit - stored_before]] = False
+    order = np.lexsort([digests, slots])
+    _, starts, sizes = np.unique(slots[order], return_index=True, return_counts=True)
+    place = np.arange(order.size) - np.repeat(starts, sizes)
+    stored_before = held[order] - np.repeat(sizes, sizes)
+    kept: Mask = np.zeros(slots.size, dtype=np.bool_)
+    kept[order[place < limit - stored_before]] = True
     return kept
 
 

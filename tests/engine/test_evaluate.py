@@ -305,21 +305,28 @@ EVENTS: list[Row] = [
 @pytest.mark.parametrize(
     ("select", "more", "expected"),
     [
-        (AMOUNTS, {"per_individual": {"rows": 2}}, {0: -3}),
-        ({"sum": {"column": "cost"}}, {"per_individual": {"rows": 2}}, {0: 1}),  # the first row has no cost
-        (AMOUNTS, {"per_individual": {"rows": 3}}, {0: -2}),
-        (AMOUNTS, {"per_individual": {"rows": 1}, "where": {"eq": [{"col": "online"}, True]}}, {}),
-        ({"count": {}}, {"per_individual": {"rows": 3}, "group_by": ["online"]}, {0: 1, 1: 2}),
+        (AMOUNTS, {"per_individual": {"rows": 2}}, {0: -1}),
+        ({"sum": {"column": "cost"}}, {"per_individual": {"rows": 2}}, {0: 3.5}),  # a row without a cost is one of four
+        (AMOUNTS, {"per_individual": {"rows": 3}}, {0: -1.5}),
+        (AMOUNTS, {"per_individual": {"rows": 4}}, {0: -2}),
+        (AMOUNTS, {"per_individual": {"rows": 3}, "where": {"eq": [{"col": "online"}, True]}}, {0: 1}),
+        (AMOUNTS, {"per_individual": {"rows": 1}, "where": {"eq": [{"col": "online"}, True]}}, {0: 0.5}),
+        ({"count": {}}, {"per_individual": {"rows": 3}, "group_by": ["online"]}, {0: 1.5, 1: 1.5}),
+        ({"count": {}}, {"per_individual": {"rows": 2}, "group_by": ["amount"]}, {0: 0.5, 3: 0.5, 4: 0.5}),
         ({"count_individuals": {}}, {}, {0: 1}),
         ({"count_individuals": {}}, {"group_by": ["online"]}, {0: 1, 1: 1}),
         ({"count_individuals": {}}, {"where": {"is_null": {"col": "amount"}}}, {0: 1}),
-        ({"count_individuals": {}}, {"group_by": ["online"], "per_individual": {"rows": 1}}, {0: 1}),
+        ({"count_individuals": {}}, {"group_by": ["online"], "per_individual": {"rows": 1}}, {0: 0.5, 1: 0.5}),
+        ({"count_individuals": {}}, {"group_by": ["online"], "per_individual": {"rows": 2}}, {0: 1, 1: 1}),
     ],
 )
-def test_rows_that_count_and_individuals_that_count_once(
-    select: dict[str, Any], more: dict[str, Any], expected: dict[int, int]
+def test_rows_have_a_weight_and_individuals_count_once(
+    select: dict[str, Any], more: dict[str, Any], expected: dict[int, float]
 ) -> None:
-    """The first rows by amount, NULL last, in whatever order they come; a person once in each group, however often."""
+    """Of a person's four rows, or of those selected, each counts as `rows` over their number, in whatever order.
+
+    A person counts once in each group, however often; in more groups than `rows`, as `rows` over the groups.
+    """
     plan = plan_of(of_visits(select, **{"noise": {"sigma": 9}} | more))
     for events in permutations(EVENTS):
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [[(3, row) for row in events]])).values()] or [(0, {})]
@@ -369,18 +376,19 @@ MATRIX = matrix("item", {5: 1, 7: 2}, {5: -3}, {7: 4, 9: 1})
         ([9, None, 999], {}, {2: 1}),
         ([None, 8], {}, {}),
         ([5, 7], {"group_by": ["online"]}, {3: 3, 4: -3, 5: 4}),
-        ([5, 7, 9, 9], {"per_individual": {"rows": 2}}, {0: 3, 1: -3, 2: 4}),
-        ([8, 9, 9], {"per_individual": {"rows": 2}}, {2: 1}),  # the first row weighs nothing
+        ([5, 7, 9, 9], {"per_individual": {"rows": 2}}, {0: 1.5, 1: -1.5, 2: 3}),
+        ([8, 9, 9, 9], {"per_individual": {"rows": 2}}, {2: 1.5}),  # a row that weighs nothing is one of four
     ],
 )
-def test_a_row_adds_the_column_of_its_value(items: list[Any], more: dict[str, Any], expected: dict[int, int]) -> None:
+def test_a_row_adds_the_column_of_its_value(items: list[Any], more: dict[str, Any], expected: dict[int, float]) -> None:
     """One entry for each functional that weighs its value; none for another value, and none for NULL."""
     events = [(3, {"item": item, "amount": number, "online": True}) for number, item in enumerate(items)]
     for beside in ([], [AMOUNTS]):
         plan = plan_of(of_visits(MATRIX, *beside, **{"noise": {"sigma": 9}} | more))
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [events])).values()] or [(0, {})]
         block = plan.layout.block
-        only = {place % block + place // block * 3: value for place, value in found.items() if place % block < 3}
+        step = 2.0**plan.grid_log2
+        only = {place % block + place // block * 3: value * step for place, value in found.items() if place % block < 3}
         assert only == expected
 
 

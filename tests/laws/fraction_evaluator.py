@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, prod
+from math import ceil, floor, prod, trunc
 from typing import Any
 
 from tests.laws.fraction_values import (
@@ -139,9 +139,14 @@ class FractionEvaluator(FractionValues):
         return domain(self.columns[of["col"]])
 
     def vector(self, rows: list[Row], grid: Fraction) -> dict[int, Steps]:
-        """The sum over the stored rows of an individual, before the clip; coordinates of zero are left out."""
+        """The sum over the stored rows of an individual, before the clip; coordinates of zero are left out.
+
+        Of an individual with more selected rows than count, each has the weight of those that count over all of them.
+        """
         total: dict[int, Steps] = {}
-        for row in self.counted(rows):
+        once: set[int] = set()
+        selected = self.selected(rows)
+        for row in selected:
             group = self.group(row)
             if group is None:
                 continue
@@ -150,32 +155,32 @@ class FractionEvaluator(FractionValues):
                 place = group * self.block + offset
                 before = (0, 0) if is_once else total.get(place, (0, 0))
                 total[place] = before[0] + low, before[1] + high
-        return {place: steps for place, steps in total.items() if steps != (0, 0)}
+                once |= {place} if is_once else set()
+        weighed = {
+            place: self.weighed(steps, len(once) if place in once else len(selected)) for place, steps in total.items()
+        }
+        return {place: steps for place, steps in weighed.items() if steps != (0, 0)}
+
+    def weighed(self, steps: Steps, shared_by: int) -> Steps:
+        """Steps that so many rows or groups of an individual share, times as many as count; toward zero."""
+        if self.is_weighed and shared_by > self.rows_max:
+            low, high = (trunc(Fraction(self.rows_max * each, shared_by)) for each in steps)
+            return low, high
+        return steps
 
     def rounded(self, number: Near, grid: Fraction) -> Steps:
         """To the nearest multiple of the grid, halves up."""
         low, high = (number.value - number.off) / grid, (number.value + number.off) / grid
         return floor(low + Fraction(1, 2)), floor(high + Fraction(1, 2))
 
-    def counted(self, rows: list[Row]) -> list[Row]:
-        """The rows selected; of these, where there is a bound, the first in the order of their own contents."""
+    def selected(self, rows: list[Row]) -> list[Row]:
+        """The rows that the condition selects."""
         where = self.document.get("where")
-        chosen = rows if where is None else [row for row in rows if self.truth(where, row) is True]
-        return sorted(chosen, key=self.contents)[: self.bounded("rows") or len(chosen)]
+        return rows if where is None else [row for row in rows if self.truth(where, row) is True]
 
     def bounded(self, name: str) -> Any:
         """A bound of per_individual, or None."""
         return self.document.get("per_individual", {}).get(name)
-
-    def contents(self, row: Row) -> list[tuple[bool, Any]]:
-        """Column by column in alphabetical order, categories in the order of the schema, NULL last."""
-        own = sorted(self.tables[self.table]["columns"])
-        return [self.ordered(row[name], self.columns[name]) for name in own if name in row]
-
-    def ordered(self, value: Any, column: dict[str, Any]) -> tuple[bool, Any]:
-        """A value, to sort by."""
-        is_listed = value is not None and column["type"] == "category"
-        return value is None, 0 if value is None else place_of(value, column) if is_listed else value
 
     def entries(self, row: Row) -> Iterator[tuple[int, Near, bool]]:
         """Coordinate within the group, number, and whether it is added once to the group, for each item."""
@@ -232,11 +237,21 @@ class FractionEvaluator(FractionValues):
         )
 
     @property
-    def rows_max(self) -> int:
-        """So many rows of an individual count."""
+    def rows_stored_max(self) -> int:
+        """So many rows an individual may have."""
         table = self.tables[self.table]
         rows: int = table["rows_per_individual"] if table["kind"] == "events" else 1
-        return min(rows, self.bounded("rows") or rows)
+        return rows
+
+    @property
+    def rows_max(self) -> int:
+        """So many rows of an individual count."""
+        return min(self.rows_stored_max, self.bounded("rows") or self.rows_stored_max)
+
+    @property
+    def is_weighed(self) -> bool:
+        """True if an individual may have more rows than count."""
+        return self.rows_max < self.rows_stored_max
 
     def longest_squared(self, item: dict[str, Any]) -> Fraction:
         """The square of the longest vector that a row adds to an item: of a matrix, the entries of one value."""
@@ -269,22 +284,25 @@ class FractionEvaluator(FractionValues):
         """The power of two that numbers are rounded to: the first of the page's that suits all items, or 0."""
         squared, binds = self.clip_squared()
         extents = [extent for item in self.document["select"] for extent in self.extents(item)]
-        if all(extent.is_whole for extent in extents) and not binds and squared <= 2**60 and sigma <= 2**32:
+        is_whole = all(extent.is_whole for extent in extents) and not self.is_weighed
+        if is_whole and not binds and squared <= 2**60 and sigma <= 2**32:
             return Fraction(1)
         span = Fraction(1)
         while span**2 < squared:
             span *= 2
         while (span / 2) ** 2 >= squared:
             span /= 2
-        fine = [span / 2**s for s in range(30, 17, -1) if sigma <= 2**28 * span / 2**s]
-        coarse = [span / 2**s for s in range(18, 31) if sigma <= 2**32 * span / 2**s]
+        least = 19 if self.is_weighed else 18
+        fine = [span / 2**s for s in range(30, least - 1, -1) if sigma <= 2**28 * span / 2**s]
+        coarse = [span / 2**s for s in range(least, 31) if sigma <= 2**32 * span / 2**s]
         kept = (grid for grid in fine + coarse if all(self.suits(extent, grid) for extent in extents))
         return next(kept, Fraction(0))
 
     def suits(self, extent: Extent, grid: Fraction) -> bool:
         """Whether a grid leaves an item its own steps or 256, and its sum within 2^61; the page gives no numbers."""
         is_lost = extent.step < grid and 0 < extent.largest < 256 * grid
-        return not is_lost and extent.largest * self.rows_max <= 2**61 * grid
+        summed = self.rows_stored_max * (self.rows_max if self.is_weighed else 1)
+        return not is_lost and extent.largest * summed <= 2**61 * grid
 
 
 def find(value: Any, listed: Sequence[Any]) -> list[int]:

@@ -90,13 +90,9 @@ IN_THE_REFERENCE: dict[str, Plant] = {
         "weekday", lambda self, days: RIGHT.calendar(self, "weekday", days, 0) % 7 + 1
     ),
     "the first key is the fastest": {"keys": lambda self: RIGHT.keys(self)[::-1]},
-    "NULL comes first": {
-        "ordered": lambda self, value, column: (value is not None, RIGHT.ordered(self, value, column)[1])
-    },
-    "every row counts": {
-        "counted": lambda self, rows: [
-            row for row in rows if "where" not in self.document or self.truth(self.document["where"], row) is True
-        ]
+    "every row counts": {"weighed": lambda self, steps, _: steps},
+    "rows of no group are not among those that share a weight": {
+        "selected": lambda self, rows: [row for row in RIGHT.selected(self, rows) if self.group(row) is not None]
     },
     "an individual counts with every row": {
         "entries": lambda self, row: ((place, number, False) for place, number, _ in RIGHT.entries(self, row))
@@ -129,7 +125,7 @@ IN_THE_ENGINE: dict[str, tuple[str, Any]] = {
     "halves are rounded down": ("service.engine.terms.Value.values", _halves_down),
     "an individual counts with every row": ("service.engine.evaluate._counted_once", lambda query, entries: entries),
     "everybody is active": ("service.engine.evaluate._only", lambda blocks, chosen: blocks),
-    "every row counts": ("service.engine.prepared.PreparedPlan.first_rows", lambda query, table, rows: rows),
+    "every row counts": ("service.engine.evaluate._weighed", lambda query, run, entries: entries),
     "nothing is clipped": (
         "service.engine.sparse_vectors.clipped",
         lambda values, firsts, most: (values, sparse_vectors.norms_squared(values, firsts)),

@@ -19,7 +19,18 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, Piece, pieces_of
 from service.workflows.ports.telemetry import NULL_TELEMETRY
 from tests.factories import SeededEntropy, open_replica
-from tests.leaks.worlds import KINDS, PURE_SESSION, SESSION, N, World, furnish, lower_to, public_parts, session
+from tests.leaks.worlds import (
+    KINDS,
+    PURE_SESSION,
+    SESSION,
+    N,
+    World,
+    furnish,
+    lower_to,
+    lower_to_the_least,
+    public_parts,
+    session,
+)
 from tests.memory.store import MemoryStore
 from tests.rotation import one_of
 
@@ -48,7 +59,8 @@ def lived(kind: str, *, is_pure: bool = False) -> World:
         furnish(replica, ONE, KINDS["present"], is_pure=is_pure)
         for number in range(N):
             key = f"p{number}"
-            lower_to(own if key == ONE else others)(replica, key)
+            limit = own if key == ONE else others
+            (lower_to_the_least if limit == NOTHING else lower_to(limit))(replica, key)
         rule, asked = ("skip", PURE_SESSION) if is_pure else ("clip", SESSION)
         exchanges = asyncio.run(session(replica, NULL_TELEMETRY, roles=("analyst", "auditor"), rule=rule, asked=asked))
         with store.transaction(1, lock=False) as transaction:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.engine.key_digests import row_digests
+from service.query.schema import EventsTable
 from service.workflows.model.errors import InvalidRequest, InvalidRows, Unavailable
 from service.workflows.model.journal import UnknownIndividuals, UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.registration_changes import Extension
 from service.workflows.replica import Replica
 from service.workflows.uploads import rows_to_keep
+from tests.digests import SALT
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 from tests.workflows.surveys import findings, newest, surveyed
@@ -172,14 +176,17 @@ def test_a_refusal_names_the_individuals_with_too_many_rows() -> None:
 
 
 def test_truncation_keeps_as_many_rows_as_fit() -> None:
-    """Stored rows count, the smallest items stay, and report and log tell how many rows were dropped."""
+    """Stored rows count and stay, and report and log tell how many rows of how many people were dropped."""
     store = MemoryStore()
     with visited(store, rows_per_individual=3, rows_capacity=7) as replica:
         send(replica, "person_id,item\nann,7\nann,8\n")
         rows = "person_id,item\nann,9\nbob,5\nann,1\nbob,4\nann,2\nbob,3\nbob,2\neve,6\n"
         report = send(replica, rows, rows_over_limit="truncate")
         assert (report.rows, report.rows_dropped, report.individuals) == (5, 3, 2)
-        assert [items(store, slot) for slot in range(3)] == [[1, 7, 8], [2, 3, 4], [6]]
+        assert (report.individuals_dropped_from, report.largest_share_dropped) == (2, 0.4)
+        ann, bob, eve = (items(store, slot) for slot in range(3))
+        assert (len(ann), {7, 8} < {*ann} < {1, 2, 7, 8, 9}) == (3, True)
+        assert (len(bob), {*bob} < {2, 3, 4, 5}, eve) == (3, True, [6])
         detail = replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
         assert (detail["rows"], detail["rows_dropped"]) == (5, 3)
         ask(replica, analyst(replica), "k")
@@ -260,6 +267,13 @@ def test_keys_that_differ_by_little_are_warned_of() -> None:
 ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 3)), max_size=40)
 STORED = st.lists(st.integers(0, 3), min_size=6, max_size=6)
 LIMIT = 3
+TABLE = EventsTable.model_validate(
+    {
+        "kind": "events",
+        "key": "person_id",
+        "columns": {name: {"type": "integer", "lower": 0, "upper": 9} for name in ("day", "item")},
+    }
+)
 Row = tuple[int, int, int]
 
 
@@ -267,22 +281,47 @@ def kept(rows: list[Row], stored: list[int]) -> Counter[Row]:
     """The kept of some rows (slot, day, item), when each slot holds so many rows already."""
     slots = np.array([slot for slot, _, _ in rows], dtype=np.int64)
     codes: dict[str, NDArray[np.unsignedinteger]] = {
-        "day": np.array([day for _, day, _ in rows], dtype=np.uint16),
+        "day": np.array([day for _, day, _ in rows], dtype=np.uint8),
         "item": np.array([item for _, _, item in rows], dtype=np.uint8),
     }
     sent = Counter(slots.tolist())
     held = np.array([stored[slot] + sent[slot] for slot in slots.tolist()], dtype=np.int64)
-    mask = rows_to_keep(slots, codes, held, LIMIT)
+    over = np.flatnonzero(held > LIMIT)
+    digests = row_digests(SALT, TABLE, [f"p{slot}" for slot in slots[over].tolist()], taken(codes, over))
+    mask = np.ones(len(rows), dtype=np.bool_)
+    mask[over] = rows_to_keep(slots[over], digests, held[over], LIMIT)
     return Counter(row for row, keep in zip(rows, mask.tolist(), strict=True) if keep)
 
 
-@given(ROWS, STORED)
-def test_each_keeps_as_many_as_fit_and_the_first_by_contents(rows: list[Row], stored: list[int]) -> None:
-    """The kept rows of each are the first of its own in their order, up to the limit.
+def taken(codes: dict[str, NDArray[np.unsignedinteger]], rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Some of the rows."""
+    return {name: column[rows] for name, column in codes.items()}
 
-    So they depend neither on the rows of others, which keeps neighbouring uploads neighbours, nor on the order sent.
-    """
+
+@given(ROWS, STORED, st.randoms(use_true_random=False))
+def test_each_keeps_as_many_as_fit_whatever_the_order_and_the_others(
+    rows: list[Row], stored: list[int], random: Random
+) -> None:
+    """The kept rows of each are as many of its own as fit: the same in another order, and without all others' rows."""
     found = kept(rows, stored)
+    assert kept(random.sample(rows, len(rows)), stored) == found
     for slot in range(6):
-        own = sorted(row for row in rows if row[0] == slot)
-        assert sorted(row for row in found.elements() if row[0] == slot) == own[: LIMIT - stored[slot]]
+        own = [row for row in rows if row[0] == slot]
+        mine = Counter(row for row in found.elements() if row[0] == slot)
+        assert mine == kept(own, stored) <= Counter(own)
+        assert mine.total() == max(min(len(own), LIMIT - stored[slot]), 0)
+
+
+def test_no_column_decides_which_rows_are_kept() -> None:
+    """Of a thousand people with ten rows each, all items are kept about as often; other names give another choice."""
+    slots, items = np.repeat(np.arange(1000), 10), np.tile(np.arange(10, dtype=np.uint8), 1000)
+    held, keys = np.full(slots.size, 10), [f"p{slot}" for slot in slots.tolist()]
+    shares = []
+    for name in ("item", "day"):
+        table = EventsTable.model_validate(
+            {**TABLE.model_dump(), "columns": {name: TABLE.columns["item"].model_dump()}}
+        )
+        mask = rows_to_keep(slots, row_digests(SALT, table, keys, {name: items}), held, LIMIT)
+        shares.append(np.bincount(items[mask], minlength=10))
+        assert (abs(shares[-1] - 300) < 5 * (1000 * 0.3 * 0.7) ** 0.5).all()
+    assert shares[0].tolist() != shares[1].tolist()

@@ -235,6 +235,10 @@ class UploadReport:
     out_of_domain: Annotated[dict[str, int], doc("By column: how many categories are not declared, and count nowhere.")]
     nulls: Annotated[dict[str, int], doc("By column: how many values are NULL.")]
     rows_dropped: Annotated[int, doc("How many rows beyond `rows_per_individual` were dropped.")] = 0
+    individuals_dropped_from: Annotated[int, doc("How many individuals these rows were of.")] = 0
+    largest_share_dropped: Annotated[
+        float, doc("The largest share of one individual's rows, stored earlier ones among them, that was dropped.")
+    ] = 0.0
     rows_unknown: Annotated[int, doc("How many rows were dropped because no individual has their key.")] = 0
     rows_repeated: Annotated[
         int, doc("How many rows have the key and the stored values of an earlier row; dropped if that was asked for.")

@@ -143,7 +143,10 @@ class QuerySteps:
         return self._with({"l2_clip": l2_clip})
 
     def rows(self, count: int) -> Self:
-        """Count at most so many rows of events of one individual."""
+        """Let an individual with more selected rows of events count as one with so many: each has a part of the weight.
+
+        Counts and sums are then no whole numbers, and too small where individuals have more rows.
+        """
         return self._with({"rows": count})
 
     def noise(self, **noise: Unpack[NoiseRequest]) -> Self:

@@ -100,6 +100,8 @@ class UploadReport:
     out_of_domain: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
     rows_dropped: int = 0  # beyond rows_per_individual
+    individuals_dropped_from: int = 0  # that had them
+    largest_share_dropped: float = 0.0  # of the rows of one individual: the heaviest loses most
     rows_unknown: int = 0  # dropped: of no individual
     rows_repeated: int = 0  # with the key and the stored values of an earlier row
     warnings: tuple[str, ...] = ()

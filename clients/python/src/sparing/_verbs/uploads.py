@@ -133,6 +133,8 @@ def _merged(reports: Sequence[UploadReport]) -> UploadReport:
         out_of_domain=added(each.out_of_domain for each in reports),
         nulls=added(each.nulls for each in reports),
         rows_dropped=sum(each.rows_dropped for each in reports),
+        individuals_dropped_from=sum(each.individuals_dropped_from for each in reports),
+        largest_share_dropped=max((each.largest_share_dropped for each in reports), default=0.0),
         rows_unknown=sum(each.rows_unknown for each in reports),
         rows_repeated=sum(each.rows_repeated for each in reports),
         warnings=tuple(dict.fromkeys(said for each in reports for said in each.warnings)),
