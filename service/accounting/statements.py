@@ -1,4 +1,4 @@
-"""The statements that may be made, in words, of limits: a promise, what is spent so far, and the coverage of answers.
+"""The statements that may be made, in words, of limits: a promise, and what is spent so far.
 
 A promise is made of a limit, fixed in advance and never exceeded. An individual's spent total so far is a fact worth
 showing, but read as a guarantee it is none: the total at a time that depends on the answers bounds nothing by itself.
@@ -12,21 +12,14 @@ beforehand, the budget and its halves, quarters and so on, and delta is shared a
 for the j-th. By Ville's inequality the loss stays below a level's bound for as long as the spent total is within the
 level, but with the level's share of delta; all levels together fail with at most delta, whatever decides the time of
 reading (Whitehouse et al. 2023; Lecuyer 2021).
-
-Coverage follows from public numbers alone. An individual is left out only when its own charges go beyond its limit; no
-charge exceeds the query's public worst case, C^2 / (2 sigma^2) rounded up to units, and no limit is below the dataset's
-public floor. So as long as the worst cases asked so far add up to at most the floor, no individual can have been left
-out, whatever the data. Of who has in fact been left out, nothing may be said that is not a charged query itself.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from math import sqrt
 
 from service.accounting.accountings import Accounting
-from service.core.charge import UNITS_PER_RHO, rho_of_units
+from service.core.charge import rho_of_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,26 +114,3 @@ def discretised_units(spent_units: int, step_units: int) -> int:
     if spent_units < 0 or step_units < 1:
         raise ValueError(f"a total must not be negative and a step positive, got {spent_units} and {step_units}")
     return -(-spent_units // step_units) * step_units
-
-
-def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
-    """Tell whether answers at these worst-case prices, all before and this one, certainly include every individual.
-
-    All in units. Says nothing of individuals that lowered their own limit or paused. Raises ValueError for negative
-    units.
-    """
-    prices = list(worst_case_units)
-    if min([limit_floor_units, *prices]) < 0:
-        raise ValueError(f"units must not be negative, got {min([limit_floor_units, *prices])}")
-    return sum(prices) <= limit_floor_units
-
-
-def largest_countable_norm(sigma: float, limit_floor_units: int) -> float:
-    """Sigma * sqrt(2 * limit floor in rho): the longest vector that an untouched budget of the floor can pay for.
-
-    In the unit of `sigma`. A longer one is left out of the answer for an individual whose limit is the floor. Raises
-    ValueError for negative units. Theory: the charge ||q||^2 / (2 sigma^2), solved for the norm.
-    """
-    if limit_floor_units < 0:
-        raise ValueError(f"units must not be negative, got {limit_floor_units}")
-    return sigma * sqrt(2 * limit_floor_units / UNITS_PER_RHO)

@@ -7,9 +7,10 @@ different norms.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import ceil
+from operator import attrgetter
 
 from service.arrays import narrowest
 from service.core.charge import price_of_step, wide_rounds
@@ -60,6 +61,8 @@ _AXIS_BYTES = 256  # one axis of a reply, without its values
 _NUMBER_BYTES = 24  # the longest number in JSON, with its comma
 _NAME_BYTES = 6  # a character of a name in JSON
 _OWN_NOISE_BYTES = 512  # what an answer and an entry say of the noise of an item that has its own
+_APART = {"canonical", "query_hash", "predicate", "columns", "vectors"}  # what a shape has in a form of its own
+_facts = attrgetter(*(field.name for field in fields(Plan) if field.name not in _APART))
 _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
@@ -181,28 +184,19 @@ class Costs:
         self._by_shape: dict[Hashable, PublicCost] = {}
 
     def of(self, plan: Plan) -> PublicCost:
-        """The public cost of a plan: `cost_of`, a function of its shape."""
+        """The public cost of a plan: `cost_of`, a function of its shape.
+
+        A shape is all of a plan but its texts and the values that conditions and formulas compare with. Of these the
+        cost reads how long they are, or how many.
+        """
         reads = any(isinstance(column.formula, ReaderFormula) for column in plan.columns.values())
         if len(plan.canonical) > _SHAPE_BYTES_MAX or plan.product is not None or reads:
             return self._worked_out(plan)
-        shape: tuple[Hashable, ...] = (
-            plan.table,
-            plan.items,
-            plan.group_by,
-            _shape(plan.predicate),
-            plan.clip_binds,
-            plan.shortens,
-            plan.clip_squared_steps,
-            plan.sigma_steps,
-            plan.clips_squared,
-            len(plan.item_sigmas),
-            len(plan.canonical),
-            plan.vectors and (plan.reduce, plan.vectors.dimension, plan.vectors.clip_squared_steps),
-        )
-        if plan.rows_kept is not None:
-            shape += (plan.dimension, "rows kept")
+        shape: tuple[Hashable, ...] = (_facts(plan), _shape(plan.predicate), len(plan.canonical))
+        if plan.vectors is not None:
+            shape += _facts(plan.vectors)
         if any(column.formula is not None for column in plan.columns.values()):
-            shape += (plan.dimension, *((name, column.shape) for name, column in plan.columns.items()))
+            shape += tuple((name, column.shape) for name, column in plan.columns.items())
         known = self._by_shape.get(shape)
         if known is None:
             if len(self._by_shape) == _SHAPES_MAX:

@@ -11,8 +11,8 @@ from uuid import UUID
 import orjson
 
 from service.accounting.accountings import Accounting
-from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import rho_of_units
+from service.query.asking import countable_norm, coverage_certified, warnings_of
 from service.query.language import Query
 from service.query.plan import Exhausted
 from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
@@ -28,7 +28,7 @@ from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
 from service.workflows.reads.monitor import asked_ticks, monitor_ticks
-from service.workflows.writer.batch import laplace_norm, share_of_budget, stored_answer, warnings_of
+from service.workflows.writer.batch import share_of_budget, stored_answer
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
 
@@ -88,12 +88,11 @@ class Analysts:
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         canonical = orjson.loads(plan.canonical)
         noise = plan.noise
-        floor_units = record.limit_floor_units - record.reserve_units
-        norm = largest_countable_norm(plan.sigma, floor_units)
-        if isinstance(plan.items[0], Exhausted):
-            norm = plan.l2_clip
-        if plan.laplace is not None:
-            norm = laplace_norm(plan.sigma, plan.grid_log2, record)
+        floor_units = record.floor_units
+        norm = plan.l2_clip
+        if not isinstance(plan.items[0], Exhausted):
+            prices = None if plan.laplace is None else record.accounting.laplace_prices
+            norm = countable_norm(plan.sigma, plan.grid_log2, prices=prices, floor_units=floor_units)
         warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
         return Preview(
             dimension=plan.dimension,

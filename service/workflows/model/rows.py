@@ -87,6 +87,11 @@ class DatasetRecord:
         """Have the reserve at hand for every answer."""
         object.__setattr__(self, "reserve_units", 0 if self.monitor is None else self.monitor.reserve_units)
 
+    @property
+    def floor_units(self) -> int:
+        """The smallest limit for queries: the floor less the monitor's reserve."""
+        return self.limit_floor_units - self.reserve_units
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRegistration:

@@ -5,17 +5,14 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from service.accounting.statements import largest_countable_norm
 from service.failpoints import reach
+from service.query.asking import answerable
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
-from service.query.item_precision import by_item, refuse_uneven
-from service.query.language import Query, Sigma
+from service.query.language import Query
 from service.query.parameters_ast import PARAMETERS_MAX
-from service.query.plan import CountIndividuals, KeptPlans, Plan, compile_query
-from service.query.predictions import refuse_long
+from service.query.plan import KeptPlans, Plan
 from service.query.problems import FieldError, QueryProblem
-from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, TooManyParametersKept
 from service.workflows.model.parameters import hashes_in, with_numbers
@@ -31,9 +28,6 @@ REFUSED: Final = (InvalidRequest, DatasetArchived, TooManyParametersKept)
 """The refusals of one query, whose key is looked up before it is refused."""
 UNIT_PARAMETERS_MAX: Final = 4 * PARAMETERS_MAX
 """The most parameters of all queries of a unit together, read before the unit has a cost."""
-_PREDICT: Final = b'"predict":'
-UNCLIPPED_ROWS_MAX: Final = 64
-"""Up to so many rows an individual, the natural bound is the default clip."""
 
 
 class QuerySubmitter:
@@ -180,41 +174,14 @@ def compiled(query: Query, record: DatasetRecord) -> Plan:
     if record.is_archived:
         raise DatasetArchived
     try:
-        if len(query.select) > 1 or query.is_by_item:
-            query = by_item(query)
-        plan = compile_query(
+        return answerable(
             query,
             record.schema,
             capacity=record.capacity,
             budget_units=record.budget_units,
+            floor_units=record.floor_units,
             pricing=record.accounting,
             monitor=record.monitor,
         )
-        if plan.bounds:
-            refuse_uneven(query, plan.bounds)
-        refuse_unclipped(plan, query, record)
-        if _PREDICT in plan.canonical:
-            refuse_long(plan.columns, record.schema.tables[plan.table].rows_max(record.capacity))
     except QueryProblem as problem:
         raise InvalidRequest(*problem.errors) from problem
-    return plan
-
-
-def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
-    """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant.
-
-    Answers from before this rule stay valid: a plan is compiled without it where it is verified or rebuilt.
-    """
-    table = record.schema.tables[plan.table]
-    if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
-        return
-    if (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
-        return
-    if query.per_individual is not None and query.per_individual.l2_clip is not None:
-        return
-    needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
-    suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-    if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
-        norm = largest_countable_norm(plan.sigma, record.limit_floor_units - record.reserve_units)
-        suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
-    raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")

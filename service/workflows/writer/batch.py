@@ -9,7 +9,6 @@ answer, and charges and answer are appended together. Nothing leaves before the 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import ldexp
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -17,12 +16,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.accounting.statements import coverage_certified, largest_countable_norm
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
-from service.query.laplace_scale import longest_steps
+from service.query.asking import countable_norm, coverage_certified, warnings_of
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Exhausted, Plan
 from service.query.stated_noise import GAUSSIAN, LAPLACE, PREPAID, in_query_units, packed, stated_noise, with_noise
@@ -72,14 +70,13 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
     sigmas, axes = entry.item_sigmas if entry.sigmas else (), plan.axes
-    prepaid, floor_units = entry.mechanism.startswith(PREPAID), record.limit_floor_units - record.reserve_units
+    prepaid, floor_units = entry.mechanism.startswith(PREPAID), record.floor_units
     law = GAUSSIAN if prepaid else entry.mechanism
     noise = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas, mechanism=law)
-    norm = largest_countable_norm(entry.sigma, floor_units)
-    if prepaid:
-        norm = plan.l2_clip
-    elif law != GAUSSIAN:
-        norm = laplace_norm(entry.sigma, entry.grid_log2, record)
+    norm = plan.l2_clip
+    if not prepaid:
+        prices = None if law == GAUSSIAN else record.accounting.laplace_prices
+        norm = countable_norm(entry.sigma, entry.grid_log2, prices=prices, floor_units=floor_units)
     answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
@@ -106,37 +103,9 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def laplace_norm(scale: float, grid_log2: int, record: DatasetRecord) -> float:
-    """The largest number that an untouched limit of the floor pays for with Laplace noise, in the unit of `scale`."""
-    prices, floor_units = record.accounting.laplace_prices, record.limit_floor_units - record.reserve_units
-    return ldexp(longest_steps(prices, floor_units, ldexp(scale, -grid_log2)), grid_log2)
-
-
 def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | None:
     """The worst case as a share of the dataset's budget; None for a budget of zero."""
     return worst_case_units / record.budget_units if record.budget_units else None
-
-
-def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool) -> list[str]:
-    """Warnings about a query, from its clip and the largest countable norm alone, both public; in steps if by item."""
-    if l2_clip <= norm:
-        return []
-    if is_by_item:
-        times = f"{(l2_clip / norm) ** 2:.3g} times" if norm else "more than"
-        fate = "vectors that cost more than is left are shortened"
-        if not shortens:
-            fate = "individuals whose vectors cost more than their limits are left out"
-        warning = (
-            f"The longest vectors of this query cost {times} the smallest limit of this dataset: {fate}."
-            " Larger sigmas or smaller l2_clips keep them."
-        )
-        return [warning]
-    fate = "longer vectors are shortened" if shortens else "individuals with longer vectors are left out"
-    warning = (
-        f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the clip is"
-        f" {l2_clip:.6g}: {fate}. A larger sigma or a smaller l2_clip keeps them."
-    )
-    return [warning]
 
 
 _ID_BYTES: Final = 16

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from service.query import asking
 from service.query.parse import parse_query
 from service.workflows.model.errors import DatasetArchived, InvalidRequest
-from service.workflows.queries import submit
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
 from tests.workflows.surveys import surveyed
@@ -60,7 +60,7 @@ def test_an_answer_from_before_the_rule_replays(monkeypatch: pytest.MonkeyPatch)
     with surveyed(people=TWO_PEOPLE) as replica:
         who = analyst(replica)
         with monkeypatch.context() as before:
-            before.setattr(submit, "UNCLIPPED_ROWS_MAX", 2**20)
+            before.setattr(asking, "UNCLIPPED_ROWS_MAX", 2**20)
             first = ask(replica, who, "k", **COUNT)
         assert ask(replica, who, "k", **COUNT).body == first.body
         with pytest.raises(InvalidRequest):

@@ -1,7 +1,6 @@
 """A dataset of the fake service: its public facts, its records and accounts, and the answers that were released."""
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,9 +17,7 @@ from sparing._rooms.fake import (
     DIGEST,
     GAUSSIAN,
     SALT_BYTES,
-    UNITS_PER_RHO,
     Accounting,
-    CountIndividuals,
     DatasetMemory,
     Entropy,
     EventsTable,
@@ -28,31 +25,25 @@ from sparing._rooms.fake import (
     Monitor,
     Plan,
     Query,
-    QueryProblem,
     Schema,
-    Sigma,
-    StatedNoise,
     TickCounts,
     accounting_of,
     answer,
-    by_item,
+    answerable,
     coefficients,
-    compile_query,
     contributions,
+    countable_norm,
     key_digests,
-    longest_steps,
     monitor_of,
     reduced,
-    refuse_uneven,
     rho_of_units,
     rounded_gaussian,
     rounded_laplace,
     units_down,
+    warnings_of,
 )
 from sparing._testing_rows import CodedRows, coded
 from sparing._wire import json_of
-
-UNCLIPPED_ROWS_MAX = 64
 
 Number = int | float | Decimal | str
 
@@ -164,19 +155,15 @@ class FakeDataset:
 
     def plan(self, query: Query) -> Plan:
         """A query compiled for this dataset. Raises QueryProblem."""
-        query = by_item(query)
-        plan = compile_query(
+        return answerable(
             query,
             self.schema,
             capacity=self.capacity,
             budget_units=self.budget_units,
+            floor_units=self.floor_units,
             pricing=self.accounting,
             monitor=self.monitor,
         )
-        if plan.bounds:
-            refuse_uneven(query, plan.bounds)
-        self._refuse_unclipped(plan, query)
-        return plan
 
     def counted(self, plan: Plan, entropy: Entropy | None) -> list[int]:
         """The answer from the rows in grid steps, for which every active individual is charged.
@@ -204,40 +191,22 @@ class FakeDataset:
         """A charge as a share of the budget."""
         return units / self.budget_units
 
-    def largest_countable_norm(self, sigma: float) -> float:
-        """The longest vector that the smallest limit can pay for, in units of `sigma`."""
-        return sigma * math.sqrt(2 * self.floor_units / UNITS_PER_RHO)
+    def largest_countable_norm(self, plan: Plan) -> float:
+        """The longest vector that the smallest limit can pay for, as `asking.countable_norm`; a tick's is its own."""
+        if self.is_tick(plan):
+            return plan.l2_clip
+        prices = None if plan.laplace is None else self.accounting.laplace_prices
+        return countable_norm(plan.sigma, plan.grid_log2, prices=prices, floor_units=self.floor_units)
 
-    def countable_norms(self, noise: StatedNoise) -> float | list[float]:
+    def countable_norms(self, plan: Plan) -> float | list[float]:
         """That norm, or where each select item has a sigma of its own, that of each."""
-        if noise.scale is not None:
-            steps = longest_steps(self.accounting.laplace_prices, self.floor_units, noise.sigma_steps)
-            return noise.of_steps(steps)  # type: ignore[return-value] # one number: Laplace noise is of one item
-        if isinstance(noise.sigma, tuple):
-            return [self.largest_countable_norm(sigma) for sigma in noise.sigma]
-        return self.largest_countable_norm(noise.sigma)
+        norm = self.largest_countable_norm(plan)
+        return list(plan.noise.of_steps(norm)) if plan.item_sigmas else norm  # type: ignore[arg-type]
 
     def warnings(self, plan: Plan) -> list[str]:
-        """As the service warns of a clip beyond that norm, both in steps where sigmas are by item."""
-        norm = self.largest_countable_norm(plan.sigma)
-        if plan.l2_clip <= norm or self.is_tick(plan):
-            return []
-        if plan.item_sigmas:
-            times = f"{(plan.l2_clip / norm) ** 2:.3g} times" if norm else "more than"
-            fate = "vectors that cost more than is left are shortened"
-            if not plan.shortens:
-                fate = "individuals whose vectors cost more than their limits are left out"
-            warning = (
-                f"The longest vectors of this query cost {times} the smallest limit of this dataset: {fate}."
-                " Larger sigmas or smaller l2_clips keep them."
-            )
-        else:
-            fate = "longer vectors are shortened" if plan.shortens else "individuals with longer vectors are left out"
-            warning = (
-                f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the"
-                f" clip is {plan.l2_clip:.6g}: {fate}. A larger sigma or a smaller l2_clip keeps them."
-            )
-        return [warning]
+        """The warnings of an answer, as the service gives them."""
+        norm = self.largest_countable_norm(plan)
+        return warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
 
     def _add_individuals(self, table: str, rows: CodedRows) -> None:
         known = set(self._slots)
@@ -280,21 +249,6 @@ class FakeDataset:
         codes = {**rows.codes, DIGEST: key_digests(bytes(SALT_BYTES), rows.keys)}
         self._memory.add_individuals(np.arange(first, end, dtype=np.int64), codes, limits)
         self._slots.update(zip(rows.keys, range(first, end), strict=True))
-
-    def _refuse_unclipped(self, plan: Plan, query: Query) -> None:
-        """As the service refuses an event table whose natural bound is too large to be meant."""
-        table = self.schema.tables[plan.table]
-        if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
-            return
-        is_clipped = query.per_individual is not None and query.per_individual.l2_clip is not None
-        if is_clipped or (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
-            return
-        needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
-        suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-        if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
-            norm = self.largest_countable_norm(plan.sigma)
-            suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
-        raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
 
 
 def dataset_of(dataset: Dataset) -> FakeDataset:

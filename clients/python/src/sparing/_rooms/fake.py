@@ -11,19 +11,17 @@ from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
+from service.query.asking import answerable, countable_norm, coverage_certified, warnings_of
 from service.query.calendar import days_of, seconds_of
-from service.query.columns import DIGEST, Coding, coding_of, codings_of
-from service.query.item_precision import by_item, refuse_uneven
+from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
 from service.query.language import Query, Sigma
-from service.query.laplace_scale import longest_steps
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import parse_query, query_of
-from service.query.plan import CountIndividuals, Exhausted, Plan, compile_query
+from service.query.plan import Exhausted, Plan
 from service.query.problems import QueryProblem
 from service.query.schema import (
     BooleanColumn,
-    BudgetColumn,
     CategoryColumn,
     Column,
     DateColumn,
@@ -34,7 +32,7 @@ from service.query.schema import (
     Table,
     VectorColumn,
 )
-from service.query.stated_noise import StatedNoise, in_query_units, with_noise
+from service.query.stated_noise import in_query_units, with_noise
 from service.query.suggestions import did_you_mean, no_dataset
 from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
@@ -46,11 +44,9 @@ __all__ = [
     "UNITS_PER_RHO",
     "Accounting",
     "BooleanColumn",
-    "BudgetColumn",
     "CategoryColumn",
     "Coding",
     "Column",
-    "CountIndividuals",
     "DatasetMemory",
     "DateColumn",
     "DatetimeColumn",
@@ -65,38 +61,36 @@ __all__ = [
     "QueryProblem",
     "Schema",
     "Sigma",
-    "StatedNoise",
     "Table",
     "TickCounts",
     "VectorCoding",
     "VectorColumn",
     "accounting_of",
     "answer",
-    "by_item",
-    "coding_of",
+    "answerable",
     "codings_of",
     "coefficients",
-    "compile_query",
     "contributions",
+    "countable_norm",
+    "coverage_certified",
     "days_of",
     "did_you_mean",
     "document_of",
     "in_query_units",
     "in_words",
     "key_digests",
-    "longest_steps",
     "monitor_of",
     "no_dataset",
     "parse_query",
     "query_of",
     "reduced",
-    "refuse_uneven",
     "rho_of_units",
     "rounded_gaussian",
     "rounded_laplace",
     "seconds_of",
     "units_down",
     "vectors_of",
+    "warnings_of",
     "with_kept",
     "with_noise",
     "worst_case_units",

@@ -1,4 +1,7 @@
-"""Coverage from public numbers: certified means that no individual can have been left out."""
+"""Coverage and the longest vector that the smallest limit pays for, both of public numbers.
+
+Refusals and warnings are compared with the fake's in clients/python/tests/test_fake_and_service.py.
+"""
 
 from fractions import Fraction
 
@@ -7,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.accounting.statements import coverage_certified, largest_countable_norm
+from service.accounting.laplace_prices import laplace_prices_of
 from service.core.charge import UNITS_PER_RHO, charge_units, worst_case_units
+from service.core.laplace import laplace_worst_case_units
 from service.core.renyi_filter import Accounts, Touched
+from service.query.asking import countable_norm, coverage_certified
 
 
 def test_the_floor_itself_is_covered_and_a_unit_more_is_not() -> None:
@@ -52,24 +57,38 @@ def test_the_first_answers_of_theory_are_covered(sigma: float) -> None:
     assert not coverage_certified([price] * (certified + 1), floor)
 
 
+def test_negative_worst_cases_are_a_mistake() -> None:
+    """Mistakes of the caller's."""
+    with pytest.raises(ValueError, match="negative"):
+        coverage_certified([1, -1], 5)
+    with pytest.raises(ValueError, match="negative"):
+        coverage_certified([], -1)
+
+
 @given(st.floats(1e-3, 1e9), st.integers(1, 2**50))
 def test_the_largest_countable_norm_costs_the_floor(sigma: float, floor_units: int) -> None:
     """Its charge is the floor, to rounding."""
-    norm = largest_countable_norm(sigma, floor_units)
+    norm = countable_norm(sigma, 0, prices=None, floor_units=floor_units)
     charge = Fraction(norm) ** 2 / (2 * Fraction(sigma) ** 2) * UNITS_PER_RHO
     assert abs(charge - floor_units) <= floor_units * Fraction(1, 10**12)
 
 
 def test_a_floor_of_zero_counts_nothing() -> None:
     """Only the empty vector is free."""
-    assert largest_countable_norm(5.0, 0) == 0
+    assert countable_norm(5.0, 0, prices=None, floor_units=0) == 0
 
 
-def test_negative_units_are_refused() -> None:
-    """Mistakes of the caller's."""
+def test_with_laplace_noise_it_is_the_largest_number_that_the_floor_pays_for() -> None:
+    """Of a pure accounting the floor is epsilon, which pays for that many scales; a step more costs more."""
+    prices, floor = laplace_prices_of("pure"), UNITS_PER_RHO // 2
+    norm = countable_norm(10.0, -6, prices=prices, floor_units=floor)
+    assert norm == 5.0
+    steps = int(norm * 2**6)
+    assert laplace_worst_case_units(steps**2, 640.0, prices) <= floor
+    assert laplace_worst_case_units((steps + 1) ** 2, 640.0, prices) > floor
+
+
+def test_a_negative_floor_is_a_mistake() -> None:
+    """Of the caller's."""
     with pytest.raises(ValueError, match="negative"):
-        coverage_certified([1, -1], 5)
-    with pytest.raises(ValueError, match="negative"):
-        coverage_certified([], -1)
-    with pytest.raises(ValueError, match="negative"):
-        largest_countable_norm(1.0, -1)
+        countable_norm(1.0, 0, prices=None, floor_units=-1)

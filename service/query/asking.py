@@ -1,0 +1,122 @@
+"""The rules by which a query is answered, before any record is read, and what an answer warns of; all of it is public.
+
+The service asks here and so does the client's fake, so that neither answers what the other refuses, or leaves out a
+warning.
+
+Coverage follows from public numbers alone. An individual is left out only when its own charges go beyond its limit; no
+charge exceeds the query's public worst case, C^2 / (2 sigma^2) rounded up to units, and no limit is below the dataset's
+public floor. So as long as the worst cases asked so far add up to at most the floor, no individual can have been left
+out, whatever the data. Of who has in fact been left out, nothing may be said that is not a charged query itself.
+"""
+
+from collections.abc import Iterable
+from math import ldexp, sqrt
+from typing import Final
+
+from service.core.charge import UNITS_PER_RHO
+from service.core.laplace import LaplacePrices
+from service.query.exhausted import Ticking
+from service.query.item_precision import by_item, refuse_uneven
+from service.query.language import Query, Sigma
+from service.query.laplace_scale import longest_steps
+from service.query.mechanism import Priced
+from service.query.plan import CountIndividuals, Plan, compile_query
+from service.query.predictions import refuse_long
+from service.query.problems import QueryProblem
+from service.query.schema import EventsTable, Schema
+
+UNCLIPPED_ROWS_MAX: Final = 64
+"""Up to so many rows an individual, the natural bound is the default clip."""
+_PREDICT: Final = b'"predict":'
+
+
+def answerable(
+    query: Query,
+    schema: Schema,
+    *,
+    capacity: int,
+    budget_units: int,
+    floor_units: int,
+    pricing: Priced,
+    monitor: Ticking,
+) -> Plan:
+    """The plan of a query that a dataset answers. Raises QueryProblem naming the field.
+
+    Refusals come in this order: of shares, of the compilation, of uneven items, of a missing clip, of long predictions.
+    `floor_units` are the smallest limit for queries. Answers from before a rule stay valid: a plan is compiled without
+    these rules where it is verified or rebuilt.
+    """
+    if len(query.select) > 1 or query.is_by_item:
+        query = by_item(query)
+    plan = compile_query(query, schema, capacity=capacity, budget_units=budget_units, pricing=pricing, monitor=monitor)
+    if plan.bounds:
+        refuse_uneven(query, plan.bounds)
+    _refuse_unclipped(plan, query, schema, floor_units)
+    if _PREDICT in plan.canonical:
+        refuse_long(plan.columns, schema.tables[plan.table].rows_max(capacity))
+    return plan
+
+
+def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int) -> None:
+    """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant."""
+    table = schema.tables[plan.table]
+    if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
+        return
+    if (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
+        return
+    if query.per_individual is not None and query.per_individual.l2_clip is not None:
+        return
+    needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
+    suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
+    if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
+        norm = countable_norm(plan.sigma, plan.grid_log2, prices=None, floor_units=floor_units)
+        suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
+    raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
+
+
+def countable_norm(size: float, grid_log2: int, *, prices: LaplacePrices | None, floor_units: int) -> float:
+    """The longest vector that an untouched limit of the floor pays for, in the unit of `size`.
+
+    `size` is a Gaussian's sigma: sigma * sqrt(2 * floor in rho), the charge ||q||^2 / (2 sigma^2) solved for the norm.
+    With the `prices` of Laplace noise it is a scale, and the vector one number. A longer vector is left out of the
+    answer for an individual whose limit is the floor. Raises ValueError for negative units.
+    """
+    if floor_units < 0:
+        raise ValueError(f"units must not be negative, got {floor_units}")
+    if prices is None:
+        return size * sqrt(2 * floor_units / UNITS_PER_RHO)
+    return ldexp(longest_steps(prices, floor_units, ldexp(size, -grid_log2)), grid_log2)
+
+
+def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
+    """Tell whether answers at these worst-case prices, all before and this one, certainly include every individual.
+
+    All in units. Says nothing of individuals that lowered their own limit or paused. Raises ValueError for negative
+    units.
+    """
+    prices = list(worst_case_units)
+    if min([limit_floor_units, *prices]) < 0:
+        raise ValueError(f"units must not be negative, got {min([limit_floor_units, *prices])}")
+    return sum(prices) <= limit_floor_units
+
+
+def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool) -> list[str]:
+    """Warnings about a query, from its clip and the largest countable norm alone, both public; in steps if by item."""
+    if l2_clip <= norm:
+        return []
+    if is_by_item:
+        times = f"{(l2_clip / norm) ** 2:.3g} times" if norm else "more than"
+        fate = "vectors that cost more than is left are shortened"
+        if not shortens:
+            fate = "individuals whose vectors cost more than their limits are left out"
+        warning = (
+            f"The longest vectors of this query cost {times} the smallest limit of this dataset: {fate}."
+            " Larger sigmas or smaller l2_clips keep them."
+        )
+        return [warning]
+    fate = "longer vectors are shortened" if shortens else "individuals with longer vectors are left out"
+    warning = (
+        f"A vector longer than {norm:.6g} cannot be paid for from the smallest limit of this dataset, and the clip is"
+        f" {l2_clip:.6g}: {fate}. A larger sigma or a smaller l2_clip keeps them."
+    )
+    return [warning]
