@@ -16,6 +16,8 @@ from itertools import chain
 from math import floor, ldexp, sqrt
 from typing import Final
 
+import numpy as np
+
 from service.core.charge import worst_case_units
 from service.query.item_precision import ItemPrecision, clip_of, item_precision_of, one_for_each
 from service.query.item_steps import STEPS_LOG2, STEPS_MAX, Quotient, quotient_for
@@ -34,8 +36,9 @@ class ScaleFacts:
     """The facts of a dataset and a query that a scale depends on, beside the precision; all of them public."""
 
     extents: tuple[tuple[Extent, ...], ...]  # of each select item
+    joint: tuple[tuple[Extent, ...], ...]  # of each, whose squares add up (`service.query.joint_extents`)
     rows: int  # as many count for one individual, at most
-    groups: int  # of coordinates
+    groups: int  # in which the rows of one individual may be
     capacity: int  # at most so many individuals
     shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
 
@@ -90,7 +93,7 @@ def _natural_squared(known: ScaleFacts, place: int) -> Fraction:
     """The squared norm that no individual's part of an item exceeds, in query units."""
     parts = [
         extent.squared * _times_squared(known, extent) * Fraction(4) ** extent.step_log2
-        for extent in known.extents[place]
+        for extent in known.joint[place]
     ]
     return sum(parts, start=Fraction(0))
 
@@ -162,7 +165,7 @@ def quotient_of(extent: Extent, size: float) -> Quotient:
 def _clips_squared(request: ItemScaleRequest, sizes: Sequence[float]) -> list[int]:
     """The squared norm in steps of each item that no vector may exceed: what its clip allows, or what can occur."""
     squares = []
-    for place, (extents, size) in enumerate(zip(request.known.extents, sizes, strict=True)):
+    for place, (extents, size) in enumerate(zip(request.known.joint, sizes, strict=True)):
         natural = _natural_squared_steps(request, extents, size)
         if request.l2_clips is not None:
             natural = min(natural, floor((Fraction(request.l2_clips[place]) / Fraction(size)) ** 2))
@@ -171,21 +174,27 @@ def _clips_squared(request: ItemScaleRequest, sizes: Sequence[float]) -> list[in
 
 
 def _natural_squared_steps(request: ItemScaleRequest, extents: Sequence[Extent], size: float) -> int:
-    return sum(
-        _squared_steps(extent, quotient_of(extent, size)) * _times_squared(request.known, extent) for extent in extents
-    )
+    return sum(_squared_steps(extent, size) * _times_squared(request.known, extent) for extent in extents)
 
 
-def _squared_steps(extent: Extent, quotient: Quotient) -> int:
-    if extent.vectors is None:
+def _squared_steps(extent: Extent, size: float) -> int:
+    """The largest squared norm of what one row adds, in steps of a size."""
+    quotient, vectors = quotient_of(extent, size), extent.vectors
+    if vectors is None:
         return quotient.of(extent.largest) ** 2
-    return extent.vectors.longest_squared(quotient.of_all(extent.vectors.entries))
+    if vectors.shifts is None:
+        return vectors.longest_squared(quotient.of_all(vectors.entries))
+    entries = vectors.entries.copy()
+    for shift in np.unique(vectors.shifts).tolist():
+        own = vectors.shifts == shift
+        entries[own] = quotient_for(step_log2=extent.step_log2 + shift, size=size).of_all(entries[own])
+    return vectors.longest_squared(entries)
 
 
 def _scale(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float], reaches: Sequence[Fraction]) -> Scale:
     sizes = [ldexp(sigma, -steps_log2) for sigma in sigmas]
     clips = _clips_squared(request, sizes)
-    naturals = [_natural_squared_steps(request, *each) for each in zip(request.known.extents, sizes, strict=True)]
+    naturals = [_natural_squared_steps(request, *each) for each in zip(request.known.joint, sizes, strict=True)]
     sigma_steps = ldexp(1.0, steps_log2)
     return Scale(
         grid_log2=0,

@@ -14,13 +14,14 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from service.core.release import Terms
 from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
-from service.query.columns import Placed, QueryColumn, Weighted
+from service.query.columns import OwnColumn, Placed, QueryColumn, Weighted, with_sources
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
 from service.query.exhausted import Ticking, exhausted_of, tick_scale
 from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.gradients import ProductPlan, products_of
 from service.query.group_keys import Group, countable, group_of
 from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
+from service.query.joint_extents import joint
 from service.query.language import (
     SELECT_MAX,
     ActiveItem,
@@ -372,19 +373,30 @@ def _counted(
         return layout, None, tick_scale(monitor)
     rows_most = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
     rows, shared_by = (rows_most, 1) if rows_kept is None else (rows_kept, rows_most)
-    extents, count = tuple(_extent(item, columns) for item, _ in layout.items), layout.dimension // layout.block
+    items = [item for item, _ in layout.items]
+    extents = tuple(_extent(item, columns) for item in items)
+    count = layout.dimension // layout.block
+    if any(extent.is_once for extent in extents):
+        count = _groups_of_one(groups, columns)
     facts = None
     if len(query.select) > 1 or query.is_by_item:
-        several: list[list[Extent]] = [[] for _ in query.select]
-        for place, extent in zip(layout.places, extents, strict=True):
-            several[place].append(extent)
-        item_extents = tuple(map(tuple, several))
-        facts = ScaleFacts(extents=item_extents, rows=rows, groups=count, capacity=capacity, shared_by=shared_by)
+        several = [[at for at, of in enumerate(layout.places) if of == place] for place in range(len(query.select))]
+        facts = ScaleFacts(
+            extents=tuple(tuple(extents[at] for at in each) for each in several),
+            joint=tuple(
+                joint([items[at] for at in each], [extents[at] for at in each], columns.used) for each in several
+            ),
+            rows=rows,
+            groups=count,
+            capacity=capacity,
+            shared_by=shared_by,
+        )
         if query.is_by_item:
             return layout, None, scale_by_item(query, facts, budget_units=budget_units)
     clip = None if query.per_individual is None else query.per_individual.l2_clip
     request = ScaleRequest(
         extents=extents,
+        joint=extents if len(extents) == 1 else joint(items, extents, columns.used),
         rows=rows,
         groups=count,
         capacity=capacity,
@@ -397,6 +409,16 @@ def _counted(
     )
     scale = scale_of(request)
     return layout, None, scale if facts is None else replace(scale, bounds=natural_bounds(facts))
+
+
+def _groups_of_one(groups: Sequence[Group], columns: RowColumns) -> int:
+    """How many groups the rows of one individual may be in: by its own columns it is in one."""
+    count = 1
+    for group in groups:
+        read = (columns.used[name].formula for name in with_sources([group.column.name], columns.used))
+        roots = [formula for formula in read if formula is None or isinstance(formula, OwnColumn)]
+        count *= len(domain_of(group.domain)) if None in roots else 1
+    return count
 
 
 def _rows_kept(query: Query, table: DataTable) -> int | None:

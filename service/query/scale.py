@@ -91,16 +91,33 @@ Precision = FixedSigma | FixedHalfWidth | WorstCase | LaplacePrecision
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vectors:
-    """Some vectors (v of them, at least one) of at least one entry each, all of less than 2^54 in size."""
+    """Some vectors (v of them, at least one) of at least one entry each, all of less than 2^54 in size.
+
+    Where items have steps of their own, an entry is meant times 2^shift, of its own of the `shifts`.
+    """
 
     starts: Integers  # (v,) where the entries of each begin
     entries: Integers  # (n,) one vector's after another's
+    shifts: Integers | None = None  # (n,)
 
     def largest_squared(self, shift: int) -> int:
         """The squared norm of the longest vector with entries times 2^shift, rounded half up if that is less."""
+        if self.shifts is not None:
+            return self._largest_of_shifted(self.shifts + shift)
         if shift > 0:
             return self.largest_squared(0) << (2 * shift)
         return self.longest_squared(shifted(self.entries, shift))
+
+    def _largest_of_shifted(self, shifts: Integers) -> int:
+        """Return that of entries with a shift each: doubles choose, and whole numbers of any size decide."""
+        scaled = np.ldexp(self.entries.astype(np.float64), shifts)
+        about = np.add.reduceat(np.square(np.where(shifts < 0, np.floor(scaled + 0.5), scaled)), self.starts)
+        stops = np.append(self.starts[1:], self.entries.size)
+        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
+        return max(
+            sum(rounded(int(self.entries[at]), int(shifts[at])) ** 2 for at in range(self.starts[each], stops[each]))
+            for each in longest
+        )
 
     def longest_squared(self, entries: Integers) -> int:
         """The squared norm of the longest vector, exactly, with these `entries` (n,) in the places of its own.
@@ -171,8 +188,9 @@ class ScaleRequest:
     """The facts that the scale depends on, all of them public."""
 
     extents: tuple[Extent, ...]  # one for each select item
+    joint: tuple[Extent, ...]  # whose squares add up to a bound on one row (`service.query.joint_extents`)
     rows: int  # as many count for one individual, at most
-    groups: int  # of coordinates
+    groups: int  # in which the rows of one individual may be
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
@@ -212,7 +230,7 @@ def scale_of(request: ScaleRequest) -> Scale:
     Where vectors may be shortened or weighed s is 19 at least, so that the clip spans 2^18 steps or more; and where the
     norm of the sum is rounded, of which a step is then 2^-18 of the clip or less.
     """
-    has_vectors = any(extent.vectors is not None for extent in request.extents)
+    has_vectors = any(extent.vectors is not None for extent in request.joint)
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
@@ -294,12 +312,11 @@ def _worked_out(request: ScaleRequest) -> Scale:
 def _natural_squared(request: ScaleRequest) -> Fraction:
     """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
 
-    The triangle inequality over rows; the select items are different coordinates, so their squares add.
+    The triangle inequality over rows; what is no item over the same column adds in other coordinates, so squares add.
     """
-    base = min(extent.step_log2 for extent in request.extents)
+    base = min(extent.step_log2 for extent in request.joint)
     squared = sum(
-        (extent.squared << 2 * (extent.step_log2 - base)) * _times_squared(request, extent)
-        for extent in request.extents
+        (extent.squared << 2 * (extent.step_log2 - base)) * _times_squared(request, extent) for extent in request.joint
     )
     return squared * _power_of_four(base)
 
@@ -343,7 +360,7 @@ def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | 
 
 
 def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
-    return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.extents)
+    return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.joint)
 
 
 def _charged_squared_steps(reduce: Reduce, request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> int:

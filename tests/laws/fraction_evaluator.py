@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
-from itertools import pairwise
+from itertools import count, pairwise
 from math import ceil, floor, prod, trunc
 from typing import Any
 
@@ -226,15 +226,20 @@ class FractionEvaluator(FractionValues):
     # On which grid
 
     def natural_squared(self) -> Fraction:
-        """The square of the longest vector that the declared domains allow."""
-        rows = self.rows_max
-        return sum(
-            (
-                self.longest_squared(item) * (min(rows, self.groups) if "count_individuals" in item else rows**2)
-                for item in self.document["select"]
-            ),
-            Fraction(0),
-        )
+        """The square of the longest vector that the declared domains allow: rows of one value, the dearest one."""
+        rows, once = self.rows_max, [item for item in self.document["select"] if "count_individuals" in item]
+        together: dict[Any, list[dict[str, Any]]] = {}
+        for place, item in enumerate(self.document["select"]):
+            ((_, body),) = item.items()
+            if item not in once:
+                together.setdefault(body.get("column", place), []).append(item)
+        squared = sum((self.longest_squared(items) for items in together.values()), Fraction(0))
+        return squared * rows**2 + len(once) * min(rows, self.in_groups())
+
+    def in_groups(self) -> int:
+        """How many groups the rows of an individual may be in: by its own columns it is in one."""
+        names = [(key, key if isinstance(key, str) else next(iter(key.values()))["column"]) for key in self.keys()]
+        return prod(len(self.parts(key)) for key, name in names if "." not in name)
 
     @property
     def rows_stored_max(self) -> int:
@@ -253,16 +258,46 @@ class FractionEvaluator(FractionValues):
         """True if an individual may have more rows than count."""
         return self.rows_max < self.rows_stored_max
 
-    def longest_squared(self, item: dict[str, Any]) -> Fraction:
-        """The square of the longest vector that a row adds to an item: of a matrix, the entries of one value."""
-        if "matrix" not in item.get("linear", {}):
-            return sum((extent.largest**2 for extent in self.extents(item)), Fraction(0))
-        squares: dict[Any, Fraction] = {}
+    def longest_squared(self, items: list[dict[str, Any]]) -> Fraction:
+        """The square of the longest vector that a row adds to items over one column: the entries of one value."""
+        listing = [item for item in items if "linear" in item or "values" in item.get("histogram", {})]
+        if not listing:
+            return sum((extent.largest**2 for item in items for extent in self.extents(item)), Fraction(0))
+        ((_, body), *_) = (next(iter(item.items())) for item in listing)
+        listed = [self.literal(each, {"col": body["column"]}) for item in listing for each in self.listed(item)]
+        others: list[Any] = [None]
+        if any("sum" in item for item in items):
+            numbers, (low, high) = {each.value for each in listed}, bounds(self.columns[body["column"]])
+            ends = (next(n for n in around if n not in numbers) for around in (count(int(low)), count(int(high), -1)))
+            others = [Near(Fraction(end)) for end in ends if low <= end <= high]
+        squares = (sum((self.squares(item, each) for item in items), Fraction(0)) for each in [*listed, *others])
+        return max(squares)
+
+    def listed(self, item: dict[str, Any]) -> Iterator[Any]:
+        """The values that an item lists."""
+        if "histogram" in item:
+            yield from item["histogram"]["values"]
+            return
         for functional in functionals(item):
-            for index, weight in zip(functional.indices, functional.weights, strict=True):
-                value = self.literal(index, {"col": item["linear"]["column"]})
-                squares[value] = squares.get(value, Fraction(0)) + weight**2
-        return max(squares.values())
+            yield from functional.indices
+
+    def squares(self, item: dict[str, Any], value: Any) -> Fraction:
+        """The square of what a value of its column adds to an item; None is a value that no item lists."""
+        ((kind, body),) = item.items()
+        if kind == "sum":
+            return Fraction(value.value) ** 2
+        if kind == "histogram" and "values" not in body:
+            return Fraction(1)
+        if kind == "histogram":
+            return Fraction(len(find(value, self.counted_values(body))))
+        name = {"col": body["column"]}
+        weights = (
+            weight
+            for functional in functionals(item)
+            for index, weight in zip(functional.indices, functional.weights, strict=True)
+            if self.literal(index, name) == value
+        )
+        return sum((weight**2 for weight in weights), Fraction(0))
 
     def extents(self, item: dict[str, Any]) -> Iterator[Extent]:
         """The numbers that a row may add to each coordinate of an item."""

@@ -26,10 +26,29 @@ HALVES: list[Json] = [
 """Sums of values halfway between two steps of their grids."""
 
 
+_APART: list[Json] = [
+    {"linear": {"column": "amount", "weights": {"indices": [number], "values": [0.75]}}} for number in range(-3, 4)
+]
+BOUNDS: list[Json] = [
+    {"version": 1, "from": "visits", "noise": {"sigma": 0.2}, "per_individual": {"rows": 3}, **asked}
+    for asked in (
+        {"select": _APART},
+        {"select": [*_APART, {"sum": {"column": "amount"}}]},
+        {"select": [{"count_individuals": {}}], "group_by": ["people.area"]},
+        {"select": [{"count_individuals": {}}], "group_by": ["people.area", "online"]},
+    )
+]
+"""Queries whose grid follows from how long a vector over one column, or by own columns, may be."""
+
+
 @cache
 def fixed() -> list[Json]:
     """The fixed examples: a few with each condition beside each type of value, and whatever else is drawn."""
-    return HALVES + [document for number, leaf in enumerate(LEAVES) for document in drawn(documents(leaf), number)]
+    return (
+        HALVES
+        + BOUNDS
+        + [document for number, leaf in enumerate(LEAVES) for document in drawn(documents(leaf), number)]
+    )
 
 
 def drawn(strategy: st.SearchStrategy[Json], number: int) -> list[Json]:

@@ -105,8 +105,14 @@ IN_THE_REFERENCE: dict[str, Plant] = {
     "an individual with exactly the share left is not active": {
         "is_active": lambda self, row, share: RIGHT.is_active(self, row, share + Fraction(1, 2**60))
     },
+    "an individual may be in all groups by its own columns": {"in_groups": lambda self: self.groups},
+    "items over one column are bounded one by one": {
+        "longest_squared": lambda self, items: sum((RIGHT.longest_squared(self, [item]) for item in items), Fraction(0))
+    },
     "the rows of an individual do not add up in the natural bound": {
-        "natural_squared": lambda self: sum(map(self.longest_squared, self.document["select"]), Fraction(0))
+        "natural_squared": lambda self: sum(
+            (self.longest_squared([item]) for item in self.document["select"]), Fraction(0)
+        )
     },
 }
 

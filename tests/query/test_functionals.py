@@ -44,12 +44,12 @@ def test_a_weight_is_kept_to_2_to_the_minus_51_of_the_largest(weights: dict[int,
 
 
 def test_labels_name_each_functional() -> None:
-    """By its number where there are several, with bounds that add up as squares."""
+    """By its number where there are several; the bound is that of the value that weighs most."""
     one = weighed("country", {"indices": ["NO"], "values": [3]})
     two = weighed("country", [{"indices": ["NO"], "values": [3]}, {"indices": ["SE"], "values": [-4]}])
     assert one.labels == [{"select": "linear(country)"}]
     assert two.labels == [{"select": "linear(country)[0]"}, {"select": "linear(country)[1]"}]
-    assert (one.l2_clip, two.l2_clip, one.grid_log2, one.has_one_norm) == (3.0, 5.0, 0, False)
+    assert (one.l2_clip, two.l2_clip, one.grid_log2, one.has_one_norm) == (3.0, 4.0, 0, False)
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [

@@ -27,7 +27,7 @@ def asked(
     precision: ItemPrecision, *items: tuple[Extent, ...], clips: tuple[float, ...] | None = None, **facts: Any
 ) -> ItemScaleRequest:
     """A request of these items."""
-    known = ScaleFacts(extents=items, **{"rows": 1, "groups": 1, "capacity": 10**6} | facts)
+    known = ScaleFacts(extents=items, joint=items, **{"rows": 1, "groups": 1, "capacity": 10**6} | facts)
     return ItemScaleRequest(known=known, l2_clips=clips, precision=precision)
 
 

@@ -53,7 +53,9 @@ def request(
     *extents: Extent, clip: float | None = None, noise: Precision = SIGMA_20, rows: int = 1, capacity: int = 10**6
 ) -> ScaleRequest:
     """A request for one of these sums."""
-    return ScaleRequest(extents=extents, rows=rows, groups=1, capacity=capacity, l2_clip=clip, precision=noise)
+    return ScaleRequest(
+        extents=extents, joint=extents, rows=rows, groups=1, capacity=capacity, l2_clip=clip, precision=noise
+    )
 
 
 def refused_field(asked: ScaleRequest) -> str:
@@ -230,8 +232,10 @@ def requests(draw: st.DrawFn) -> ScaleRequest:
     sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSigma(field="noise.sigma", sigma=value))
     width = st.builds(within, st.floats(1e-30, 1e40), st.floats(1e-9, 1 - 2**-53))
     units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2))
+    extents = draw(st.lists(columns, min_size=1, max_size=3).map(tuple))
     return ScaleRequest(
-        extents=draw(st.lists(columns, min_size=1, max_size=3).map(tuple)),
+        extents=extents,
+        joint=extents,
         rows=draw(st.sampled_from([1, 2, 4096, 2**20])),
         groups=draw(st.sampled_from([1, 3, 2**20])),
         capacity=draw(st.sampled_from([1, 10**6, 2**31])),

@@ -64,7 +64,9 @@ def request(
         least=least,
     )
     precision = FixedSigma(field="noise.sigma", sigma=2e5)
-    return ScaleRequest(extents=(extent,), rows=rows, groups=1, capacity=10**6, l2_clip=clip, precision=precision)
+    return ScaleRequest(
+        extents=(extent,), joint=(extent,), rows=rows, groups=1, capacity=10**6, l2_clip=clip, precision=precision
+    )
 
 
 @given(SMALL.filter(lambda lists: any(map(any, lists))), st.integers(1, 7))

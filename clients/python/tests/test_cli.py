@@ -45,7 +45,7 @@ class TestQuery:
             "select": [{"count": {}}, {"count_individuals": {}}],
             "where": {"ge": [{"col": "people.age"}, 18]},
             "group_by": ["people.member", {"bin": {"column": "people.age", "edges": [0, 60, 120]}}],
-            "per_individual": {"l2_clip": [9, 2], "rows": 5},
+            "per_individual": {"l2_clip": [9, 2], "rows": 4},
             "noise": {"half_width": 300, "confidence": 0.9},
             "rule": "skip",
             "reuse": False,

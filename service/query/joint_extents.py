@@ -1,0 +1,108 @@
+"""The longest vector that one row adds to several items over one column, in which it has one value.
+
+Functionals, matrices and listed histograms weigh listed values. What a row adds to several of them is the entries of
+its one value in each, so that the bound is the longest of these vectors, and not the root of the sum of each item's
+own longest. Items over several columns are bounded by the sum of each column's largest square.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from service.arrays import Integers
+from service.query.columns import Placed, QueryColumn, Weighted
+from service.query.layout import Functionals, Histogram, PlanItem, Sum
+from service.query.scale import Extent, Vectors
+
+_OfColumn = Sum | Histogram | Functionals
+
+
+class _Entries(NamedTuple):
+    """The entries of an item: `codes` (n,) of values add `steps` (n,) of 2**step_log2, and all others zero.
+
+    A sum of the column itself adds something for every code; the largest by one that no item lists is its `rest`.
+    """
+
+    codes: Integers
+    steps: Integers
+    step_log2: int
+    rest: int = 0
+
+
+def joint(
+    items: Sequence[PlanItem], extents: Sequence[Extent], columns: Mapping[str, QueryColumn]
+) -> tuple[Extent, ...]:
+    """The extents whose squares add up to a bound on what one row adds: those of items over one column as one.
+
+    An item without listed values, and one that is alone in its column, keeps its own of `extents`. The bound is never
+    above that of each item by itself.
+    """
+    over: dict[str, dict[int, _OfColumn]] = {}
+    for place, item in enumerate(items):
+        if isinstance(item, _OfColumn):
+            formula = columns[item.column].formula
+            if isinstance(formula, (Weighted, Placed)):
+                over.setdefault(formula.column, {})[place] = item
+            elif isinstance(item, Sum):
+                over.setdefault(item.column, {})[place] = item
+    found = dict(enumerate(extents))
+    for name, own in over.items():
+        together = None if len(own) == 1 else _together([*own.values()], columns[name], columns)
+        if together is not None:
+            first, *others = own
+            found[first] = together
+            for place in others:
+                del found[place]
+    return tuple(found.values())
+
+
+def _together(items: Sequence[_OfColumn], of: QueryColumn, columns: Mapping[str, QueryColumn]) -> Extent | None:
+    """The vectors that one value of a column adds to some items; None where none of them lists a value."""
+    listed = [_listed(item, columns) for item in items]
+    codes = np.unique(np.concatenate([each.codes for each in listed if each is not None] or [np.zeros(0, np.int64)]))
+    if codes.size == 0:
+        return None
+    every = [each or _of_all(of, codes) for each in listed]
+    base = min(each.step_log2 for each in every)
+    owners = np.concatenate([each.codes for each in every])
+    order = np.argsort(owners, kind="stable")
+    starts, rest = np.flatnonzero(np.diff(owners[order], prepend=-1)), [each for each in every if each.rest]
+    steps = np.concatenate([each.steps for each in every])[order]
+    shifts = np.concatenate([np.full(each.steps.size, each.step_log2 - base) for each in every])[order]
+    if rest:  # one vector more, of a value that nothing lists
+        starts = np.append(starts, steps.size)
+        steps = np.append(steps, [each.rest for each in rest])
+        shifts = np.append(shifts, [each.step_log2 - base for each in rest])
+    return Extent(
+        low=min(0, *(int(each.steps.min(initial=0)) << (each.step_log2 - base) for each in every)),
+        high=max(0, *(max(int(each.steps.max(initial=0)), each.rest) << (each.step_log2 - base) for each in every)),
+        step_log2=base,
+        integral=all(columns[item.column].kind == "integer" for item in items),
+        vectors=Vectors(starts=starts, entries=steps, shifts=shifts),
+    )
+
+
+def _listed(item: _OfColumn, columns: Mapping[str, QueryColumn]) -> _Entries | None:
+    """The entries of an item that lists values; None for a sum of the column itself."""
+    formula = columns[item.column].formula
+    if not isinstance(formula, (Weighted, Placed)):
+        return None
+    codes = np.array(formula.codes, dtype=np.int64)
+    if isinstance(formula, Weighted):
+        return _Entries(codes, np.array(formula.steps, dtype=np.int64), columns[item.column].coding.step_log2)
+    if isinstance(item, Functionals):
+        counts = np.diff(np.array(item.matrix.starts))
+        return _Entries(np.repeat(codes, counts), np.array(item.matrix.steps, dtype=np.int64), item.matrix.step_log2)
+    return _Entries(codes, np.ones(codes.size, dtype=np.int64), 0)
+
+
+def _of_all(of: QueryColumn, listed: Integers) -> _Entries:
+    """The entries of a sum of the column itself by the listed codes, and the largest by any other."""
+    coding, codes = of.coding, {*listed.tolist()}
+    ends = (
+        next((code for code in ordered if code not in codes), None)
+        for ordered in (range(coding.span + 1), range(coding.span, -1, -1))
+    )
+    rest = max((abs(code + coding.offset) for code in ends if code is not None), default=0)
+    return _Entries(listed, listed + coding.offset, coding.step_log2, rest)
