@@ -11,6 +11,7 @@ from clients.python.tests.released import Numbers, item_axis, released, standard
 from sparing import Answer, col, count, histogram
 from sparing._average_answers import averaged
 from sparing._averages import LinearQuery, linear_query, mean, quantile, stddev, variance
+from sparing._query import question_json
 
 DRAWS = 2_000
 LOW, HIGH = 0.0, 120.0
@@ -169,6 +170,26 @@ def test_quantiles_of_each_group_hold_as_often_as_they_say() -> None:
     wide, narrow = draws[0][0].interval(0.999), draws[0][0].interval(0.5)
     assert wide.low <= narrow.low < narrow.high <= wide.high
     assert wide != narrow
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ages"), [(1, 5, [5] * 9), (1, 5, [5] * 6 + [4] * 4), (0, 1, [1] * 9), (0, 1, [0] * 9)]
+)
+def test_a_quantile_of_few_whole_numbers_is_one_of_them(low: int, high: int, ages: list[int]) -> None:
+    """Each has its own bin, so the largest is not counted with the one before it."""
+    column = {"type": "integer", "lower": low, "upper": high}
+    tables = {"people": {**TABLES["people"], "columns": {"age": column}}}
+    query = linear_query([quantile("age", 0.5)], {"dataset": "d", "rho": 1.0}, tables)
+    sent: dict[str, Any] = question_json(query.request)
+    (bins,) = sent["group_by"]
+    edges: list[int] = bins["bin"]["edges"]
+    counts = np.histogram(ages, edges)[0].astype(float)
+    labels = [{"age": f"[{start}, {end})", "select": "count"} for start, end in pairwise(edges)]
+    axes = ({"column": "age", "size": len(labels), "edges": edges}, {"select": [item_axis("count")]})
+
+    (median,) = averaged(released(counts, labels, axes=axes, sigma=0.25), query).averages
+    assert median.value == sorted(ages)[len(ages) // 2]
+    assert (median.interval().low, median.interval().high) == (median.value, median.value)
 
 
 def test_an_item_of_several_numbers_stays_beside_an_average() -> None:

@@ -79,13 +79,15 @@ def test_columns_of_events_and_of_their_people_have_their_own_bounds() -> None:
 
 
 def test_quantiles_are_counts_in_bins() -> None:
-    """All of a column share them; as many as its integers where these are few, or those that are given."""
+    """All of a column share them; of many whole numbers each ends between two of these."""
     found = document(quantile("age", 0.5), quantile("age", 0.9), group_by=["town"], share=0.2)
     assert found == {
         "select": [{"count": {}}],
-        "group_by": ["town", {"bin": {"column": "age", "edges": list(range(0, 121, 2))}}],
+        "group_by": ["town", {"bin": {"column": "age", "edges": [age - 0.5 for age in range(0, 123, 2)]}}],
         "noise": {"share": 0.2},
     }
+    (bins,) = document(quantile("one", 0.5))["group_by"]
+    assert bins["bin"]["edges"] == [1, 2]
     (bins,) = document(quantile(col("income"), 0.5))["group_by"]
     assert bins["bin"]["edges"] == pytest.approx(np.linspace(0, 250.5, 65))
     (bins,) = document(quantile("income", 0.5, edges=np.array([0, 10, 250.5])))["group_by"]

@@ -51,7 +51,7 @@ def _of_item(
     if isinstance(item, Item) or span is None:
         yield from _as_it_is(answer, titles[0])
     elif item.kind == "quantile":
-        yield from _quantiles(item, answer)
+        yield from _quantiles(item, span, answer)
     elif item.kind == "mean":
         for ratio in ratios(*parts):
             yield _average(item, ratio.label, ratio.value, ratio.interval, span.middle, (span.low, span.high))
@@ -99,8 +99,11 @@ def _around(value: float, sigma: float, grid: float, confidence: float) -> Inter
     return Interval(low=value - width, high=value + width)
 
 
-def _quantiles(item: AverageItem, answer: Answer) -> Iterator[Average]:
-    """One for each group of the columns before the bins, which are the innermost."""
+def _quantiles(item: AverageItem, span: Span, answer: Answer) -> Iterator[Average]:
+    """One for each group of the columns before the bins, which are the innermost.
+
+    Where each bin is of one whole number, a quantile is that of the bin it falls into.
+    """
     probability = item.probability or 0.5
     *outer, bins, last = answer.axes
     columns, column, size = [str(axis["column"]) for axis in outer], str(bins["column"]), int(str(bins["size"]))
@@ -114,12 +117,20 @@ def _quantiles(item: AverageItem, answer: Answer) -> Iterator[Average]:
             dimension=size,
         )
         counts = consistent_histogram([one])
+        is_whole = span.is_whole and item.edges is None and counts.edges[1] - counts.edges[0] == 1
+        value = counts.quantile(probability).value
         yield Average(
             label={**{name: labels[0][name] for name in columns}, "select": item.title},
-            value=counts.quantile(probability).value,
-            interval_at=partial(_of_counts, counts, probability),
+            value=min(math.floor(value), span.high) if is_whole else value,
+            interval_at=partial(_of_values if is_whole else _of_counts, counts, probability),
         )
 
 
 def _of_counts(counts: ConsistentHistogram, probability: float, confidence: float) -> Interval:
     return counts.quantile(probability, confidence=confidence).interval
+
+
+def _of_values(counts: ConsistentHistogram, probability: float, confidence: float) -> Interval:
+    """The interval from the first whole number to the last, each of which has a bin up to the next one."""
+    found = counts.quantile(probability, confidence=confidence).interval
+    return Interval(low=found.low, high=found.high - 1)

@@ -57,6 +57,7 @@ class Span:
 
     low: float
     high: float
+    is_whole: bool = False  # of a column of whole numbers
 
     @property
     def middle(self) -> Number:
@@ -152,7 +153,7 @@ def _of_quantiles(items: Sequence[Item | AverageItem], asked: QueryRequest, colu
     if first.value.keys() != {"col"}:
         raise ValueError(f"{first.title} must be of a column, not of a calculated value")
     span = columns.span(first.value, first.title)
-    edges = first.edges or columns.edges(first.value, span)
+    edges = first.edges or columns.edges(span)
     before = asked.get("group_by", ())
     keys: list[GroupKey] = [before] if isinstance(before, str | Column | Group) else list(before)
     request: QueryRequest = {
@@ -192,14 +193,17 @@ class _Columns:
             low, high = self._bounds(value)
         except (LookupError, TypeError) as error:
             raise ValueError(f"{title}: {error.args[0]}") from None
-        return Span(low=low, high=high)
+        name = value.get("col")
+        return Span(low=low, high=high, is_whole=name is not None and self._column(name)["type"] == "integer")
 
-    def edges(self, value: Json, span: Span) -> tuple[Number, ...]:
-        """At most BINS_MAX bins of one width; of integers, from integer to integer."""
+    def edges(self, span: Span) -> tuple[Number, ...]:
+        """At most BINS_MAX bins of one width. Of whole numbers each has its own, or bins end between two of them."""
         low, high = _whole(span.low), _whole(span.high)
-        if self._column(value["col"])["type"] == "integer":
-            width = -(-(int(high) - int(low)) // BINS_MAX)
-            return (*range(int(low), int(high), max(width, 1)), int(high))
+        if span.is_whole:
+            values = int(high) - int(low) + 1
+            width = -(-values // BINS_MAX)
+            ends = range(int(low), int(high) + width + 1, width)
+            return tuple(ends) if width == 1 else tuple(end - 0.5 for end in ends)
         return tuple(low + (high - low) * place / BINS_MAX for place in range(BINS_MAX + 1))
 
     def _bounds(self, value: object) -> tuple[float, float]:
