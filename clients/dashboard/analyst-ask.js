@@ -78,16 +78,19 @@ function asking(/** @type {State} */ state, /** @type {HTMLTextAreaElement} */ j
   const button = h.button({ type: "submit", class: "main" }, "Ask");
   let key = crypto.randomUUID();
   let isForNobody = false; // as the last preview has it
-  const at = (/** @type {string[]} */ ...parts) => path("datasets", state.dataset.name, "queries", ...parts);
   const lookCalmly = calmly(async () => {
+    const { dataset } = state;
+    const isOfAnother = () => state.dataset !== dataset; // chosen meanwhile, whose schema this would be read by
     try {
-      const told = await post(at("preview"), JSON.parse(json.value));
+      const told = await post(path("datasets", dataset.name, "queries", "preview"), JSON.parse(json.value));
       const allowances = await get("/v1/allowances");
-      const own = allowances.find((/** @type {any} */ each) => each.dataset === state.dataset.name);
-      isForNobody = isBeyondAll(told, state.dataset);
-      fill(preview, previewOf(told, state.dataset, isForNobody, own));
+      if (isOfAnother()) return;
+      const own = allowances.find((/** @type {any} */ each) => each.dataset === dataset.name);
+      isForNobody = isBeyondAll(told, dataset);
+      fill(preview, previewOf(told, dataset, isForNobody, own));
       button.disabled = false;
     } catch (error) {
+      if (isOfAnother()) return;
       const isJson = !(error instanceof SyntaxError);
       fill(preview, problem(isJson ? error : new Error(`The JSON is not complete: ${error.message}`)));
       button.disabled = true;
@@ -99,11 +102,13 @@ function asking(/** @type {State} */ state, /** @type {HTMLTextAreaElement} */ j
   };
   async function ask(/** @type {Event} */ event) {
     event.preventDefault();
+    const { dataset } = state;
     button.disabled = true;
     fill(result, h.p({ class: "empty", role: "status" }, "Waiting for the answer …"));
     try {
       const headers = { "Idempotency-Key": key };
-      fill(result, resultOf(await post(at(), JSON.parse(json.value), { headers }), state.dataset, { isForNobody }));
+      const answer = await post(path("datasets", dataset.name, "queries"), JSON.parse(json.value), { headers });
+      fill(result, resultOf(answer, dataset, { isForNobody }));
       look();
     } catch (error) {
       fill(result, problem(error)); // the key stays: asking again fetches an answer that was lost

@@ -170,25 +170,26 @@ function lowerCard(account) {
   return card(
     "Lower my limit",
     h.p(
-      `${percent(least / 100)} of your limit ${takenWords(account)}, and is the smallest new limit: with it no further`,
-      " query uses your data. A limit can never be raised again.",
+      `${percent(taken(account))} of your limit is ${takenWords(account)}, so the smallest new limit is ${least} % of the`,
+      " present one: with it no further query uses your data. A limit can never be raised again.",
     ),
     form(field("New limit, per cent of the present one", share, hint), lower, { button: "Lower it", main: false }),
   );
 }
 
 const takenWords = (account) =>
-  Number(account.reserve_rho) ? "is spent or kept for the count of the exhausted" : "is spent already";
+  Number(account.reserve_rho) ? "spent or kept for the count of the exhausted" : "spent";
 
 const limitWords = (account, /** @type {number} */ least) =>
-  `A new limit is at least ${least} % of the present one, which ${takenWords(account)}, and at most 100 %.`;
+  `A new limit is at least ${least} % of the present one, which is ${takenWords(account)}, and at most 100 %.`;
 
 /** The limit in ρ, with the part of it that is kept for the count of the exhausted. */
 const wholeLimit = (account) => Number(account.budget_rho) + Number(account.reserve_rho);
 
+const taken = (account) => Number(account.lowest_limit_rho) / (wholeLimit(account) || 1);
+
 /** The smallest new limit in per cent, to two places, rounded up. */
-const leastShare = (account) =>
-  Math.min(100, Math.ceil((1e4 * Number(account.lowest_limit_rho)) / wholeLimit(account)) / 100);
+const leastShare = (account) => Math.min(100, Math.ceil(1e4 * taken(account)) / 100);
 
 /** The limit in ρ; the smallest one is to the last digit, so that no rounding leads below it. */
 function limitOf(account, /** @type {number} */ share) {

@@ -67,6 +67,7 @@ class Answer(BaseModel):
     # It describes the stored bytes, which are sent as they are and never built from it.
     id: Id
     sequence: LedgerSequence
+    table: Annotated[str, doc("The table that was asked, whose columns labels and axes name.")]
     values: Annotated[list[float], doc("The numbers: what was counted plus noise, multiples of `grid`.")]
     labels: Annotated[
         list[CoordinateLabel],

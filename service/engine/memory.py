@@ -2,8 +2,8 @@
 
 Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
 depends on the other individuals (theory: separability). An empty slot holds null codes, and no individual is present in
-it. Per individual: 17 bytes of account, ten of counters, one of presence, the codes, and two to four for each
-inverted index.
+it. Per individual: 17 bytes of account, ten of counters, eight of a digest of the key, one of presence, the codes,
+and two to four for each inverted index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
 another thread while queries are answered; `put` sets them in the place of the old ones in far less time.

@@ -9,7 +9,7 @@ from service.query.columns import QueryColumn, label_of, meant_by
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
 from service.query.layout import Countable
 from service.query.literals_ast import INTEGER_MAX
-from service.query.parts import PARTS_MAX, Parts, bucketed, in_intervals, interval_labels
+from service.query.parts import PARTS_MAX, Parts, bucketed, edge_text, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of, text_of
 from service.query.schema import IntegerColumn, RealColumn
@@ -63,7 +63,7 @@ def _binned(asked: Bin, columns: RowColumns, field: str) -> tuple[QueryColumn, P
     for n, (low, high) in enumerate(pairwise(positions), start=1):
         if low >= high:
             raise QueryProblem.of(f"{field}.edges[{n}]", "must be above the edge before")
-    texts = [edge if isinstance(edge, str) else f"{edge:.12g}" for edge in edges]
+    texts = [edge if isinstance(edge, str) else edge_text(edge) for edge in edges]
     said = ("edges", tuple(edges)) if asked.width is None else ("width", asked.width)
     parts = Parts(labels=interval_labels(texts), said=(said,))
     return in_intervals(column, f"{column.name} in bins of {field}", positions), parts

@@ -44,6 +44,11 @@ def in_parts(column: QueryColumn, name: str, thresholds: Sequence[int]) -> Query
     return _part(name, formula, len(thresholds) - 1)
 
 
+def edge_text(edge: float) -> str:
+    """The shortest decimal that reads as an edge: different edges have different texts."""
+    return repr(edge).removesuffix(".0")
+
+
 def interval_labels(texts: Sequence[str]) -> Labels:
     """`[0, 10)`, and `[110, 120]` for the last."""
     return Labels(partial(_interval, tuple(texts)), 0, len(texts) - 1)

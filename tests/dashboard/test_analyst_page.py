@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.dashboard.browser import AGE, COUNTRIES, COUNTRY, VISITS, Site, Visit, people_with
 from tests.dashboard.conftest import Opening
@@ -66,6 +66,24 @@ def test_another_dataset_brings_its_schema_into_the_form(visit: Visit, site: Sit
     expect(page.get_by_label("What").locator("option", has_text="bill").first).to_be_attached()
     expect(page.get_by_text("count of patients, σ 20")).to_be_visible()
     expect(page.get_by_text("with 95 % confidence")).to_be_visible()
+
+
+def test_a_preview_that_comes_after_another_dataset_was_chosen_is_not_shown(visit: Visit, site: Site) -> None:
+    """It would be read by the schema of the dataset that was chosen meanwhile."""
+    site.add_key("everything", "analyst")
+    page = visit.enter("analyst", "/analyst?dataset=town", key="everything")
+    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/datasets/town/queries/preview", lambda route: held.append(route))  # noqa: PLW0108 - it has a name
+    with page.expect_request("**/datasets/town/queries/preview"):
+        page.get_by_label("Amount").fill("21")
+    page.get_by_label("Dataset", exact=True).select_option("clinic")
+    expect(page.get_by_text("count of patients, σ 21")).to_be_visible()
+    for route in held:
+        with page.expect_response("**/v1/allowances"):
+            route.continue_()
+    expect(page.get_by_text("count of patients, σ 21")).to_be_visible()
+    expect(page.get_by_text("count of people, σ 21")).to_have_count(0)
 
 
 def test_numbers_have_no_more_digits_than_their_error_bars_make_sensible(clinic: Visit) -> None:

@@ -1,6 +1,7 @@
 """Labels made from axes: those that the service sends, for as many numbers as there are."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,3 +117,53 @@ def test_a_million_labels_cost_no_million_dictionaries(monkeypatch: pytest.Monke
     assert {name: len(column) for name, column in columns.items()} == dict.fromkeys(("day", "code", "select"), 2**20)
     assert labels == Labels(labels._axes)
     assert labels != list(range(2**20))
+
+
+OTHER: dict[str, Any] = {
+    "calls": {
+        "kind": "events",
+        "key": "person_id",
+        "rows_per_individual": 2,
+        "columns": {
+            "item": {"type": "category", "categories": [f"call {number}" for number in range(1200)]},
+            "spend": {"type": "real", "lower": 9.7, "upper": 10.7},
+            "joined": {"type": "date", "lower": "1990-12-30", "upper": "1993-02-03"},
+        },
+    }
+}
+
+
+@pytest.mark.parametrize("group", ["item", col("spend").bins(width=0.1), col("joined").by("month")])
+def test_labels_are_of_the_table_that_was_asked(group: Any) -> None:
+    """Not of another table with a column of that name; an individual's own column is that of the individuals."""
+    with FakeService() as fake:
+        fake.add_dataset("shop", TABLES | OTHER, rows={"people": [{"person_id": 1}]}, rho=1000)
+        client = fake.client()
+        schema = client.datasets.get(dataset="shop")
+        for table in ("people", "calls"):
+            sent = client.queries.ask(dataset="shop", from_=table, share=1e-4, group_by=[group])
+            unsaid = [{name: each for name, each in axis.items() if name != "edges"} for axis in sent.axes]
+            long = replace(sent, labels=Labels(unsaid), axes=tuple(unsaid))
+            assert list(long.named(schema).labels) == list(sent.labels)
+            numbered = replace(long, table=None).named(schema)  # an older server does not say which
+            assert list(numbered.labels) == list(Labels(unsaid))
+        own = client.queries.ask(dataset="shop", from_="calls", share=1e-4, group_by=["people.item"])
+        assert own.named(schema).labels[1] == {"people.item": "item 1", "select": "count"}
+
+
+def test_bins_have_names_of_their_own() -> None:
+    """Milliseconds, account numbers and doubles that differ in the last digit: the service and axes name them alike."""
+    edges = [1_700_000_000_000, 1_700_000_000_001, 1_700_000_000_003]
+    close = [0.1, 0.1 + 2**-40, 0.30000000000000004]
+    columns = {
+        "ms": {"type": "integer", "lower": edges[0], "upper": edges[-1]},
+        "share": {"type": "real", "lower": 0.0, "upper": 1.0},
+    }
+    people = {"people": {"kind": "individuals", "key": "id", "columns": columns}}
+    with FakeService() as fake:
+        fake.add_dataset("shop", people, rows={"people": [{"id": 1, "ms": edges[1], "share": 0.2}]}, rho=1000)
+        for name, own in (("ms", edges), ("share", close)):
+            sent = fake.client().queries.ask(dataset="shop", share=1e-4, group_by=[col(name).bins(own)])
+            names = [label[name] for label in sent.labels]
+            assert names == [f"[{own[0]}, {own[1]})", f"[{own[1]}, {own[2]}]"]
+            assert [label[name] for label in Labels(sent.axes)] == names

@@ -47,6 +47,10 @@ class Stated(Protocol):
     """The facts that an answer states of its query and that are not in the ledger: the shown part of a plan."""
 
     @property
+    def table(self) -> str:
+        """The table that was asked."""
+
+    @property
     def labels(self) -> Sequence[Mapping[str, object]]:
         """One object for each coordinate."""
 
@@ -80,6 +84,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
+        "table": plan.table,
         "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, noise=noise, axes=axes),
         "labels": plan.labels,
         "axes": with_noise(axes, noise) if entry.sigmas else axes,

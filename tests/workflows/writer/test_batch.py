@@ -186,7 +186,7 @@ def test_an_earlier_answer_with_one_sigma_for_all_stays_as_it_is(monkeypatch: py
     with surveyed(store) as replica:
         who = analyst(replica)
         with monkeypatch.context() as earlier_version:
-            earlier_version.setattr("service.workflows.queries.submit.by_item", lambda query: query)
+            earlier_version.setattr("service.query.asking.by_item", lambda query: query)
             first = ask(replica, who, "first", **BOTH, noise={"share": 0.2})
         second = ask(replica, who, "second", **BOTH, noise={"share": 0.2})
         shown, anew = orjson.loads(first.body), orjson.loads(second.body)

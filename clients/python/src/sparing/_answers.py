@@ -96,6 +96,7 @@ class Answer:
     scale: float | None = None  # of Laplace noise
     tick: int | None = None  # its number, of a tick of the dataset's monitor
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
+    table: str | None = None  # that was asked, whose columns labels and axes name; None from older servers
 
     def __post_init__(self) -> None:
         """Above 10,000 coordinates the service sends no labels."""
@@ -111,7 +112,7 @@ class Answer:
         if not isinstance(self.labels, Labels):
             return self
         with misread("the schema is not that of this answer"):
-            return replace(self, axes=tuple(named_axes(self.axes, dataset.tables)), labels=())
+            return replace(self, axes=tuple(named_axes(self.axes, dataset.tables, self.table)), labels=())
 
     @property
     def value(self) -> float:

@@ -72,7 +72,7 @@ def _edges(axis: Mapping[str, object], released: Released, name: str) -> tuple[f
         case {"edges": [*edges]}:
             return tuple(float(edge) for edge in _increasing(edges, name))
         case {"column": str(column), "width": int() | float() as width, "size": int(size)} if released.labels:
-            # Edges are decimal multiples of the width; the first label has the first twelve digits of the first one.
+            # Edges are decimal multiples of the width; the first label begins with the first one.
             first = re.match(r"\[([^,]+), ", str(released.labels[0][column]))
             if first is not None:
                 number = round(float(first[1]) / width)

@@ -106,14 +106,19 @@ class Labels(Sequence[Label]):
         return found
 
 
-def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any]) -> list[Axis]:
-    """The axes with what only the tables of the public schema say of them."""
-    declared = {
-        name: column
-        for table, each in tables.items()
-        for own, column in each["columns"].items()
-        for name in (own, f"{table}.{own}")
-    }
+def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any], asked: str | None) -> list[Axis]:
+    """The axes of an answer about the table `asked` with what only the tables of the public schema say of them.
+
+    A column is that of the table that was asked, and by a table's name that of the table. Where an older server does
+    not say which was asked, columns of one name in several tables stay numbered.
+    """
+    declared = {f"{table}.{own}": column for table, each in tables.items() for own, column in each["columns"].items()}
+    if asked is not None:
+        declared |= tables[asked]["columns"]
+    else:
+        every = [name for each in tables.values() for name in each["columns"]]
+        known = (each["columns"].items() for each in tables.values())
+        declared |= {name: column for columns in known for name, column in columns if every.count(name) == 1}
     items = [
         {**item, "values": _named(item["values"], declared)} if "values" in item else item
         for item in axes[-1]["select"]
@@ -161,8 +166,8 @@ def _values(axis: Axis) -> Sequence[object]:
 
 
 def interval_names(edges: Sequence[object]) -> list[str]:
-    """The intervals between edges, of which the last one has its upper end."""
-    texts = [edge if isinstance(edge, str) else f"{edge:.12g}" for edge in edges]
+    """The intervals between edges, of which the last one has its upper end; an edge is its shortest decimal."""
+    texts = [edge if isinstance(edge, str) else repr(edge).removesuffix(".0") for edge in edges]
     inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
     return [*inner[:-1], f"{inner[-1][:-1]}]"]
 

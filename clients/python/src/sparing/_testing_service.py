@@ -292,6 +292,7 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
     return {
         "id": release.id,
         "sequence": release.sequence,
+        "table": plan.table,
         "values": in_query_units(steps, grid_log2=plan.grid_log2, noise=noise, axes=axes).tolist(),
         "labels": plan.labels,
         "axes": with_noise(axes, noise),

@@ -33,6 +33,7 @@ KeptOf = Callable[[UUID, str], KeptParameters | None]
 class _Said:
     """Facts from the query, or from the answer if this version cannot read the query."""
 
+    table: str
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
     l2_clip: float
@@ -129,7 +130,8 @@ class AnswersCheck:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0
             labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
-            shown = _Said(labels=labels, axes=axes, l2_clip=clip, shortens=shortens)
+            table = str(said.get("table"))
+            shown = _Said(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _planned(self, entry: LedgerEntry) -> Plan | None:
