@@ -24,7 +24,10 @@ export function previewOf(told, dataset, /** @type {boolean} */ isForNobody, all
       { class: isTooMuch ? "note problem" : "note" },
       h.strong(precisionOf(told)),
       h.p(worstCaseWords(told, dataset), used !== null && ` ${allowanceWords(used)}`),
-      h.p(coverageWords(told)),
+      h.p(
+        coverageWords(told),
+        told.notes.map((/** @type {string} */ words) => ` ${words}`),
+      ),
       h.p({ class: "small soft" }, told.words, `; the answer leaves after ${number(told.public_cost.delay_ms)} ms.`),
     ),
   ];
@@ -33,10 +36,11 @@ export function previewOf(told, dataset, /** @type {boolean} */ isForNobody, all
 function coverageWords(told) {
   const { active } = told.canonical.select[0];
   if (active) return activeWords(active.share);
-  return told.coverage_certified
-    ? "Certified: no one can have been left out for lack of budget."
-    : "Not certified: people may have been left out for lack of budget.";
+  return coverageOf(told);
 }
+
+/** Who may be missing from an answer, in the words of the service; large where someone may. */
+export const coverageOf = (told) => (told.coverage_certified ? told.coverage_words : h.strong(told.coverage_words));
 
 /** What is likely to be a mistake, in a note of its own; nothing where all is well. */
 export function cautions(/** @type {string[]} */ warnings, isForNobody = false) {

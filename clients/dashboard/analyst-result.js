@@ -1,6 +1,6 @@
 // An answer: a number or a chart with error bars, the same as JSON and CSV.
 
-import { cautions, ofItem } from "./analyst-preview.js";
+import { cautions, coverageOf, ofItem } from "./analyst-preview.js";
 import { around } from "./chart.js";
 import { download, h, table } from "./dom.js";
 import { figure } from "./figure.js";
@@ -17,8 +17,8 @@ export function resultOf(answer, dataset, { isForNobody = false } = {}) {
   const rows = rowsOf(answer);
   const share = shareOf(answer.axes);
   const json = () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2));
-  const cells = () => rows.map((row) => [row.item, row.name, row.value, row.width]);
-  const columns = ["select", "name", "value", "half_width_95"];
+  const cells = () => rows.map((row) => [row.item, row.name, row.value, row.width, answer.coverage_certified]);
+  const columns = ["select", "name", "value", "half_width_95", "coverage_certified"];
   const sheet = () => download(`${answer.id}.csv`, "text/csv", csv(columns, cells()));
   return h.section(
     shownNumbers(rows),
@@ -27,12 +27,11 @@ export function resultOf(answer, dataset, { isForNobody = false } = {}) {
       { class: "soft" },
       `${withinWords(rows)}. `,
       answer.mechanism === "laplace" && `The noise is Laplace noise with scale ${rounded(answer.scale)}. `,
-      share !== null
-        ? activeWords(share)
-        : answer.coverage_certified
-          ? "No one can have been left out for lack of budget."
-          : "People may have been left out for lack of budget.",
-      answer.reused && " This answer was given before, and cost nothing.",
+      share !== null ? activeWords(share) : coverageOf(answer),
+      answer.notes.map((/** @type {string} */ words) => ` ${words}`),
+      answer.reused &&
+        ` This answer was released on ${answer.released_at.slice(0, 10)}; the data may have changed since.` +
+          " It cost nothing.",
     ),
     h.p({ class: "soft" }, worstCaseWords(answer, dataset)),
     h.div(

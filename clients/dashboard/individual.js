@@ -170,8 +170,8 @@ function lowerCard(account) {
   return card(
     "Lower my limit",
     h.p(
-      `${percent(taken(account))} of your limit is ${takenWords(account)}, so the smallest new limit is ${least} % of the`,
-      " present one: with it no further query uses your data. A limit can never be raised again.",
+      `${percent(taken(account))} of your limit is ${takenWords(account)}, so the smallest new limit is ${least} %`,
+      " of the present one: with it no further query uses your data. A limit can never be raised again.",
     ),
     form(field("New limit, per cent of the present one", share, hint), lower, { button: "Lower it", main: false }),
   );

@@ -21,7 +21,15 @@ from service.api.models import CoordinateLabel, GroupAxis, SelectAxis
 from service.query.layout import LABELS_MAX
 from service.query.schema import doc
 from service.workflows.admission.admission import Ticket
-from service.workflows.model.analyst_views import HALF_WIDTH, LARGEST_NORM, WARNINGS, WORST_CASE_SHARE, StoredAnswer
+from service.workflows.model.analyst_views import (
+    COVERAGE_WORDS,
+    HALF_WIDTH,
+    LARGEST_NORM,
+    NOTES,
+    WARNINGS,
+    WORST_CASE_SHARE,
+    StoredAnswer,
+)
 from service.workflows.model.views import (
     AnswerDimension,
     AnswerGrid,
@@ -83,12 +91,14 @@ class Answer(BaseModel):
     half_width_95: Annotated[float | tuple[float, ...], doc(HALF_WIDTH)]
     worst_case_rho: WorstCaseRho
     coverage_certified: IsCovered
+    coverage_words: Annotated[str, doc(COVERAGE_WORDS)]
     reused: Annotated[bool, doc("Whether an earlier answer to the same query was returned, at no charge.")]
     epoch: EpochNumber
     released_at: ReleasedAt
     worst_case_share: Annotated[float | None, doc(WORST_CASE_SHARE)]
     largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[list[str], doc(WARNINGS)]
+    notes: Annotated[list[str], doc(NOTES)]
     tick: Annotated[int | None, doc("The number of the monitor's tick that it is, from 1; absent of others.")] = None
     mechanism: Annotated[Literal["laplace"] | None, doc("`laplace` for Laplace noise; absent of a Gaussian.")] = None
     scale: Annotated[float | None, doc("The scale of Laplace noise, in the query's unit; absent of a Gaussian.")] = None

@@ -27,6 +27,12 @@ from service.query.schema import EventsTable, Schema
 
 UNCLIPPED_ROWS_MAX: Final = 64
 """Up to so many rows an individual, the natural bound is the default clip."""
+COVERAGE_WORDS: Final = {
+    True: "Certified: nobody who kept the dataset's limit can have run out of budget, but pauses and lowered limits are"
+    " not counted.",
+    False: "People may be missing: some may have run out of budget.",
+}
+"""A sentence on who may be missing from an answer, by `coverage_certified`."""
 _PREDICT: Final = b'"predict":'
 
 

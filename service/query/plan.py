@@ -123,6 +123,7 @@ class Plan:
     parameters: tuple[HashedParameters, ...] = ()  # those of models that the canonical form has by their hash alone
     room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
     reduce: Reduce | None = None  # the number of the sum that is asked for: the answer's coordinate; None: the sum
+    notes: tuple[str, ...] = ()  # a sentence on each bound by which an individual may count for less
     vectors: "Plan | None" = None  # of a reduced query: the plan of its vectors, with their coordinates and their clip
 
     @property
@@ -200,8 +201,28 @@ def compile_query(
         laplace=scale.laplace,
         parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
+        notes=_notes(layout, rows, scale) if scale.clip_binds or rows is not None else (),
     )
     return plan if query.reduce is None else _reduced(plan, query.reduce, scale.charged_squared_steps)
+
+
+def _notes(layout: Layout, rows: int | None, scale: Scale) -> tuple[str, ...]:
+    """A sentence on each bound by which an individual may count for less than their rows say.
+
+    They follow from the query and the declared bounds, so they are the same whatever the data are.
+    """
+    notes = []
+    if rows is not None:
+        notes.append(f"An individual with more than {rows} row{'s' * (rows > 1)} counts as {rows} with their mean.")
+    if scale.clip_binds and len(scale.clips_squared) > 1:
+        notes.append("An individual whose part in an item is longer than the clip of that item counts for less.")
+    elif scale.clip_binds and scale.sigmas:
+        notes.append("An individual whose vector is longer than the clip counts for less.")
+    elif scale.clip_binds and layout.dimension == 1 and isinstance(layout.items[0][0], Count):
+        notes.append(f"An individual with more than {scale.l2_clip:.6g} counts as {scale.l2_clip:.6g}.")
+    elif scale.clip_binds:
+        notes.append(f"An individual whose vector is longer than {scale.l2_clip:.6g} counts for less.")
+    return tuple(notes)
 
 
 def _reduced(vectors: Plan, reduce: Reduce, charged_squared_steps: int) -> Plan:

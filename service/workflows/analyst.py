@@ -12,7 +12,7 @@ import orjson
 
 from service.accounting.accountings import Accounting
 from service.core.charge import rho_of_units
-from service.query.asking import countable_norm, coverage_certified, warnings_of
+from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, warnings_of
 from service.query.language import Query
 from service.query.plan import Exhausted
 from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
@@ -93,6 +93,7 @@ class Analysts:
         if not isinstance(plan.items[0], Exhausted):
             prices = None if plan.laplace is None else record.accounting.laplace_prices
             norm = countable_norm(plan.sigma, plan.grid_log2, prices=prices, floor_units=floor_units)
+        is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
         warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
         return Preview(
             dimension=plan.dimension,
@@ -107,7 +108,9 @@ class Analysts:
             largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
             warnings=tuple(warnings),
             allowance_left_rho=_allowance(principal, record.name, self._store.worst_cases_of(principal.id)).left_rho,
-            coverage_certified=coverage_certified(worst_cases, limit_floor_units=floor_units),
+            coverage_certified=is_certified,
+            coverage_words=COVERAGE_WORDS[is_certified],
+            notes=plan.notes,
             canonical=canonical,
             words=in_words(canonical),
             query_hash=plan.query_hash,

@@ -103,7 +103,9 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
     numbers = r"count: -?\d+ ± \d+\nsum\(spend\): -?\d+ ± \d+\n"
     assert re.fullmatch(numbers + r"0\.\d+\nAnswer\([^\n]+\n(NO|SE)[^Z]*", capsys.readouterr().out)
     run(by_item, names)
-    assert capsys.readouterr().out.count("\n") == 3 + 6 + 3  # three answers, three numbers of two groups, and a table
+    assert (
+        capsys.readouterr().out.count("\n") == 3 + 6 + 5
+    )  # three answers, three numbers of two groups, and a table with its size
     run(research, {})
     assert re.fullmatch(r"True \d+ True\n", capsys.readouterr().out)
     run(auditor.replace("<an auditor's key>", reader.world.keys["auditor"]), names)

@@ -330,7 +330,7 @@ def test_an_analyst_previews_and_asks(visit: Visit) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".result")).to_contain_text("± 78")
     page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.get_by_text("This answer was given before, and cost nothing.")).to_be_visible()
+    expect(page.get_by_text("the data may have changed since. It cost nothing.")).to_be_visible()
     visit.picture("analyst-light")
 
     page.get_by_role("checkbox", name="country").check()

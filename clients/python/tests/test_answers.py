@@ -94,8 +94,8 @@ def test_numbers_as_arrays_and_frames() -> None:
     answer = vector(1.0, 2.5)
     assert answer.to_numpy().tolist() == [1.0, 2.5]
     rows = [
-        {"group": "a", "select": "count", "value": 1.0, "half_width_95": 39.0},
-        {"group": "b", "select": "count", "value": 2.5, "half_width_95": 39.0},
+        {"group": "a", "select": "count", "value": 1.0, "half_width_95": 39.0, "coverage_certified": True},
+        {"group": "b", "select": "count", "value": 2.5, "half_width_95": 39.0, "coverage_certified": True},
     ]
     assert answer.to_pandas().to_dict("records") == rows
     assert answer.to_polars().to_dicts() == rows

@@ -14,6 +14,7 @@ from sparing._averages import LinearQuery, linear_query, mean, quantile, stddev,
 from sparing._query import question_json
 
 DRAWS = 2_000
+RESULTS = ["value", "half_width_95", "low_95", "high_95", "coverage_certified"]
 LOW, HIGH = 0.0, 120.0
 TABLES: dict[str, Any] = {
     "people": {
@@ -216,7 +217,7 @@ def test_the_answer_shows_its_averages_and_says_what_was_asked() -> None:
     assert repr(answer).startswith("Answer(30.00 ± 0.63, 400.0 ± 2.8, 50.00 ± 0.24, ..., averages=4, dimension=6, id=")
     assert answer.labels[0] == {"group": 0, "select": "sum"}
     frame = answer.to_pandas()
-    assert list(frame.columns) == ["group", "select", "value", "half_width_95", "low_95", "high_95"]
+    assert list(frame.columns) == ["group", "select", *RESULTS]
     assert frame["select"].tolist() == ["mean(age)", "count"] * 2
     assert (frame["low_95"] < frame["value"]).all()
     assert ((frame["high_95"] - frame["value"]) <= frame["half_width_95"]).all()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clients.python.tests.command_runs import COUNT, TABLES, Run, run_of
-from sparing import SparingError, dummy_data
+from sparing import SparingError, count, dummy_data
 from sparing._cli_grammar import COMMANDS, EPILOG
 from sparing.testing import FakeService
 
@@ -34,7 +34,7 @@ class TestQuery:
             "",
             "sigma 20, worst case rho 0.00125, 0.125 % of the budget.",
         ]
-        assert "Coverage is certified." in told.out
+        assert "Certified: nobody who kept the dataset's limit" in told.out
 
     @pytest.mark.parametrize("where", ["file", "stdin", "-"])
     def test_a_document_comes_from_a_file_or_standard_input(self, run: Run, tmp_path: Path, where: str) -> None:
@@ -198,7 +198,7 @@ class TestPreview:
             "allowance left": "no allowance is set",
             "clip": "1",
             "largest countable norm": "28.2843",
-            "coverage": "certified",
+            "coverage": fake.client().queries.preview(dataset="shop", select=[count()], sigma=20).coverage_words,
             "delay": "0 ms",
         }
         told = run("preview", "shop", "--sql", "SELECT COUNT(*) FROM people", "--sigma", "20", "--json")

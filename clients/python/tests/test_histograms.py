@@ -189,7 +189,7 @@ def test_one_of_several_groups() -> None:
     found = consistent_histogram([(answer, "count")], within={"country": "SE"})
 
     assert (found.column, found.edges, found.values) == ("age", (0, 18, 65), (4, 6))
-    assert repr(found) == "ConsistentHistogram(age from 0 to 65, bins=2)"
+    assert repr(found) == "ConsistentHistogram(age from 0 to 65, bins=2, coverage_certified=True)"
     assert found.between(18, 65).label == {"age": (18, 65)}
     with pytest.raises(ValueError, match=r"levels\[0\] has 0 numbers for 2 bins within {'country': 'DK'}"):
         consistent_histogram([(answer, "count")], within={"country": "DK"})

@@ -98,7 +98,16 @@ def test_frames_and_the_largest_numbers_have_them(client: Client) -> None:
     answer = asked(client, group_by=["age", col("joined").by("weekday"), "code", "member"])
     frame = answer.to_pandas()
     assert len(frame) == answer.dimension == 11_760
-    assert list(frame.columns) == ["age", "joined", "code", "member", "select", "value", "half_width_95"]
+    assert list(frame.columns) == [
+        "age",
+        "joined",
+        "code",
+        "member",
+        "select",
+        "value",
+        "half_width_95",
+        "coverage_certified",
+    ]
     assert frame.iloc[-1].tolist()[:5] == [119, 7, 6, True, "count"]
     assert set(answer.top(1)[0].label) == {"age", "joined", "code", "member", "select"}
 

@@ -172,7 +172,7 @@ def test_moments_are_a_symmetric_matrix(client: Client) -> None:
     assert found.matrix.tolist() == (ROWS.T @ ROWS).tolist()
     assert found.labels[4] == {"select": "moments", "feature": "((age - 64) * 0.015625)", "with": "intercept"}
     frame = found.to_pandas()
-    assert list(frame.columns) == ["select", "feature", "with", "value", "half_width_95"]
+    assert list(frame.columns) == ["select", "feature", "with", "value", "half_width_95", "coverage_certified"]
 
 
 @pytest.mark.parametrize(

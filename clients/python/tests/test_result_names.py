@@ -70,7 +70,7 @@ def fake(name: str) -> Any:
 def test_a_frame_has_the_groups_and_the_numbers(fake: FakeService, name: str, asked: Any) -> None:
     """Each library has as many columns as there are names of data and of results."""
     answer = asked(fake.client(), name)
-    results = ["value", "half_width_95", *(["low_95", "high_95"] if answer.averages else [])]
+    results = ["value", "half_width_95", *(["low_95", "high_95"] if answer.averages else []), "coverage_certified"]
     for columns in by_frame(answer):
         assert columns[name] == ["x", "y"]
         assert len(columns) == len(results) + 2

@@ -60,6 +60,8 @@ LARGEST_NORM: Final = (
 )
 LAPLACE_SCALE: Final = "The scale of Laplace noise, in the query's unit; null of a Gaussian."
 WARNINGS: Final = "What is likely to be a mistake, in words; empty for most queries. Public, as all of this is."
+NOTES: Final = "A sentence on each bound by which an individual may count for less; mostly none."
+COVERAGE_WORDS: Final = "A sentence on who may be missing from the answer; it follows from `coverage_certified`."
 """Answers and previews state these in the same words."""
 
 
@@ -85,6 +87,8 @@ class Preview:
         str | None, doc("The part of the caller's allowance that is left, in rho, a decimal; null for no bound.")
     ]
     coverage_certified: IsCovered
+    coverage_words: Annotated[str, doc(COVERAGE_WORDS)]
+    notes: Annotated[tuple[str, ...], doc(NOTES)]
     canonical: Annotated[dict[str, object], doc("The query in its canonical form, which the ledger keeps.")]
     words: QueryWords
     query_hash: Annotated[str, doc("The SHA-256 of the canonical form, by which a repeated query is recognised.")]

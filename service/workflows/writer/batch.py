@@ -20,7 +20,7 @@ from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
-from service.query.asking import countable_norm, coverage_certified, warnings_of
+from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, warnings_of
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Exhausted, Plan
 from service.query.stated_noise import GAUSSIAN, LAPLACE, PREPAID, in_query_units, packed, stated_noise, with_noise
@@ -66,6 +66,10 @@ class Stated(Protocol):
     def shortens(self) -> bool:
         """Tell whether the rule is clip."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """A sentence on each bound by which an individual may count for less."""
+
 
 def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
     """The answer as JSON bytes; `record` gives the public limits that its promises refer to.
@@ -81,6 +85,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     if not prepaid:
         prices = None if law == GAUSSIAN else record.accounting.laplace_prices
         norm = countable_norm(entry.sigma, entry.grid_log2, prices=prices, floor_units=floor_units)
+    is_certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor_units)
     answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
@@ -93,13 +98,15 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "dimension": entry.dimension,
         "half_width_95": noise.half_width_95,
         "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
-        "coverage_certified": coverage_certified([entry.worst_case_total_units], limit_floor_units=floor_units),
+        "coverage_certified": is_certified,
+        "coverage_words": COVERAGE_WORDS[is_certified],
         "reused": reused,
         "epoch": entry.epoch,
         "released_at": entry.asked_at.isoformat(),
         "worst_case_share": share_of_budget(entry.worst_case_units, record),
         "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
         "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
+        "notes": plan.notes,
     }
     if law != GAUSSIAN:
         answer_fields |= {"mechanism": LAPLACE, "scale": noise.scale}

@@ -53,6 +53,7 @@ class Average:
     label: Mapping[str, object]
     value: float  # nan where a count of 0 was divided by
     interval_at: Callable[[float], Interval] = field(repr=False, compare=False)  # by confidence
+    coverage_certified: bool = False  # of the answer that it is worked out from
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """Holds what was counted with at least this confidence; ValueError for one not above 0 and below 1."""
@@ -96,6 +97,8 @@ class Answer:
     scale: float | None = None  # of Laplace noise
     tick: int | None = None  # its number, of a tick of the dataset's monitor
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
+    coverage_words: str = ""  # who may be missing, in a sentence
+    notes: tuple[str, ...] = ()  # bounds by which an individual may count for less
     table: str | None = None  # that was asked, whose columns labels and axes name; None from older servers
 
     def __post_init__(self) -> None:
@@ -115,11 +118,23 @@ class Answer:
             return replace(self, axes=tuple(named_axes(self.axes, dataset.tables, self.table)), labels=())
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """Reasons beside the noise why the numbers may not be the truth, a sentence each; every surface shows them."""
+        day = f"This answer was released on {self.released_at:%Y-%m-%d}; the data may have changed since."
+        return (*self.missing, *self.notes, *((day,) if self.reused else ()))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The sentence that people may be missing; none where `coverage_certified`."""
+        return () if self.coverage_certified or not self.coverage_words else (self.coverage_words,)
+
+    @property
     def value(self) -> float:
-        """The number, for an answer with one coordinate; ValueError otherwise."""
-        if len(self.values) != 1:
-            raise ValueError(f"this answer has {len(self.values)} values; use .values")
-        return self.values[0]
+        """The number that was asked for, which may be an average; ValueError where there are several."""
+        _, values, _ = self.measured()
+        if len(values) != 1:
+            raise ValueError(f"this answer has {len(values)} values; use .{'averages' if self.averages else 'values'}")
+        return values[0]
 
     @property
     def sigmas(self) -> tuple[float, ...]:
@@ -153,7 +168,9 @@ class Answer:
         )
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The interval around the number of an answer with one coordinate; ValueError otherwise."""
+        """The interval around `value`; ValueError where there are several numbers."""
+        if len(self.averages) == 1:
+            return self.averages[0].interval(confidence)
         width = self.half_width(confidence)
         return Interval(low=self.value - width, high=self.value + width)
 
@@ -208,18 +225,22 @@ class Answer:
     def to_pandas(self) -> Any:  # noqa: ANN401 - as above
         """One row for each number: its label by column, `value` and `half_width_95`. Raises ImportError.
 
+        `coverage_certified` is a column too, so that it stays with the numbers, and `attrs["caveats"]` has the words.
         Of a query with averages, a row for each of them, and also the ends of its interval, `low_95` and `high_95`.
         Beside a column of the data of the same name, that of the result has an underscore at its end: `value_`.
         """
-        return _library("pandas").DataFrame(self._columns())
+        frame = _library("pandas").DataFrame(self._columns())
+        frame.attrs["caveats"] = list(self.caveats)
+        return frame
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
         """The same of polars."""
         return _library("polars").DataFrame(self._columns(), strict=False)
 
     def to_arrow(self) -> Any:  # noqa: ANN401 - as above
-        """The same as a pyarrow table."""
-        return _library("pyarrow").table(self._columns())
+        """The same as a pyarrow table, with the caveats in the metadata of its schema."""
+        table = _library("pyarrow").table(self._columns())
+        return table.replace_schema_metadata({"caveats": "\n".join(self.caveats)})
 
     def plot(self, ax: Any = None, *, item: str | None = None, confidence: float = 0.95) -> Any:  # noqa: ANN401 - as above
         """Points with error bars on matplotlib axes, by default new ones, which are returned.
@@ -236,8 +257,8 @@ class Answer:
             ax = _library("matplotlib.pyplot").subplots()[1]
         names = [_plain(name) for name in _texts(labels)]
         ax.errorbar(names, values, yerr=widths, fmt="o", capsize=3)
-        if self.warnings:
-            ax.set_title(_plain("\n".join(self.warnings)), fontsize="small", wrap=True)
+        if words := (*self.warnings, *self.caveats):
+            ax.set_title(_plain("\n".join(words)), fontsize="small", wrap=True)
         ax.set_ylabel(f"value ± {confidence:.12g} interval")
         ax.tick_params(axis="x", rotation=90 if len(names) > SHOWN_MAX // 2 else 0)
         return ax
@@ -246,7 +267,8 @@ class Answer:
         """One line, whatever the dimension."""
         _, values, widths = self.measured()
         shown = with_half_widths(values[:3], widths[:3], rest=", ..." if len(values) > 3 else "")
-        more = f", warnings={list(self.warnings)}" if self.warnings else ""
+        more = f", caveats={list(self.caveats)}" if self.caveats else ""
+        more += f", warnings={list(self.warnings)}" if self.warnings else ""
         more += f", averages={len(self.averages)}" if self.averages else ""
         return f"Answer({shown}{more}, dimension={self.dimension}, id={self.id!r})"
 
@@ -263,6 +285,9 @@ class Answer:
         count = len(self.averages) or self.dimension
         rest = "" if count <= SHOWN_MAX else f"<caption>{SHOWN_MAX} of {count:,} numbers</caption>"
         notes = "".join(f"<p><strong>Warning:</strong> {_html(warning)}</p>" for warning in self.warnings)
+        notes += "".join(
+            f"<p>{_html(words)}</p>" for words in dict.fromkeys((*self.caveats, self.coverage_words)) if words
+        )
         return f"{notes}<table>{rest}<tr><th>group</th><th>value</th><th>± 95 %</th><th></th></tr>{rows}</table>"
 
     def measured(
@@ -288,6 +313,7 @@ class Answer:
         if self.averages:
             around = [each.interval() for each in self.averages]
             results |= {"low_95": [each.low for each in around], "high_95": [each.high for each in around]}
+        results["coverage_certified"] = [self.coverage_certified] * len(values)
         free = ResultNames(columns).free
         return columns | {free(name): column for name, column in results.items()}
 

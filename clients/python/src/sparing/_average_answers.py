@@ -27,7 +27,7 @@ def averaged(answer: Answer, query: LinearQuery) -> Answer:
     return replace(
         answer,
         averages=tuple(
-            each
+            replace(each, coverage_certified=answer.coverage_certified)
             for group in range(groups)
             for row in rows
             for each in row[group * len(row) // groups : (group + 1) * len(row) // groups]
@@ -60,30 +60,36 @@ def _of_item(
         for found in variances(squares, sums, counts):
             shift, bounds = span.half**2 / 2, (0.0, span.half**2)
             each = _average(item, found.label, found.value, found.interval, shift, bounds)
-            yield _root(each) if item.kind == "stddev" else each
+            yield _root(each, span.half) if item.kind == "stddev" else each
 
 
 def _average(
     item: AverageItem, label: Mapping[str, object], value: float, interval: IntervalAt, shift: float, bounds: Bounds
 ) -> Average:
-    """A number that was worked out around `shift`, with an interval that keeps to the bounds of what it estimates."""
+    """A number that was worked out around `shift`, with an interval that keeps to the bounds of what it estimates.
+
+    A mean keeps to them itself. A variance does not: the mean of many that were cut would be biased.
+    """
+    number = value + shift
+    if item.kind == "mean":
+        number = min(max(number, bounds[0]), bounds[1])
 
     def within(confidence: float) -> Interval:
         found = interval(confidence)
         low, high = (min(max(end + shift, bounds[0]), bounds[1]) for end in (found.low, found.high))
         return Interval(low=low, high=high)
 
-    return Average(label={**label, "select": item.title}, value=value + shift, interval_at=within)
+    return Average(label={**label, "select": item.title}, value=number, interval_at=within)
 
 
-def _root(of: Average) -> Average:
-    """The deviation of a variance; 0 where the noise makes the variance negative."""
+def _root(of: Average, half: float) -> Average:
+    """The deviation of a variance, from 0 to half the domain."""
 
     def within(confidence: float) -> Interval:
         found = of.interval(confidence)
         return Interval(low=math.sqrt(found.low), high=math.sqrt(found.high))
 
-    value = of.value if math.isnan(of.value) else math.sqrt(max(of.value, 0.0))
+    value = of.value if math.isnan(of.value) else min(math.sqrt(max(of.value, 0.0)), half)
     return Average(label=of.label, value=value, interval_at=within)
 
 

@@ -33,13 +33,12 @@ def answer_text(answer: Answer, *, unit: str = "rho") -> str:
     lines = [*warning_lines(answer), _table([*names, *map(free, ("value", "± 95 %"))], rows), ""]
     if len(values) > shown:
         lines.append(f"{shown} of {len(values)} numbers; --json prints all.")
-    certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"
     scale = "" if answer.scale is None else f"scale {_short(answer.scale)}, "
     lines.append(
         f"{scale}sigma {_short(answer.sigma)}, worst case {_amount(answer.worst_case_rho, unit)}{_share(answer)}."
     )
-    lines.append(f"Coverage is {certified}.")
-    again = ", released before and not charged again" if answer.reused else ""
+    lines += [printable(words) for words in dict.fromkeys((answer.coverage_words, *answer.caveats)) if words]
+    again = ", not charged again" if answer.reused else ""
     lines.append(f"Release {answer.id}, query {answer.sequence} of the dataset{again}.")
     return "\n".join(lines)
 
@@ -64,7 +63,9 @@ def preview_text(preview: Preview, *, unit: str = "rho") -> str:
     if preview.largest_countable_norm is not None:
         facts["largest countable norm"] = _short(preview.largest_countable_norm)
     if preview.coverage_certified is not None:
-        facts["coverage"] = "certified" if preview.coverage_certified else "not certified"
+        facts["coverage"] = preview.coverage_words
+    if preview.notes:
+        facts["notes"] = " ".join(preview.notes)
     if preview.public_cost is not None:
         facts["delay"] = f"{_short(preview.public_cost.delay_ms)} ms"
     rows = [[_cell(name), _cell(fact)] for name, fact in facts.items()]

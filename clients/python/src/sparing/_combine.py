@@ -59,6 +59,11 @@ class Combined:
         return all(answer.coverage_certified for answer in self.answers)
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """Those of every answer, each once."""
+        return tuple(dict.fromkeys(words for answer in self.answers for words in answer.caveats))
+
+    @property
     def value(self) -> float:
         """The number, if there is one; ValueError otherwise."""
         if len(self.values) != 1:
@@ -104,6 +109,7 @@ class Combined:
         shown = with_half_widths(self.values[:3], widths, rest=", ..." if self.dimension > 3 else "")
         warnings = list(dict.fromkeys(warning for answer in self.answers for warning in answer.warnings))
         warned = f", warnings={warnings}" if warnings else ""
+        warned = (f", caveats={list(self.caveats)}" if self.caveats else "") + warned
         return f"Combined({shown}{warned}, dimension={self.dimension}, answers={len(self.answers)})"
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from sparing._answers import Interval
 from sparing._normal import two_sided_quantile
-from sparing._selected import Selected, Selection, selected
+from sparing._selected import Selected, Selection, are_certified, selected
 
 RELIABLE_MIN: Final = 5
 """Standard deviations from 0 that a denominator needs.
@@ -29,6 +29,7 @@ class Estimate:
     value: float  # nan where a denominator is 0
     standard_error: float  # that the noise gives it; infinite where a denominator is 0
     is_reliable: bool = True  # False where a denominator is within five standard deviations of 0
+    coverage_certified: bool = False  # of every answer that it is worked out from
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The value and as many standard errors to either side as a normal number needs; all numbers if unreliable.
@@ -165,6 +166,7 @@ def _ratio(group: dict[str, object], above: Selected, below: Selected) -> Ratio:
         value=value,
         standard_error=error,
         is_reliable=_is_reliable(denominator, below),
+        coverage_certified=are_certified(above, below),
         numerator=numerator,
         denominator=denominator,
         numerator_variance=above.variance,
@@ -186,6 +188,7 @@ def _variance(group: dict[str, object], squares: Selected, sums: Selected, count
         value=value,
         standard_error=error,
         is_reliable=_is_reliable(count, counts),
+        coverage_certified=are_certified(squares, sums, counts),
         squares=squares.number(group),
         sum=sums.number(group),
         count=count,

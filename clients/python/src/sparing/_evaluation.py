@@ -22,6 +22,7 @@ class Evaluation:
     accuracy_se: float
     auc: float | None  # the area under the ROC curve; None of more than two classes
     auc_se: float | None
+    coverage_certified: bool  # of every answer that it is worked out from
     answers: Sequence[Answer] = field(repr=False)
     calibration: Doubles | None = field(repr=False)  # (bins, 2): individuals by probability, and those with the target
 
@@ -39,6 +40,7 @@ def evaluation_of_bins(answer: Answer, bins: int) -> Evaluation:
         accuracy_se=_share_error(right, whole, sigma**2 * bins, sigma**2 * bins),
         auc=auc,
         auc_se=auc_se,
+        coverage_certified=answer.coverage_certified,
         answers=(answer,),
         calibration=np.stack([cells.sum(axis=0), cells[1]], axis=1),
     )
@@ -53,6 +55,7 @@ def evaluation_of_counts(right: Answer, whole: Answer) -> Evaluation:
         accuracy_se=_share_error(found, of, right.sigmas[0] ** 2, whole.sigmas[0] ** 2, are_independent=True),
         auc=None,
         auc_se=None,
+        coverage_certified=right.coverage_certified and whole.coverage_certified,
         answers=(right, whole),
         calibration=None,
     )

@@ -33,6 +33,7 @@ class ConsistentHistogram:
     column: str
     edges: tuple[float, ...]  # one more than there are bins
     values: tuple[float, ...]  # of the finest bins
+    coverage_certified: bool  # of every answer that it is worked out from
     _counts: NestedCounts
 
     def between(self, low: float, high: float) -> Estimate:
@@ -49,6 +50,7 @@ class ConsistentHistogram:
             label={self.column: (low, high)},
             value=math.fsum(self.values[first:last]),
             standard_error=math.sqrt(self._counts.variance(WeightedSum(cuts=cuts, weights=weights))),
+            coverage_certified=self.coverage_certified,
         )
 
     def quantile(self, probability: float, *, confidence: float = 0.95) -> Quantile:
@@ -79,7 +81,8 @@ class ConsistentHistogram:
     def __repr__(self) -> str:
         """One line, whatever the number of bins."""
         ends = f"{self.edges[0]:.10g} to {self.edges[-1]:.10g}"
-        return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)})"
+        certified = f"coverage_certified={self.coverage_certified}"
+        return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)}, {certified})"
 
     def _crossing(self, rising: Sequence[float]) -> float:
         """Where numbers at the edges, none below the one before, pass 0; linear from one edge to the next."""
@@ -130,7 +133,13 @@ def consistent_histogram(
         _check_nested(finer, coarser)
     cells = {edge: cell for cell, edge in enumerate(found[0].edges)}
     counts = NestedCounts([level.noisy(cells) for level in found])
-    return ConsistentHistogram(column=found[0].column, edges=found[0].edges, values=counts.cells, _counts=counts)
+    return ConsistentHistogram(
+        column=found[0].column,
+        edges=found[0].edges,
+        values=counts.cells,
+        coverage_certified=all(level.released.coverage_certified for level in found),
+        _counts=counts,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -356,6 +356,8 @@ class Preview:
     largest_countable_norm: PerItem | None = None  # a longer vector is beyond the smallest limit
     allowance_left_rho: Decimal | None = None  # None: no allowance was set
     coverage_certified: bool | None = None
+    coverage_words: str = ""  # who may be missing, in a sentence
+    notes: tuple[str, ...] = ()  # bounds by which an individual may count for less, a sentence each
     query_hash: str | None = None
     public_cost: PublicCost | None = None
 

@@ -61,3 +61,8 @@ def selected(selection: Selection, name: str) -> Selected:
     numbers = {tuple(label[column] for column in columns): value for label, value in numbered}
     variance = noise_variance(released, places[0])
     return Selected(name=name, released=released, item=item, columns=columns, numbers=numbers, variance=variance)
+
+
+def are_certified(*parts: Selected) -> bool:
+    """Tell whether every answer that these numbers come from is certified to leave nobody out."""
+    return all(part.released.coverage_certified for part in parts)

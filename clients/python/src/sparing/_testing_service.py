@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sparing._coordinates import by_coordinate
 from sparing._rooms.fake import (
+    COVERAGE_WORDS,
     Plan,
     Query,
     QueryProblem,
@@ -288,6 +289,7 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
 def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
     plan, noise, axes = release.plan, release.plan.noise, release.plan.axes
     steps = np.array(release.steps, dtype=np.int64)
+    is_certified = coverage_certified([release.worst_case_total_units], dataset.floor_units)
     laplace = {} if noise.scale is None else {"mechanism": "laplace", "scale": noise.scale}
     return {
         "id": release.id,
@@ -301,13 +303,15 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
         "dimension": plan.dimension,
         "half_width_95": noise.half_width_95,
         "worst_case_rho": _rho_text(plan.worst_case_units),
-        "coverage_certified": coverage_certified([release.worst_case_total_units], dataset.floor_units),
+        "coverage_certified": is_certified,
+        "coverage_words": COVERAGE_WORDS[is_certified],
         "reused": reused,
         "epoch": release.epoch,
         "released_at": release.at.isoformat(),
         "worst_case_share": dataset.share_of(plan.worst_case_units),
         "largest_countable_norm": dataset.countable_norms(plan),
         "warnings": dataset.warnings(plan),
+        "notes": plan.notes,
         **laplace,
         **({} if release.tick is None else {"tick": release.tick}),
     }
@@ -324,6 +328,7 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
     """Everything public about a query. The public cost is made up: it is that of no machine."""
     noise = plan.noise
     units, canonical = plan.worst_case_units, json.loads(plan.canonical)
+    is_certified = coverage_certified([dataset.worst_case_units, units], dataset.floor_units)
     return {
         "dimension": plan.dimension,
         "grid": noise.grid,
@@ -337,7 +342,9 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
         "largest_countable_norm": dataset.countable_norms(plan),
         "warnings": dataset.warnings(plan),
         "allowance_left_rho": allowance_left_rho,
-        "coverage_certified": coverage_certified([dataset.worst_case_units, units], dataset.floor_units),
+        "coverage_certified": is_certified,
+        "coverage_words": COVERAGE_WORDS[is_certified],
+        "notes": plan.notes,
         "canonical": canonical,
         "words": in_words(canonical),
         "query_hash": plan.query_hash,

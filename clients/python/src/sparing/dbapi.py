@@ -268,8 +268,8 @@ class Cursor:
             (name, _type_of(sample), None, None, None, None, None)
             for name, sample in zip(table.names, table.samples, strict=True)
         )
-        for warning in () if self.answer is None else self.answer.warnings:
-            warnings.warn(printable(warning), Warning, stacklevel=2)
+        for words in () if self.answer is None else (*self.answer.warnings, *self.answer.missing):
+            warnings.warn(printable(words), Warning, stacklevel=2)
         return self
 
     def executemany(self, operation: str, parameters: Sequence[Sequence[object]]) -> NoReturn:  # noqa: ARG002 - PEP 249

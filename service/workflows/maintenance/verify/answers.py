@@ -38,6 +38,7 @@ class _Said:
     axes: Sequence[Mapping[str, object]]
     l2_clip: float
     shortens: bool
+    notes: Sequence[str]
 
 
 class AnswersCheck:
@@ -130,8 +131,8 @@ class AnswersCheck:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0
             labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
-            table = str(said.get("table"))
-            shown = _Said(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens)
+            table, notes = str(said.get("table")), said.get("notes", [])
+            shown = _Said(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _planned(self, entry: LedgerEntry) -> Plan | None:

@@ -11,7 +11,7 @@ from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
-from service.query.asking import answerable, countable_norm, coverage_certified, warnings_of
+from service.query.asking import COVERAGE_WORDS, answerable, countable_norm, coverage_certified, warnings_of
 from service.query.calendar import days_of, seconds_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
@@ -38,6 +38,7 @@ from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
 __all__ = [
+    "COVERAGE_WORDS",
     "DIGEST",
     "GAUSSIAN",
     "SALT_BYTES",

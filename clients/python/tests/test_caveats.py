@@ -1,0 +1,150 @@
+"""Reasons why a number may not be the truth stand beside it, on every surface and in numbers worked out from it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sparing
+from sparing import Answer, col, combine, consistent_histogram, consistent_tables, count, dbapi, ratios
+from sparing._cli_tables import answer_text, preview_text
+from sparing.testing import FakeService
+
+MISSING = "People may be missing"
+TABLES: dict[str, Any] = {
+    "people": {
+        "kind": "individuals",
+        "key": "id",
+        "columns": {
+            "town": {"type": "category", "categories": ["a", "b"]},
+            "age": {"type": "integer", "lower": 0, "upper": 9},
+        },
+    },
+    "buys": {
+        "kind": "events",
+        "key": "id",
+        "rows_per_individual": 64,
+        "columns": {"price": {"type": "integer", "lower": 0, "upper": 9}},
+    },
+}
+ROWS = [{"id": key, "town": "ab"[key % 2], "age": 5} for key in range(20)]
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeService]:
+    """A dataset of which the limits pay for one answer that is certified, and for no more."""
+    with FakeService() as service:
+        service.add_dataset("shop", TABLES, rows={"people": ROWS, "buys": [{"id": 1, "price": 2}]}, rho=1)
+        yield service
+
+
+def asked(fake: FakeService, **question: Any) -> Answer:
+    """A fresh answer at three fifths of the limit."""
+    return fake.client().queries.ask(
+        **{"dataset": "shop", "select": [count()], "share": 0.6, "reuse": False, **question}
+    )
+
+
+def shown(answer: Answer) -> dict[str, str]:
+    """By surface, what a person sees of an answer."""
+    frame, table = answer.to_pandas(), answer.to_arrow()
+    return {
+        "repr": repr(answer),
+        "notebook": answer._repr_html_(),
+        "pandas": str(frame.attrs),
+        "arrow": str(table.schema.metadata),
+        "chart": str(answer.plot().get_title()),
+        "command line": answer_text(answer),
+    }
+
+
+def test_people_who_may_be_missing_are_said_on_every_surface(fake: FakeService) -> None:
+    """And of a certified answer nothing of the kind is said."""
+    certified, uncertified = (asked(fake, group_by=["town"]) for _ in range(2))
+    assert (certified.coverage_certified, uncertified.coverage_certified) == (True, False)
+
+    for surface, text in shown(uncertified).items():
+        assert MISSING in text, surface
+    for surface, text in shown(certified).items():
+        assert MISSING not in text, surface
+    for answer in (certified, uncertified):
+        for frame in (answer.to_pandas(), answer.to_polars().to_pandas(), answer.to_arrow().to_pandas()):
+            assert frame["coverage_certified"].tolist() == [answer.coverage_certified] * 2
+
+
+def test_sql_warns_of_people_who_may_be_missing(fake: FakeService) -> None:
+    """Tools that read rows alone see no other words."""
+    cursor = sparing.connect(dataset="shop", share=0.6, client=fake.client()).cursor()
+    cursor.execute("SELECT COUNT(*) FROM people")
+    with pytest.warns(dbapi.Warning, match=MISSING):
+        cursor.execute("SELECT town, COUNT(*) FROM people GROUP BY town")
+
+
+def test_a_number_worked_out_is_certified_only_if_its_answers_are(fake: FakeService) -> None:
+    """Combinations have the words, and other numbers a member that their text shows."""
+    first, second = (asked(fake, group_by=["town"]) for _ in range(2))
+    total = asked(fake)
+    (average,) = fake.client().dataset("shop").query().mean("age").noise(share=0.6).run().averages
+    bins = asked(fake, group_by=[col("age").bins([0, 5, 9])])
+
+    assert MISSING in repr(combine([first, second]))
+    assert MISSING not in repr(combine([first]))
+    worked_out = [
+        *ratios(first, total),
+        *consistent_tables([first, total]).tables[0],
+        average,
+        consistent_histogram([bins]),
+        consistent_histogram([bins]).between(0, 5),
+    ]
+    for each in worked_out:
+        assert "coverage_certified=False" in repr(each)
+    assert "coverage_certified=True" in repr(consistent_tables([first]).tables[0][0])
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"l2_clip": 40}, "An individual with more than 40 counts as 40."),
+        ({"rows": 10}, "An individual with more than 10 rows counts as 10 with their mean."),
+        ({"rows": 1}, "An individual with more than 1 row counts as 1 with their mean."),
+        (
+            {"select": [sparing.sum_("price")], "l2_clip": 40},
+            "An individual whose vector is longer than 40 counts for less.",
+        ),
+    ],
+    ids=["count", "rows", "one row", "sum"],
+)
+def test_bounds_by_which_an_individual_counts_for_less_are_said(
+    fake: FakeService, question: dict[str, Any], words: str
+) -> None:
+    """Before the query is asked and with its answer."""
+    answer = asked(fake, **{"from_": "buys", **question})
+    assert answer.notes == (words,)
+    for surface, text in shown(answer).items():
+        assert words in text, surface
+    preview = fake.client().queries.preview(
+        **{"dataset": "shop", "from_": "buys", "select": [count()], "share": 0.1, **question}
+    )
+    assert words in preview_text(preview)
+
+
+def test_a_bound_that_cuts_off_nobody_is_not_said(fake: FakeService) -> None:
+    """A clip above what the declared rows can make, and rows that all may have."""
+    assert asked(fake, from_="buys", l2_clip=64).notes == ()
+    assert asked(fake, from_="buys", rows=64).notes == ()
+
+
+def test_a_repeated_answer_says_when_it_was_released(fake: FakeService) -> None:
+    """The data may have changed since; nothing says whether they have."""
+    first, again = (asked(fake, reuse=True) for _ in range(2))
+    day = f"{first.released_at:%Y-%m-%d}"
+    assert first.caveats == ()
+    assert again.caveats == (f"This answer was released on {day}; the data may have changed since.",)
+    assert again.caveats[0] in repr(again)
+
+
+def test_the_value_of_one_mean_is_the_mean(fake: FakeService) -> None:
+    """It lies in the declared domain, however large the noise, and so does its interval."""
+    answer = fake.client().dataset("shop").query().mean("age").noise(share=0.5).run()
+    assert answer.value == answer.averages[0].value
+    assert answer.interval() == answer.averages[0].interval()
