@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from sparing._answers import Answer, Interval
 from sparing._coordinates import PerItem, by_coordinate, by_item, common, items_of
+from sparing._laplace_sums import laplace_sum_quantile
 from sparing._normal import two_sided_quantile
 from sparing._rounding import with_half_widths
 
@@ -73,9 +74,10 @@ class Combined:
     def half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> float:
         """The distance within which each number is of what was counted, with at least this confidence.
 
-        Rounding to a grid moves the noise of an answer by at most half a step. So q sigma, for the normal quantile q,
-        and half the weighted mean of the grids suffice at any sigma. With `simultaneous`, all numbers are within the
-        distance at once. Raises ValueError for a confidence not above 0 and below 1, and where it differs by item.
+        Rounding to a grid moves the noise of an answer by at most half a step. So the quantile of the weighted sum of
+        the noise and half the weighted mean of the grids suffice at any sigma. With `simultaneous`, all numbers are
+        within the distance at once. Raises ValueError for a confidence not above 0 and below 1, and where it differs by
+        item.
         """
         return common(self._half_width(confidence, simultaneous=simultaneous))
 
@@ -94,14 +96,23 @@ class Combined:
     def _half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> PerItem:
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-        quantile = two_sided_quantile(math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence)
+        each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
         places = _item_places(self.answers[0]) if isinstance(self.sigma, tuple) else [0]
         widths = []
         for place, sigma in zip(places, by_item(self.sigma), strict=True):
             weights = _weights([answer.sigmas[place] for answer in self.answers])
             grid = _mean(weights, [answer.grids[place] for answer in self.answers])
-            widths.append(quantile * sigma + grid / 2)
+            widths.append(self._quantile(weights, sigma, each) + grid / 2)
         return tuple(widths) if isinstance(self.sigma, tuple) else widths[0]
+
+    def _quantile(self, weights: Sequence[float], sigma: float, confidence: float) -> float:
+        """The size that the noise does not exceed with this probability, whose standard deviation is `sigma`."""
+        weighted = list(zip(weights, self.answers, strict=True))
+        scales = [weight * answer.scale for weight, answer in weighted if answer.scale is not None]
+        if not scales:
+            return two_sided_quantile(confidence) * sigma
+        normal = [weight * common(answer.sigma) for weight, answer in weighted if answer.scale is None]
+        return laplace_sum_quantile(scales, confidence, sigma=math.hypot(*normal))
 
     def __repr__(self) -> str:
         """One line, whatever the dimension."""

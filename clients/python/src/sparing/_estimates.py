@@ -1,18 +1,19 @@
 """Ratios, means, rates and variances of released numbers, with what the noise makes of them.
 
 The noise of different numbers is independent and normal (rounded to a grid, which adds grid^2 / 12 to its variance).
+Of Laplace noise, intervals take the widest quantile that a sum of such noise may have.
 An error bar is about what was counted, as that of an answer is. It does not speak of sampling: who the individuals are
 is taken as given.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sparing._answers import Interval
-from sparing._normal import two_sided_quantile
-from sparing._selected import Selected, Selection, are_certified, selected
+from sparing._laplace_sums import noise_quantile
+from sparing._selected import Selected, Selection, are_certified, have_laplace, selected
 
 RELIABLE_MIN: Final = 5
 """Standard deviations from 0 that a denominator needs.
@@ -30,13 +31,15 @@ class Estimate:
     standard_error: float  # that the noise gives it; infinite where a denominator is 0
     is_reliable: bool = True  # False where a denominator is within five standard deviations of 0
     coverage_certified: bool = False  # of every answer that it is worked out from
+    has_laplace: bool = field(default=False, repr=False)  # some of the noise is Laplace noise
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The value and as many standard errors to either side as a normal number needs; all numbers if unreliable.
+        """The value and as many standard errors to either side as the noise needs; all numbers if unreliable.
 
         Raises ValueError for a confidence not above 0 and below 1.
         """
-        width = two_sided_quantile(confidence) * self.standard_error if self.is_reliable else math.inf
+        quantile = noise_quantile(confidence, has_laplace=self.has_laplace)
+        width = quantile * self.standard_error if self.is_reliable else math.inf
         return _EVERYTHING if width == math.inf else Interval(low=self.value - width, high=self.value + width)
 
 
@@ -59,7 +62,7 @@ class Ratio(Estimate):
 
         Source: Fieller, Some problems in interval estimation, J. R. Stat. Soc. B 16 (1954).
         """
-        squared = two_sided_quantile(confidence) ** 2
+        squared = noise_quantile(confidence, has_laplace=self.has_laplace) ** 2
         leading = self.denominator * self.denominator - squared * self.denominator_variance
         if leading <= 0:
             return _EVERYTHING
@@ -86,7 +89,7 @@ class Variance(Estimate):
         in the noise, as a normal number needs. Where N is so near to 0 that they go on without end, it is all numbers.
         Raises ValueError for a confidence not above 0 and below 1.
         """
-        squared = two_sided_quantile(confidence) ** 2
+        squared = noise_quantile(confidence, has_laplace=self.has_laplace) ** 2
         of_squares, of_sum, of_count = self.noise_variances
         product = self.squares * self.count - self.sum * self.sum + of_sum
         square = self.count * self.count - of_count
@@ -167,6 +170,7 @@ def _ratio(group: dict[str, object], above: Selected, below: Selected) -> Ratio:
         standard_error=error,
         is_reliable=_is_reliable(denominator, below),
         coverage_certified=are_certified(above, below),
+        has_laplace=have_laplace(above, below),
         numerator=numerator,
         denominator=denominator,
         numerator_variance=above.variance,
@@ -189,6 +193,7 @@ def _variance(group: dict[str, object], squares: Selected, sums: Selected, count
         standard_error=error,
         is_reliable=_is_reliable(count, counts),
         coverage_certified=are_certified(squares, sums, counts),
+        has_laplace=have_laplace(squares, sums, counts),
         squares=squares.number(group),
         sum=sums.number(group),
         count=count,

@@ -7,10 +7,10 @@ from itertools import accumulate, pairwise
 
 from sparing._answers import Interval
 from sparing._bins import bins_of
-from sparing._combine import Released, check_independent
+from sparing._combine import Released, answers_of, check_independent
 from sparing._estimates import Estimate
+from sparing._laplace_sums import noise_quantile
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
-from sparing._normal import two_sided_quantile
 from sparing._selected import Selection, selected
 
 
@@ -34,6 +34,7 @@ class ConsistentHistogram:
     edges: tuple[float, ...]  # one more than there are bins
     values: tuple[float, ...]  # of the finest bins
     coverage_certified: bool  # of every answer that it is worked out from
+    has_laplace: bool  # some of the noise is Laplace noise
     _counts: NestedCounts
 
     def between(self, low: float, high: float) -> Estimate:
@@ -51,6 +52,7 @@ class ConsistentHistogram:
             value=math.fsum(self.values[first:last]),
             standard_error=math.sqrt(self._counts.variance(WeightedSum(cuts=cuts, weights=weights))),
             coverage_certified=self.coverage_certified,
+            has_laplace=self.has_laplace,
         )
 
     def quantile(self, probability: float, *, confidence: float = 0.95) -> Quantile:
@@ -69,7 +71,7 @@ class ConsistentHistogram:
         """
         if not 0 < probability < 1:
             raise ValueError(f"probability must be above 0 and below 1, got {probability}")
-        deviations = two_sided_quantile(confidence)
+        deviations = noise_quantile(confidence, has_laplace=self.has_laplace)
         below = [0.0, *accumulate(self.values)]
         excess = [count - probability * below[-1] for count in below]  # at each edge
         return Quantile(
@@ -138,6 +140,7 @@ def consistent_histogram(
         edges=found[0].edges,
         values=counts.cells,
         coverage_certified=all(level.released.coverage_certified for level in found),
+        has_laplace=any(answer.scale is not None for level in found for answer in answers_of(level.released)),
         _counts=counts,
     )
 

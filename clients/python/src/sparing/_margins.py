@@ -18,7 +18,7 @@ from itertools import combinations, product
 from sparing._combine import check_independent
 from sparing._estimates import Estimate
 from sparing._normal import chi_square_tail
-from sparing._selected import Selected, Selection, are_certified, selected
+from sparing._selected import Selected, Selection, are_certified, have_laplace, selected
 
 Columns = tuple[str, ...]
 Cell = tuple[object, ...]
@@ -54,7 +54,10 @@ def consistent_tables(tables: Sequence[Selection]) -> ConsistentTables:
     check_independent([table.released for table in found], "tables")
     values = _values(found)
     effects = _effects(found, values)
-    estimated = tuple(_table(table, effects, values, is_certified=are_certified(*found)) for table in found)
+    estimated = tuple(
+        _table(table, effects, values, is_certified=are_certified(*found), has_laplace=have_laplace(*found))
+        for table in found
+    )
     squares = math.fsum(
         (number - estimate.value) ** 2 / table.variance
         for table, estimates in zip(found, estimated, strict=True)
@@ -129,7 +132,12 @@ def _decomposed(
 
 
 def _table(
-    table: Selected, effects: Sequence[_Effect], values: Mapping[str, Sequence[object]], *, is_certified: bool
+    table: Selected,
+    effects: Sequence[_Effect],
+    values: Mapping[str, Sequence[object]],
+    *,
+    is_certified: bool,
+    has_laplace: bool,
 ) -> tuple[Estimate, ...]:
     """A table as the sum of its effects, each cell with a standard error."""
     inside = [
@@ -146,6 +154,7 @@ def _table(
             value=merged * math.fsum(effect.numbers[tuple(key[at] for at in places)] for effect, places in inside),
             standard_error=math.sqrt(variance),
             coverage_certified=is_certified,
+            has_laplace=has_laplace,
         )
         for key in table.numbers
     )

@@ -66,3 +66,8 @@ def selected(selection: Selection, name: str) -> Selected:
 def are_certified(*parts: Selected) -> bool:
     """Tell whether every answer that these numbers come from is certified to leave nobody out."""
     return all(part.released.coverage_certified for part in parts)
+
+
+def have_laplace(*parts: Selected) -> bool:
+    """Tell whether some of the noise in these numbers is Laplace noise."""
+    return any(answer.scale is not None for part in parts for answer in answers_of(part.released))
