@@ -30,12 +30,12 @@ def sample(rng: np.random.Generator) -> Any:
 def judged(rng: np.random.Generator, sigma: float) -> Evaluation:
     """One sample, counted with noise."""
     counts = sample(rng)
-    return evaluation_of_bins(answer(counts + rng.normal(0, sigma, counts.shape), sigma), BINS)
+    return evaluation_of_bins(answer(counts + rng.normal(0, sigma, counts.shape), sigma), BINS, negative=BINS // 2)
 
 
 def test_without_noise_they_are_those_of_the_people() -> None:
     """Ties within a bin count half."""
-    found = evaluation_of_bins(answer([[3, 1, 0, 0], [0, 1, 1, 2]], 0.0), 4)
+    found = evaluation_of_bins(answer([[3, 1, 0, 0], [0, 1, 1, 2]], 0.0), 4, negative=2)
     pairs = [(low, high) for low, many in enumerate([3, 1, 0, 0]) for _ in range(many) for high in (1, 2, 3, 3)]
     area = sum(1.0 if high > low else 0.5 if high == low else 0.0 for low, high in pairs) / len(pairs)
     assert (found.n_individuals, found.accuracy) == (8, 7 / 8)
@@ -68,8 +68,29 @@ def test_a_share_of_two_counts_has_the_error_of_both() -> None:
 
 def test_where_noise_leaves_nobody_there_is_no_number() -> None:
     """Not a number, and no division by zero."""
-    empty = evaluation_of_bins(answer([[0, -3], [0, 1]], 3.0), 2)
-    alone = evaluation_of_bins(answer([[0, -1], [0, 4]], 3.0), 2)
+    empty = evaluation_of_bins(answer([[0, -3], [0, 1]], 3.0), 2, negative=1)
+    alone = evaluation_of_bins(answer([[0, -1], [0, 4]], 3.0), 2, negative=1)
     assert all(map(isnan, (empty.accuracy, empty.accuracy_se, empty.auc or 0, empty.auc_se or 0)))
     assert alone.accuracy == pytest.approx(4 / 3)
     assert isnan(alone.auc or 0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.5, 6.0], ids=["half", "five per cent", "half a per cent"])
+def test_the_area_is_as_often_within_its_errors_as_they_say(shift: float) -> None:
+    """Of other people and other noise each time, at every rate; with half the errors it would not be."""
+    rng, scores = np.random.default_rng(7), np.linspace(-2, 2, 32_001)[:-1]
+    having = 1 / (1 + np.exp(shift - scores))
+    shares = np.concatenate([(1 - having).reshape(32, -1).sum(axis=1), having.reshape(32, -1).sum(axis=1)]) / 32_000
+
+    def area(cells: Any, noise: float) -> tuple[float, float]:
+        found = evaluation_of_bins(answer(cells + rng.normal(0, noise, 64), 13.0), 32, negative=16)
+        assert found.auc is not None
+        assert found.auc_se is not None
+        return found.auc, found.auc_se
+
+    people = 400_000
+    truth, _ = area(shares * people, 0.0)
+    draws = [area(rng.multinomial(people, shares), 13.0) for _ in range(1_000)]
+    deviations = np.array([abs(found - truth) / error for found, error in draws])
+    assert 0.93 < np.mean(deviations < 1.96) < 0.985
+    assert np.mean(deviations < 0.98) < 0.8

@@ -307,6 +307,31 @@ def test_a_binary_model_is_judged_by_one_count(fake: FakeService, client: Client
     assert abs(found.calibration[:, 1].sum() - member.sum()) < 50
 
 
+@pytest.mark.parametrize("shift", [0.0, 3.5, 6.0], ids=["half", "five per cent", "half a per cent"])
+def test_the_area_of_a_rare_target_is_not_that_of_one_bin(shift: float) -> None:
+    """The model's log-odds lie close together, far from 0; bins are where they are, and there is an edge at 0."""
+    rng = np.random.default_rng(2)
+    values = rng.uniform(-1, 1, 20_000).round(3)
+    target = rng.random(20_000) < 1 / (1 + np.exp(shift - 2 * values))
+    tables: Any = {
+        "people": {
+            "kind": "individuals",
+            "key": "id",
+            "columns": {"u": {"type": "real", "lower": -1, "upper": 1}, "y": {"type": "boolean"}},
+        }
+    }
+    with FakeService() as fake:
+        rows = [{"id": key, "u": values[key], "y": bool(target[key])} for key in range(20_000)]
+        fake.add_dataset("rare", tables, rows={"people": rows}, rho=1000, capacity=20_000)
+        dataset = fake.client().dataset("rare")
+        found = LogisticRegression([feature("u")], "y", max_iter=2).fit(dataset, share=0.4).evaluate(dataset, share=0.2)
+    pairs = np.argsort(np.argsort(values))[target].sum() - target.sum() * (target.sum() - 1) / 2
+    assert found.auc == pytest.approx(pairs / (target.sum() * (~target).sum()), abs=0.01)
+    assert found.accuracy == pytest.approx(
+        np.mean((values > 0) == target) if shift == 0 else np.mean(~target), abs=0.02
+    )
+
+
 def test_a_model_of_classes_is_judged_by_two_counts(fake: FakeService, client: Client) -> None:
     """Those who are predicted rightly, and all who have a prediction; a part judges where it is asked for."""
     club = client.dataset("club")
@@ -329,7 +354,7 @@ def test_a_model_that_cannot_be_judged_says_so(client: Client) -> None:
     binned = LogisticRegression([feature("level")], col("age").bins([0, 50, 100]), max_iter=1).fit(club, share=0.2)
     with pytest.raises(ValueError, match="bins of a target"):
         binned.evaluate(club)
-    with pytest.raises(ValueError, match="an even number, got 5"):
+    with pytest.raises(ValueError, match="an even number from 4 up, got 5"):
         binned.evaluate(club, bins=5)
 
 

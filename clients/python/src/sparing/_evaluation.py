@@ -24,14 +24,14 @@ class Evaluation:
     auc_se: float | None
     coverage_certified: bool  # of every answer that it is worked out from
     answers: Sequence[Answer] = field(repr=False)
-    calibration: Doubles | None = field(repr=False)  # (bins, 2): individuals by probability, and those with the target
+    calibration: Doubles | None = field(repr=False)  # (bins, 2): individuals by log-odds, and those with the target
 
 
-def evaluation_of_bins(answer: Answer, bins: int) -> Evaluation:
-    """From a count by target and bin of the probability, an even number of bins of one width."""
+def evaluation_of_bins(answer: Answer, bins: int, *, negative: int) -> Evaluation:
+    """From a count by target and bin of the log-odds, of which so many bins lie below 0."""
     cells, sigma = np.array(answer.values, dtype=np.float64).reshape(2, bins), answer.sigmas[0]
     is_right = np.zeros((2, bins), dtype=np.bool_)
-    is_right[0, : bins // 2] = is_right[1, bins // 2 :] = True
+    is_right[0, :negative] = is_right[1, negative:] = True
     whole, right = float(cells.sum()), float(cells[is_right].sum())
     auc, auc_se = _area(cells, sigma)
     return Evaluation(

@@ -16,7 +16,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, floor, log2, sqrt
 from typing import Any, Final, Self
 
 import numpy as np
@@ -37,6 +37,9 @@ __all__ = ["Evaluation", "FitPlan", "LinearRegression", "LogisticRegression", "S
 
 STEPS_MAX: Final = 11
 """Steps by default: with the moments, twelve queries."""
+_BINS_MIN: Final = 4
+_LOG_ODDS_MAX, _DEVIATION_MIN, _BEYOND = 32.0, 2.0**-6, 64.0
+"""Log-odds are cut to 32 by the service. Bins are for deviations of at least 1/64."""
 _AVERAGED: Final = 4
 """The parameters of the last quarter of the steps are averaged."""
 _PARAMETER_STEP: Final = 2.0**-20
@@ -354,17 +357,17 @@ class LogisticRegression(_LinearModel):
         bins: int = 32,
         run: str | None = None,
     ) -> Evaluation:
-        """How well the model predicts: of a boolean by one count by target and bin of the probability, else by two.
+        """How well the model predicts: of a boolean by one count by target and bin of the log-odds, else by two.
 
         Args:
             dataset: `client.dataset(name)`.
             where: the individuals that judge, such as a fold that was kept out of the fit.
             share: of the budget, that an individual is charged at most.
-            bins: of probabilities, an even number.
+            bins: of the log-odds, an even number from 4 up.
             run: a name that makes the idempotency keys, another than that of the fit.
 
         Raises:
-            ValueError: before a fit; for a target in bins; for an odd number of bins.
+            ValueError: before a fit; for a target in bins; for an odd number of bins, or two.
         """
         source = Source(query=dataset.query, where=where, share=share)
         return answered(self._evaluating(source, bins), run)
@@ -383,17 +386,44 @@ class LogisticRegression(_LinearModel):
         return await answered_async(self._evaluating(source, bins), run)
 
     def _evaluating(self, source: Source[Builder], bins: int) -> Asked[Builder, Evaluation]:
-        if bins < 2 or bins % 2:
-            raise ValueError(f"bins must be an even number, got {bins}")
+        if bins < _BINS_MIN or bins % 2:
+            raise ValueError(f"bins must be an even number from {_BINS_MIN} up, got {bins}")
         value = self.as_value()
         if self._loss == "logistic":
-            edges = [number / bins for number in range(bins + 1)]
-            counted = self._query(source).group_by(self._key, value.bins(edges)).count().noise(share=source.share)
-            return evaluation_of_bins((yield counted), bins)
+            edges = self._log_odds_edges(bins)
+            binned = self._log_odds.bins(edges)
+            counted = self._query(source).group_by(self._key, binned).count().noise(share=source.share)
+            return evaluation_of_bins((yield counted), bins, negative=edges.index(0.0))
         share = source.share / 2
         right = yield self._query(source).where(value == Column(self._key)).count().noise(share=share)
         whole = yield self._query(source).where(~value.is_null()).count().noise(share=share)
         return evaluation_of_counts(right, whole)
+
+    @property
+    def _log_odds(self) -> Value:
+        """The argument of the probability. Of a rare target all probabilities are near 0, and its log-odds differ."""
+        rows = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
+        return predict(self._listed, rows[0], link="identity", intercept=self.fit_intercept)
+
+    def _log_odds_edges(self, bins: int) -> list[float]:
+        """Edges of one width around the mean of the log-odds, two to four deviations to either side, and 0.
+
+        Mean and deviation are those that the moments of the fit give, which are released already. The outermost bins
+        have all that is beyond.
+        """
+        moments, weights = self.moments_.matrix, self.coef_[0]
+        count = max(float(moments[-1, -1]), 1.0)
+        middle = float(weights @ moments[:-1, -1]) / count
+        variance = float(weights @ moments[:-1, :-1] @ weights) / count - middle * middle
+        deviation = min(max(sqrt(max(variance, 0.0)), _DEVIATION_MIN), _LOG_ODDS_MAX / 4)
+        width = 2.0 ** floor(log2(8 * deviation / bins))
+        middle = min(max(middle + float(self.intercept_[0]), -_LOG_ODDS_MAX), _LOG_ODDS_MAX)
+        first = round(middle / width) - bins // 2
+        edges = [width * (first + number) for number in range(bins + 1)]
+        edges[0], edges[-1] = -_BEYOND, _BEYOND
+        if 0.0 not in edges:
+            edges[1 if first >= 0 else -2] = 0.0
+        return edges
 
     @property
     def _key(self) -> Any:  # noqa: ANN401 - as in the query language
