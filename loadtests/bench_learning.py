@@ -22,6 +22,7 @@ from loadtests.in_process import asked, medians_ms
 from service.core.charge import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
+from tests.digests import with_digests
 
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Read when numpy is imported."""
@@ -70,7 +71,7 @@ def made(people: int) -> DatasetMemory:
         name: source.integers(0, coding.span, people, dtype=coding.dtype, endpoint=True)
         for name, coding in memory.codings["people"].items()
     }
-    memory.add_individuals(np.arange(people), codes, np.full(people, LIMIT_UNITS_MAX))
+    memory.add_individuals(np.arange(people), with_digests(codes, range(people)), np.full(people, LIMIT_UNITS_MAX))
     return memory
 
 

@@ -27,6 +27,7 @@ from service.query.parse import kept_query
 from service.query.plan import KeptPlans, compile_query
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
+from tests.digests import with_digests
 
 Ask = Callable[[str], Answered]
 Columns = Mapping[str, NDArray[np.int32]]
@@ -80,7 +81,9 @@ def _memory(schema: Schema, columns: Columns, people: int) -> DatasetMemory:
     memory = DatasetMemory(schema)
     coded = schema.tables["people"].columns
     codes = {name: column[:people].astype(coding_of(coded[name]).dtype) for name, column in columns.items()}
-    memory.add_individuals(np.arange(people), codes, np.full(people, BUDGET_RHO * UNITS_PER_RHO))
+    memory.add_individuals(
+        np.arange(people), with_digests(codes, range(people)), np.full(people, BUDGET_RHO * UNITS_PER_RHO)
+    )
     return memory
 
 
