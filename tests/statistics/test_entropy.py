@@ -38,11 +38,11 @@ def bit_p_value(words: NDArray[np.uint64]) -> float:
 
 @pytest.mark.parametrize("at_once", [FEW, 2**18])
 def test_every_bit_is_one_half_the_time(at_once: int) -> None:
-    """A quarter of a million words; the same test rejects words with a bit that is set one per cent too often."""
+    """A quarter of a million words; the same test rejects words with a bit that is set two per cent too often."""
     words = np.concatenate([system_entropy(at_once) for _ in range(2**18 // at_once)])
 
     assert bit_p_value(words) > 1e-9
-    biased = words | (np.arange(words.size) % 50 == 0).astype(np.uint64)
+    biased = words | (np.arange(words.size) % 25 == 0).astype(np.uint64)
     assert bit_p_value(biased) < 1e-12
 
 
