@@ -124,6 +124,11 @@ class Answer:
         return (*self.missing, *self.notes, *((day,) if self.reused else ()))
 
     @property
+    def has_laplace(self) -> bool:
+        """Tell whether some of the noise is Laplace noise."""
+        return self.scale is not None
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The sentence that people may be missing; none where `coverage_certified`."""
         return () if self.coverage_certified or not self.coverage_words else (self.coverage_words,)

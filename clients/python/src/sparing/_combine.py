@@ -60,6 +60,11 @@ class Combined:
         return all(answer.coverage_certified for answer in self.answers)
 
     @property
+    def has_laplace(self) -> bool:
+        """Tell whether some of the noise is Laplace noise."""
+        return any(answer.has_laplace for answer in self.answers)
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """Those of every answer, each once."""
         return tuple(dict.fromkeys(words for answer in self.answers for words in answer.caveats))

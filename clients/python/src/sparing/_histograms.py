@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from sparing._answers import Interval
 from sparing._bins import bins_of
-from sparing._combine import Released, answers_of, check_independent
+from sparing._combine import Released, check_independent
 from sparing._estimates import Estimate
 from sparing._laplace_sums import noise_quantile
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
@@ -140,7 +140,7 @@ def consistent_histogram(
         edges=found[0].edges,
         values=counts.cells,
         coverage_certified=all(level.released.coverage_certified for level in found),
-        has_laplace=any(answer.scale is not None for level in found for answer in answers_of(level.released)),
+        has_laplace=any(level.released.has_laplace for level in found),
         _counts=counts,
     )
 
