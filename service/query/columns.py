@@ -251,6 +251,11 @@ class QueryColumn:
         return self.kind not in {"category", "boolean"}
 
     @property
+    def is_number(self) -> bool:
+        """Tell whether it can be added up and calculated with; a boolean is 1 where it is true, and 0 where not."""
+        return self.kind in {"integer", "real", "boolean"}
+
+    @property
     def slack(self) -> Fraction:
         """How far from the place of a literal, in steps, the code of an equal value may lie.
 

@@ -296,7 +296,7 @@ def _read(feature: Feature, columns: RowColumns, field: str) -> _Read | Group | 
     column = columns.value(feature.of, f"{field}.of")
     if column.kind == "category":
         raise QueryProblem.of(f"{field}.of", f"{quoted(column.name)} is a category; make it a one_hot")
-    if column.kind not in {"integer", "real", "boolean"}:
+    if not column.is_number:
         raise QueryProblem.of(f"{field}.of", f"{quoted(column.name)} is not a number; subtract one from it")
     read = _Read(
         column=column,

@@ -244,7 +244,7 @@ def _target(asked: Gradient, columns: RowColumns) -> QueryColumn | Group:
     column = columns.named(target, field) if isinstance(target, str) else columns.value(target, field)
     if asked.loss == "logistic" and column.kind != "boolean":
         raise QueryProblem.of(field, f"must be a boolean column; for the values of {quoted(column.name)} use softmax")
-    if asked.loss == "squared" and column.kind not in {"integer", "real"}:
+    if asked.loss == "squared" and not column.is_number:
         raise QueryProblem.of(field, f"must be a number; {quoted(column.name)} is none")
     if asked.loss == "squared" and asked.residual_clip is None:
         raise QueryProblem.of("select[0].gradient.residual_clip", "is required: a residual has no bound of its own")

@@ -78,7 +78,7 @@ def _together(items: Sequence[_OfColumn], of: QueryColumn, columns: Mapping[str,
         low=min(0, *(int(each.steps.min(initial=0)) << (each.step_log2 - base) for each in every)),
         high=max(0, *(max(int(each.steps.max(initial=0)), each.rest) << (each.step_log2 - base) for each in every)),
         step_log2=base,
-        integral=all(columns[item.column].kind == "integer" for item in items),
+        integral=all(columns[item.column].kind != "real" for item in items),
         vectors=Vectors(starts=starts, entries=steps, shifts=shifts),
     )
 

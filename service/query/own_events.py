@@ -46,7 +46,7 @@ def own_events_column(
         raise QueryProblem.of(named, f"{quoted(asked.from_)} is not a table of events")
     predicate = predicate_of(asked.where, events, field=f"{field}.where")
     added = None if asked.sum is None else events.value(asked.sum, f"{field}.sum")
-    if added is not None and added.kind not in {"integer", "real"}:
+    if added is not None and not added.is_number:
         raise QueryProblem.of(f"{field}.sum", "must be a number")
     if any(isinstance(each.formula, ReaderFormula) for each in events.used.values()):
         raise QueryProblem.of(field, "must not hold a prediction: it is a value of the query's own rows")

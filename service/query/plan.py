@@ -344,7 +344,7 @@ def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
     else:
         place = f"{field}.column"
         column = columns.named(item.sum.column or "", place)
-    if column.kind not in {"integer", "real"}:
+    if not column.is_number:
         raise QueryProblem.of(
             place, f"{quoted(column.name)} is not numeric; count the rows where it has the value of interest"
         )
@@ -464,5 +464,5 @@ def _extent(item: PlanItem, columns: RowColumns) -> Extent:
         low=coding.offset,
         high=coding.offset + coding.span,
         step_log2=coding.step_log2,
-        integral=column.kind == "integer",
+        integral=column.kind != "real",
     )

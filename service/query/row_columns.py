@@ -157,7 +157,7 @@ class RowColumns(ABC):
         if isinstance(node, (int, float)):
             return Amount.of_number(node)
         column = self.value(node, field)
-        if column.kind not in {"integer", "real"}:
+        if not column.is_number:
             raise QueryProblem.of(field, f"must be a number; it is {_kind(column)}")
         return Amount.of_column(column)
 

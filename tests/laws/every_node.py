@@ -54,7 +54,7 @@ def literals(name: str, column: Json) -> list[Any]:
 @cache
 def numbers(table: str) -> st.SearchStrategy[Json]:
     """Numbers of a row: columns, differences in time, and what is calculated from them."""
-    columns = st.sampled_from([{"col": name} for name in names(table, "integer", "real")])
+    columns = st.sampled_from([{"col": name} for name in names(table, "integer", "real", "boolean")])
     differences = st.sampled_from(
         [
             {"sub": [{"col": a}, {"col": b}]}
@@ -168,7 +168,7 @@ def items(table: str) -> st.SearchStrategy[Json]:
     listable = st.sampled_from(names(table, *COUNTABLE))
     return st.one_of(
         st.sampled_from([{"count": {}}, {"count_individuals": {}}]),
-        st.sampled_from(names(table, "integer", "real")).map(lambda name: {"sum": {"column": name}}),
+        st.sampled_from(names(table, "integer", "real", "boolean")).map(lambda name: {"sum": {"column": name}}),
         calculated(table).map(lambda value: {"sum": {"of": value}}),
         st.sampled_from(_countable(table)).map(lambda name: {"histogram": {"column": name}}),
         listable.flatmap(lambda name: _listed(name, COLUMNS[table][name])),

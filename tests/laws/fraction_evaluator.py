@@ -13,6 +13,7 @@ from tests.laws.fraction_values import (
     FractionValues,
     Near,
     Row,
+    as_number,
     bounds,
     decimal,
     domain,
@@ -203,7 +204,7 @@ class FractionEvaluator(FractionValues):
         if value is None:
             return
         if kind == "sum":
-            yield 0, value
+            yield 0, as_number(value)
         elif "values" in body:
             yield from ((place, Near(Fraction(1))) for place in find(value, self.counted_values(body)))
         elif kind == "histogram":

@@ -108,13 +108,20 @@ def domain(column: dict[str, Any]) -> Sequence[Any]:
     return range(int(low), int(high) + 1)
 
 
+def as_number(value: Any) -> Any:
+    """A value that is added up or calculated with: a boolean is 0 or 1."""
+    return Near(Fraction(value)) if isinstance(value, bool) else value
+
+
 def place_of(value: Any, column: dict[str, Any]) -> int:
     """The place of a value in the domain of its column."""
     return domain(column).index(int(value.value) if isinstance(value, Near) else value)
 
 
 def bounds(column: dict[str, Any]) -> tuple[Fraction, Fraction]:
-    """Of a column of numbers, dates or times, as stored."""
+    """Of a column of numbers, booleans, dates or times, as stored."""
+    if column["type"] == "boolean":
+        return ZERO, ONE
     return _bounds(column["type"], column["lower"], column["upper"])
 
 
@@ -206,7 +213,7 @@ class FractionValues:
         ((kind, body),) = node.items()
         if kind == "col":
             return row[body]
-        parts = [self.value(each, row) for each in ([body] if kind == "abs" else body)]
+        parts = [as_number(self.value(each, row)) for each in ([body] if kind == "abs" else body)]
         if None in parts:
             return self.without(parts)
         if kind == "abs":

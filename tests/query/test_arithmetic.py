@@ -138,7 +138,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({"add": [{"col": "limit_rho"}, 1]}, "v.add[0].col", "'limit_rho' holds the individuals' limits; it is not data"),
     ({"mul": [{"col": "country"}, 1]}, "v.mul[0]", "must be a number; it is a category"),
     ({"mul": [1, "x"]}, "v.mul[1]", "must be a number; got 'x'"),
-    ({"abs": {"col": "member"}}, "v.abs", "must be a number; it is a boolean"),
+    ({"abs": {"col": "country"}}, "v.abs", "must be a number; it is a category"),
     ({"sub": [{"col": "joined"}, {"col": "age"}]}, "v.sub[0]", "must be a number; it is a date"),
     ({"clip": [{"col": "age"}, 5, 4]}, "v.clip[2]", "must not be below the lower bound"),
     ({"clip": [{"col": "age"}, 0, 4.5]}, "v.clip[2]", "must be a whole number, as the value is"),

@@ -59,7 +59,6 @@ def test_every_kind_of_item_and_group_has_its_size() -> None:
         ({"from_": "visits", "where": {"ge": [{"col": "age"}, 1]}}, "where.ge[0].col"),
         ({"select": [{"sum": {"column": "height"}}]}, "select[0].sum.column"),
         ({"select": [{"count": {}}, {"sum": {"column": "country"}}]}, "select[1].sum.column"),
-        ({"select": [{"sum": {"column": "member"}}]}, "select[0].sum.column"),
         ({"select": [{"sum": {"column": "limit_rho"}}]}, "select[0].sum.column"),
         ({"select": [{"histogram": {"column": "spend"}}]}, "select[0].histogram.column"),
         ({"select": [{"histogram": {"column": "limit_rho"}}]}, "select[0].histogram.column"),
