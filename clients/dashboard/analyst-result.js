@@ -29,9 +29,7 @@ export function resultOf(answer, dataset, { isForNobody = false } = {}) {
       answer.mechanism === "laplace" && `The noise is Laplace noise with scale ${rounded(answer.scale)}. `,
       share !== null ? activeWords(share) : coverageOf(answer),
       answer.notes.map((/** @type {string} */ words) => ` ${words}`),
-      answer.reused &&
-        ` This answer was released on ${answer.released_at.slice(0, 10)}; the data may have changed since.` +
-          " It cost nothing.",
+      answer.reused && " It cost nothing.",
     ),
     h.p({ class: "soft" }, worstCaseWords(answer, dataset)),
     h.div(

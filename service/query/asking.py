@@ -10,6 +10,7 @@ out, whatever the data. Of who has in fact been left out, nothing may be said th
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from math import ldexp, sqrt
 from typing import Final
 
@@ -104,6 +105,11 @@ def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) 
     if min([limit_floor_units, *prices]) < 0:
         raise ValueError(f"units must not be negative, got {min([limit_floor_units, *prices])}")
     return sum(prices) <= limit_floor_units
+
+
+def released_words(at: datetime) -> str:
+    """A sentence on the day of an answer that is given again."""
+    return f"This answer was released on {at:%Y-%m-%d}; the data may have changed since."
 
 
 def warnings_of(l2_clip: float, *, norm: float, is_by_item: bool, shortens: bool) -> list[str]:

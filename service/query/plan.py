@@ -461,8 +461,5 @@ def _extent(item: PlanItem, columns: RowColumns) -> Extent:
     column = columns.used[item.column]
     coding = column.coding
     return Extent(
-        low=coding.offset,
-        high=coding.offset + coding.span,
-        step_log2=coding.step_log2,
-        integral=column.kind != "real",
+        low=coding.offset, high=coding.offset + coding.span, step_log2=coding.step_log2, integral=column.kind != "real"
     )

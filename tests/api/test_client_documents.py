@@ -121,6 +121,7 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
         found[test]()
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_the_queries_in_sql_run(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
     """On a dataset with the columns that they name."""
     tables = {

@@ -6,8 +6,21 @@ from typing import Any
 import pytest
 
 import sparing
-from sparing import Answer, col, combine, consistent_histogram, consistent_tables, count, dbapi, ratios
+from sparing import (
+    Answer,
+    col,
+    combine,
+    consistent_histogram,
+    consistent_tables,
+    count,
+    dbapi,
+    feature,
+    own,
+    predict,
+    ratios,
+)
 from sparing._cli_tables import answer_text, preview_text
+from sparing.learn import LinearRegression
 from sparing.testing import FakeService
 
 MISSING = "People may be missing"
@@ -18,6 +31,8 @@ TABLES: dict[str, Any] = {
         "columns": {
             "town": {"type": "category", "categories": ["a", "b"]},
             "age": {"type": "integer", "lower": 0, "upper": 9},
+            "income": {"type": "real", "lower": 0, "upper": 1000},
+            "member": {"type": "boolean"},
         },
     },
     "buys": {
@@ -27,7 +42,7 @@ TABLES: dict[str, Any] = {
         "columns": {"price": {"type": "integer", "lower": 0, "upper": 9}},
     },
 }
-ROWS = [{"id": key, "town": "ab"[key % 2], "age": 5} for key in range(20)]
+ROWS = [{"id": key, "town": "ab"[key % 2], "age": 5, "income": 0, "member": key < 15} for key in range(20)]
 
 
 @pytest.fixture
@@ -72,12 +87,18 @@ def test_people_who_may_be_missing_are_said_on_every_surface(fake: FakeService) 
             assert frame["coverage_certified"].tolist() == [answer.coverage_certified] * 2
 
 
-def test_sql_warns_of_people_who_may_be_missing(fake: FakeService) -> None:
+def test_sql_warns_of_each_reason(fake: FakeService) -> None:
     """Tools that read rows alone see no other words."""
     cursor = sparing.connect(dataset="shop", share=0.6, client=fake.client()).cursor()
     cursor.execute("SELECT COUNT(*) FROM people")
     with pytest.warns(dbapi.Warning, match=MISSING):
         cursor.execute("SELECT town, COUNT(*) FROM people GROUP BY town")
+    clipped = sparing.connect(dataset="shop", sigma=1000, l2_clip=40, client=fake.client()).cursor()
+    with (
+        pytest.warns(dbapi.Warning, match=MISSING),
+        pytest.warns(dbapi.Warning, match="An individual with more than 40 counts as 40"),
+    ):
+        clipped.execute("SELECT COUNT(*) FROM buys")
 
 
 def test_a_number_worked_out_is_certified_only_if_its_answers_are(fake: FakeService) -> None:
@@ -148,3 +169,61 @@ def test_the_value_of_one_mean_is_the_mean(fake: FakeService) -> None:
     answer = fake.client().dataset("shop").query().mean("age").noise(share=0.5).run()
     assert answer.value == answer.averages[0].value
     assert answer.interval() == answer.averages[0].interval()
+
+
+@pytest.fixture
+def precise(fake: FakeService) -> Any:
+    """Queries of the same rows at noise that hardly counts, in another dataset."""
+    fake.add_dataset("precise", TABLES, rows={"people": ROWS, "buys": [{"id": 1, "price": 2}]}, rho=10**4)
+    return fake.client().dataset("precise").query()
+
+
+def test_the_mean_of_a_boolean_is_a_rate(precise: Any) -> None:
+    """Of those with a value; quantiles of it are refused."""
+    rate = precise.mean("member").noise(rho=100).run()
+    assert rate.value == pytest.approx(0.75, abs=0.05)
+    assert (rate.averages[0].bounds.low, rate.averages[0].bounds.high) == (0, 1)
+    with pytest.raises(ValueError, match="is of true and false: ask for the mean"):
+        precise.quantile("member", 0.5).noise(rho=5).run()
+
+
+def test_means_of_own_events_and_predictions_keep_to_their_bounds(precise: Any) -> None:
+    """Those of a clip, of a probability, and of none that nobody states."""
+    bought = precise.mean(own("buys", clip=(0, 9))).noise(rho=100).run()
+    assert (bought.averages[0].bounds.high, bought.averages[0].label) == (9, {"select": "mean(own events of buys)"})
+    assert bought.value == pytest.approx(0.05, abs=0.1)
+    probable = precise.mean(predict([feature("age")], [0.0])).noise(rho=100).run()
+    assert probable.value == pytest.approx(0.5, abs=0.05)
+    number = predict([feature("age")], [1.0], link="identity")
+    with pytest.raises(ValueError, match="a prediction has no declared bounds; give it some by clip"):
+        precise.mean(number).noise(rho=100).run()
+    assert precise.mean(number.clip(0, 9)).noise(rho=100).run().value == pytest.approx(5, abs=0.5)
+
+
+def test_an_average_that_noise_leaves_nothing_of_is_said_to_be_of_no_use(fake: FakeService) -> None:
+    """By its item and group, of several by the first few."""
+    query = fake.client().dataset("shop").query().noise(share=1e-6)
+    (words,) = query.mean("age").run().caveats
+    assert words == "The interval is the whole domain, and so of no use: mean(age)."
+    (words,) = query.group_by("town").mean("age").stddev("age").run().caveats
+    assert words.endswith(": mean(age) of a, stddev(age) of a, mean(age) of b and 1 more.")
+
+
+def test_a_quantile_within_a_full_bin_is_said_to_be_interpolated(precise: Any) -> None:
+    """Everybody has nothing, and the first bin is that of all up to a 64th of the bound."""
+    answer = precise.quantile("income", 0.5).noise(rho=5).run()
+    assert "interpolated within a bin" in "".join(answer.caveats)
+    assert repr(answer).startswith("Answer(7.8 ± 7.8, caveats=")
+    assert precise.quantile("age", 0.5).noise(rho=5).run().caveats == ()
+
+
+def test_a_model_says_that_people_may_be_missing(fake: FakeService) -> None:
+    """By a member, and where they may by its text."""
+    people = fake.client().dataset("shop")
+    certified, uncertified = (
+        LinearRegression([feature((col("age") - 5) * scale)], target="member").fit(people, share=0.6)
+        for scale in (0.2, 0.1)
+    )
+    assert (certified.coverage_certified_, uncertified.coverage_certified_) == (True, False)
+    assert "coverage_certified_" not in repr(certified)
+    assert "coverage_certified_=False" in repr(uncertified)

@@ -96,6 +96,7 @@ def test_pandas_reads_an_answer(fake: FakeService, connection: dbapi.Connection)
     }
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_a_query_is_asked_once_under_one_key(fake: FakeService, cursor: dbapi.Cursor) -> None:
     """However it is fetched; a lost reply is fetched under the same key, and each execute has its own."""
     fake.break_connection(after=True)
@@ -142,6 +143,7 @@ def test_a_description_names_columns_and_types(cursor: dbapi.Cursor) -> None:
     assert cursor.rowcount == 0
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_rows_are_fetched_in_parts(cursor: dbapi.Cursor) -> None:
     """One, some, by default `arraysize`, and the rest, each row once."""
     cursor.execute(f"{BY_TOWN} ORDER BY town")

@@ -79,6 +79,7 @@ def test_a_frame_has_the_groups_and_the_numbers(fake: FakeService, name: str, as
         assert columns[ResultNames([name]).free("value")] == list(answer.measured()[1])
 
 
+@pytest.mark.filterwarnings("ignore:The interval is the whole domain")
 @pytest.mark.parametrize("item", ["COUNT(*)", "AVG(number)", "COUNT(*) AS n"])
 def test_a_table_of_sql_has_each_name_once(fake: FakeService, name: str, item: str) -> None:
     """A key and an alias keep their names."""

@@ -238,6 +238,7 @@ def test_a_query_of_sqlalchemy_is_answered(
     assert all(tuple(row) == pytest.approx(expected) for row, expected in zip(found, rows, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_half_widths_are_columns_found_by_their_names(engine: sa.Engine, people: sa.Table) -> None:
     """Beside those that the statement names, in each execution of a kept statement."""
     select = sa.select(people.c.town, COUNT.label("n")).group_by(people.c.town)
@@ -305,6 +306,7 @@ def test_what_the_dialect_has_not_is_refused(engine: sa.Engine, people: sa.Table
 TEXT = "SELECT town, COUNT(*) AS n FROM people WHERE age >= {} GROUP BY town"
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_pandas_reads_through_an_engine_and_a_connection(engine: sa.Engine, people: sa.Table) -> None:
     """A text with marks, a text with names, and a statement; without a warning, unlike the interface alone."""
     town = people.c.town
@@ -322,6 +324,7 @@ def test_pandas_reads_through_an_engine_and_a_connection(engine: sa.Engine, peop
         assert (widths > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:This answer was released")
 def test_the_code_of_the_page_runs(fake: FakeService, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """The code as printed in docs/sql.md, over the network that the fake is."""
     page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")

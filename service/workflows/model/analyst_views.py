@@ -60,7 +60,9 @@ LARGEST_NORM: Final = (
 )
 LAPLACE_SCALE: Final = "The scale of Laplace noise, in the query's unit; null of a Gaussian."
 WARNINGS: Final = "What is likely to be a mistake, in words; empty for most queries. Public, as all of this is."
-NOTES: Final = "A sentence on each bound by which an individual may count for less; mostly none."
+NOTES: Final = (
+    "A sentence on each bound by which an individual may count for less, and on the day of an answer that is repeated."
+)
 COVERAGE_WORDS: Final = "A sentence on who may be missing from the answer; it follows from `coverage_certified`."
 """Answers and previews state these in the same words."""
 

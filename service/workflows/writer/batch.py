@@ -20,7 +20,7 @@ from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.laplace import rounded_laplace
 from service.core.noise import Entropy, rounded_gaussian
 from service.failpoints import reach
-from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, warnings_of
+from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, released_words, warnings_of
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Exhausted, Plan
 from service.query.stated_noise import GAUSSIAN, LAPLACE, PREPAID, in_query_units, packed, stated_noise, with_noise
@@ -106,7 +106,7 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "worst_case_share": share_of_budget(entry.worst_case_units, record),
         "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
         "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
-        "notes": plan.notes,
+        "notes": [*plan.notes, released_words(entry.asked_at)] if reused else plan.notes,
     }
     if law != GAUSSIAN:
         answer_fields |= {"mechanism": LAPLACE, "scale": noise.scale}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.query.asking import released_words
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.workflows.maintenance.rebuild_answer import rebuild
@@ -136,7 +138,9 @@ def reusing(row: AnswerRecord, canonical: bytes) -> AnswerRecord:
 
 def as_reused(row: AnswerRecord, canonical: bytes) -> AnswerRecord:
     """Another analyst's answer, as if this one had been reused."""
-    body = row.body.replace(b'"reused":false', b'"reused":true')
+    said = orjson.loads(row.body)
+    notes = [*said["notes"], released_words(datetime.fromisoformat(said["released_at"]))]
+    body = orjson.dumps(said | {"reused": True, "notes": notes})
     return replace(reusing(row, canonical), key="other", body=body)
 
 

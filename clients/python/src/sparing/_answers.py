@@ -3,7 +3,7 @@
 import html
 import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -17,11 +17,13 @@ from sparing._models import Dataset
 from sparing._normal import half_width, laplace_half_width
 from sparing._printable import printable
 from sparing._result_names import ResultNames
-from sparing._rounding import rounded, with_half_widths
+from sparing._rounding import with_error, with_half_widths
 
 SHOWN_MAX: Final = 20
 """Numbers that a notebook shows of an answer."""
 _BAR_PX: Final = 160
+_NAMED_MAX: Final = 3
+"""Averages that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,19 @@ class Average:
     value: float  # nan where a count of 0 was divided by
     interval_at: Callable[[float], Interval] = field(repr=False, compare=False)  # by confidence
     coverage_certified: bool = False  # of the answer that it is worked out from
+    bounds: Interval | None = None  # what the declared bounds allow
+    is_interpolated: bool = False  # a quantile within a bin that has more than a tenth of the rows
+
+    @property
+    def is_useless(self) -> bool:
+        """Tell whether its interval at 95 % is all that the declared bounds allow."""
+        return self.bounds is not None and self.interval() == self.bounds
+
+    @property
+    def distances(self) -> tuple[float, float]:
+        """The distances to the ends of its interval at 95 %."""
+        around = self.interval()
+        return self.value - around.low, around.high - self.value
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """Holds what was counted with at least this confidence; ValueError for one not above 0 and below 1."""
@@ -98,7 +113,7 @@ class Answer:
     tick: int | None = None  # its number, of a tick of the dataset's monitor
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
     coverage_words: str = ""  # who may be missing, in a sentence
-    notes: tuple[str, ...] = ()  # bounds by which an individual may count for less
+    notes: tuple[str, ...] = ()  # bounds by which an individual may count for less; the day of a repeated answer
     table: str | None = None  # that was asked, whose columns labels and axes name; None from older servers
 
     def __post_init__(self) -> None:
@@ -120,8 +135,7 @@ class Answer:
     @property
     def caveats(self) -> tuple[str, ...]:
         """Reasons beside the noise why the numbers may not be the truth, a sentence each; every surface shows them."""
-        day = f"This answer was released on {self.released_at:%Y-%m-%d}; the data may have changed since."
-        return (*self.missing, *self.notes, *((day,) if self.reused else ()))
+        return (*self.missing, *self.notes, *_words_of(self.averages))
 
     @property
     def has_laplace(self) -> bool:
@@ -257,11 +271,11 @@ class Answer:
         chosen = [each for each in measured if item is None or each[0]["select"] == item]
         if not chosen:
             raise ValueError(f"this answer has no item {item}")
-        labels, values, widths = zip(*chosen, strict=True)
+        labels, values, distances = zip(*chosen, strict=True)
         if ax is None:
             ax = _library("matplotlib.pyplot").subplots()[1]
         names = [_plain(name) for name in _texts(labels)]
-        ax.errorbar(names, values, yerr=widths, fmt="o", capsize=3)
+        ax.errorbar(names, values, yerr=[*zip(*distances, strict=True)], fmt="o", capsize=3)
         if words := (*self.warnings, *self.caveats):
             ax.set_title(_plain("\n".join(words)), fontsize="small", wrap=True)
         ax.set_ylabel(f"value ± {confidence:.12g} interval")
@@ -270,8 +284,12 @@ class Answer:
 
     def __repr__(self) -> str:
         """One line, whatever the dimension."""
-        _, values, widths = self.measured()
-        shown = with_half_widths(values[:3], widths[:3], rest=", ..." if len(values) > 3 else "")
+        if self.averages:
+            shown = _beside([with_error(each.value, *each.distances) for each in self.averages[:3]])
+            shown += ", ..." if len(self.averages) > 3 else ""
+        else:
+            rest = ", ..." if self.dimension > 3 else ""
+            shown = with_half_widths(self.values[:3], self.half_widths[:3], rest=rest)
         more = f", caveats={list(self.caveats)}" if self.caveats else ""
         more += f", warnings={list(self.warnings)}" if self.warnings else ""
         more += f", averages={len(self.averages)}" if self.averages else ""
@@ -279,14 +297,14 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """A table with error bars, of the first numbers, for notebooks."""
-        labels, values, widths = self.measured()
-        labels, values, widths = labels[:SHOWN_MAX], values[:SHOWN_MAX], widths[:SHOWN_MAX]
-        ends = [abs(value) + width for value, width in zip(values, widths, strict=True)]
+        labels, values, distances = self.measured()
+        labels, values, distances = labels[:SHOWN_MAX], values[:SHOWN_MAX], distances[:SHOWN_MAX]
+        ends = [abs(value) + max(around) for value, around in zip(values, distances, strict=True)]
         items, largest = [str(label.get("select")) for label in labels], dict[str, float]()  # items differ in scale
         for item, end in zip(items, ends, strict=True):
             largest[item] = max(largest.get(item, 0.0), end if math.isfinite(end) else 0.0)
-        named = zip(_texts(labels), values, widths, items, strict=True)
-        rows = "".join(_row(name, value, width, largest[item] or 1.0) for name, value, width, item in named)
+        named = zip(_texts(labels), values, distances, items, strict=True)
+        rows = "".join(_row(name, value, around, largest[item] or 1.0) for name, value, around, item in named)
         count = len(self.averages) or self.dimension
         rest = "" if count <= SHOWN_MAX else f"<caption>{SHOWN_MAX} of {count:,} numbers</caption>"
         notes = "".join(f"<p><strong>Warning:</strong> {_html(warning)}</p>" for warning in self.warnings)
@@ -297,24 +315,26 @@ class Answer:
 
     def measured(
         self, confidence: float | None = None
-    ) -> tuple[Sequence[Mapping[str, object]], Sequence[float], Sequence[float]]:
-        """The labels, numbers and half widths of what was asked for: of the averages, where there are any.
+    ) -> tuple[Sequence[Mapping[str, object]], Sequence[float], Sequence[tuple[float, float]]]:
+        """The labels, numbers and distances to the ends of the intervals: of the averages, where there are any.
 
-        Without a confidence, half widths are at 95 %, as the service states them.
+        Without a confidence, intervals are at 95 %, of numbers that the service counted as it states them.
         """
         if not self.averages:
-            return self.labels, self.values, self.half_widths if confidence is None else self._half_widths(confidence)
-        widths = [each.half_width(confidence or 0.95) for each in self.averages]
-        return [each.label for each in self.averages], [each.value for each in self.averages], widths
+            widths = self.half_widths if confidence is None else self._half_widths(confidence)
+            return self.labels, self.values, [(width, width) for width in widths]
+        around = [(each.value, each.interval(confidence or 0.95)) for each in self.averages]
+        distances = [(value - ends.low, ends.high - value) for value, ends in around]
+        return [each.label for each in self.averages], [each.value for each in self.averages], distances
 
     def _columns(self) -> dict[str, list[object]]:
-        labels, values, widths = self.measured()
+        labels, values, distances = self.measured()
         if isinstance(labels, Labels):
             columns = labels.columns()
         else:
             names = dict.fromkeys(name for label in labels for name in label)
             columns = {name: [label.get(name) for label in labels] for name in names}
-        results: dict[str, list[object]] = {"value": list(values), "half_width_95": list(widths)}
+        results: dict[str, list[object]] = {"value": list(values), "half_width_95": [max(each) for each in distances]}
         if self.averages:
             around = [each.interval() for each in self.averages]
             results |= {"low_95": [each.low for each in around], "high_95": [each.high for each in around]}
@@ -323,21 +343,46 @@ class Answer:
         return columns | {free(name): column for name, column in results.items()}
 
 
-def _row(name: str, value: float, width: float, largest: float) -> str:
+def _row(name: str, value: float, distances: tuple[float, float], largest: float) -> str:
     """The bar is the value, and the lighter part behind it the interval."""
-    scale, (shown, around) = _BAR_PX / largest, (min(abs(each), largest) for each in (value, width))
+    scale, (shown, below, above) = _BAR_PX / largest, (min(abs(each), largest) for each in (value, *distances))
     bar = (
         f'<div style="width:{_BAR_PX}px;background:#8882;position:relative;height:1em">'
-        f'<div style="position:absolute;left:{max(shown - around, 0) * scale:.1f}px;'
-        f'width:{2 * around * scale:.1f}px;height:1em;background:#4a7ebb66"></div>'
+        f'<div style="position:absolute;left:{max(shown - below, 0) * scale:.1f}px;'
+        f'width:{(below + above) * scale:.1f}px;height:1em;background:#4a7ebb66"></div>'
         f'<div style="width:{shown * scale:.1f}px;height:1em;background:#4a7ebb"></div></div>'
     )
-    number, error = (rounded(each, width, mark=",") for each in (value, width))
+    number, error = with_error(value, *distances, mark=",")
     return f"<tr><td>{_html(name)}</td><td>{number}</td><td>{error}</td><td>{bar}</td></tr>"
 
 
 def _html(text: str) -> str:
     return html.escape(printable(text))
+
+
+def _beside(shown: Sequence[tuple[str, str]]) -> str:
+    """Numbers with their errors: `139 ± 16, 26.7 (25.1, 28.0)`."""
+    return ", ".join(f"{number} {error}" if error.startswith("(") else f"{number} ± {error}" for number, error in shown)
+
+
+def _words_of(averages: Sequence[Average]) -> Iterator[str]:
+    """A sentence on each reason why an average is less than its number says, with the averages that it is of."""
+    useless = [each for each in averages if each.is_useless]
+    if useless:
+        yield f"The interval is the whole domain, and so of no use: {_named(useless)}."
+    interpolated = [each for each in averages if each.is_interpolated]
+    if interpolated:
+        yield f"The number is interpolated within a bin that has more than a tenth of the rows: {_named(interpolated)}."
+
+
+def _named(averages: Sequence[Average]) -> str:
+    """The first few by their items and groups."""
+    names = []
+    for each in averages[:_NAMED_MAX]:
+        groups = ", ".join(str(value) for name, value in each.label.items() if name != "select")
+        names.append(f"{each.label['select']}{' of ' * bool(groups)}{groups}")
+    rest = len(averages) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
 
 
 def _texts(labels: Sequence[Mapping[str, object]]) -> list[str]:

@@ -1,9 +1,11 @@
 """Averages from the answer to their linear query, each in its group with an interval."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from sparing._answers import Answer, Average, Interval
 from sparing._averages import AverageItem, LinearQuery, Span
@@ -12,6 +14,8 @@ from sparing._expressions import Item
 from sparing._histograms import ConsistentHistogram, consistent_histogram
 from sparing._normal import half_width
 
+INTERPOLATED_SHARE: Final = 0.1
+"""Where a bin has more of the rows, a quantile within it is said to be interpolated."""
 Bounds = tuple[float, float]
 IntervalAt = Callable[[float], Interval]
 """The interval around a number, by confidence."""
@@ -76,10 +80,24 @@ def _average(
 
     def within(confidence: float) -> Interval:
         found = interval(confidence)
-        low, high = (min(max(end + shift, bounds[0]), bounds[1]) for end in (found.low, found.high))
-        return Interval(low=low, high=high)
+        return _kept(found.low + shift, found.high + shift, bounds)
 
-    return Average(label={**label, "select": item.title}, value=number, interval_at=within)
+    around = Interval(low=bounds[0], high=bounds[1])
+    return Average(label={**label, "select": item.title}, value=number, interval_at=within, bounds=around)
+
+
+def _kept(low: float, high: float, bounds: Bounds) -> Interval:
+    """The part of an interval within the bounds.
+
+    One that the noise puts beyond a bound begins there and keeps its width. It is no certainty, as a part of width 0
+    would seem to be.
+    """
+    width = high - low
+    if high <= bounds[0]:
+        low, high = bounds[0], bounds[0] + width
+    elif low >= bounds[1]:
+        low, high = bounds[1] - width, bounds[1]
+    return Interval(low=max(low, bounds[0]), high=min(high, bounds[1]))
 
 
 def _root(of: Average, half: float) -> Average:
@@ -90,7 +108,7 @@ def _root(of: Average, half: float) -> Average:
         return Interval(low=math.sqrt(found.low), high=math.sqrt(found.high))
 
     value = of.value if math.isnan(of.value) else min(math.sqrt(max(of.value, 0.0)), half)
-    return Average(label=of.label, value=value, interval_at=within)
+    return Average(label=of.label, value=value, interval_at=within, bounds=Interval(low=0.0, high=half))
 
 
 def _as_it_is(answer: Answer, titles: Sequence[str]) -> Iterator[Average]:
@@ -125,18 +143,25 @@ def _quantiles(item: AverageItem, span: Span, answer: Answer) -> Iterator[Averag
         counts = consistent_histogram([one])
         is_whole = span.is_whole and item.edges is None and counts.edges[1] - counts.edges[0] == 1
         value = counts.quantile(probability).value
+        bounds = (span.low, span.high) if item.edges is None else (counts.edges[0], counts.edges[-1])
         yield Average(
             label={**{name: labels[0][name] for name in columns}, "select": item.title},
-            value=min(math.floor(value), span.high) if is_whole else value,
-            interval_at=partial(_of_values if is_whole else _of_counts, counts, probability),
+            value=min(max(math.floor(value) if is_whole else value, bounds[0]), bounds[1]),
+            interval_at=partial(_around_quantile, counts, probability, bounds, is_whole=is_whole),
+            bounds=Interval(low=bounds[0], high=bounds[1]),
+            is_interpolated=not is_whole and _share_beside(counts, value) > INTERPOLATED_SHARE,
         )
 
 
-def _of_counts(counts: ConsistentHistogram, probability: float, confidence: float) -> Interval:
-    return counts.quantile(probability, confidence=confidence).interval
+def _share_beside(counts: ConsistentHistogram, value: float) -> float:
+    """The share of the rows that the bin of a value has."""
+    place = min(bisect_right(counts.edges, value), len(counts.values)) - 1
+    return counts.values[place] / max(math.fsum(counts.values), 1.0)
 
 
-def _of_values(counts: ConsistentHistogram, probability: float, confidence: float) -> Interval:
-    """The interval from the first whole number to the last, each of which has a bin up to the next one."""
+def _around_quantile(
+    counts: ConsistentHistogram, probability: float, bounds: Bounds, confidence: float, *, is_whole: bool
+) -> Interval:
+    """The interval within the bounds; of whole numbers with a bin each, from the first to the last of them."""
     found = counts.quantile(probability, confidence=confidence).interval
-    return Interval(low=found.low, high=found.high - 1)
+    return Interval(low=max(found.low, bounds[0]), high=min(found.high - is_whole, bounds[1]))

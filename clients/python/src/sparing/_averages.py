@@ -153,6 +153,8 @@ def _of_quantiles(items: Sequence[Item | AverageItem], asked: QueryRequest, colu
     if first.value.keys() != {"col"}:
         raise ValueError(f"{first.title} must be of a column, not of a calculated value")
     span = columns.span(first.value, first.title)
+    if columns.is_boolean(first.value):
+        raise ValueError(f"{first.title} is of true and false: ask for the mean, which is the rate of true")
     edges = first.edges or columns.edges(span)
     before = asked.get("group_by", ())
     keys: list[GroupKey] = [before] if isinstance(before, str | Column | Group) else list(before)
@@ -193,8 +195,14 @@ class _Columns:
             low, high = self._bounds(value)
         except (LookupError, TypeError) as error:
             raise ValueError(f"{title}: {error.args[0]}") from None
+        if not math.isfinite(high - low):
+            raise ValueError(f"{title}: a prediction has no declared bounds; give it some by clip(low, high)")
         name = value.get("col")
         return Span(low=low, high=high, is_whole=name is not None and self._column(name)["type"] == "integer")
+
+    def is_boolean(self, value: Json) -> bool:
+        """Tell whether a value is a column of booleans."""
+        return "col" in value and self._column(value["col"])["type"] == "boolean"
 
     def edges(self, span: Span) -> tuple[Number, ...]:
         """At most BINS_MAX bins of one width. Of whole numbers each has its own, or bins end between two of them."""
@@ -213,9 +221,14 @@ class _Columns:
         ((word, inner),) = value.items()
         if word == "col":
             column = self._column(inner)
-            if column["type"] not in {"integer", "real"}:
+            if column["type"] not in {"integer", "real", "boolean"}:
                 raise TypeError(f"{inner} must be a number; it is of type {column['type']}")
-            return float(column["lower"]), float(column["upper"])
+            return (0.0, 1.0) if column["type"] == "boolean" else (float(column["lower"]), float(column["upper"]))
+        if word == "own":
+            low, high = map(float, inner["clip"])
+            return low, high
+        if word == "predict":
+            return (0.0, 1.0) if inner["link"] == "logistic" else (-math.inf, math.inf)
         if word == "abs":
             low, high = self._bounds(inner)
             return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
@@ -264,4 +277,6 @@ def _text(value: object) -> str:
         return f"abs({_text(inner)})"
     if word == "clip":
         return f"clip({', '.join(map(_text, inner))})"
+    if word in {"own", "predict"}:
+        return f"own events of {inner['from']}" if word == "own" else "prediction"
     return f"({_text(inner[0])} {_SIGNS[word]} {_text(inner[1])})"

@@ -10,7 +10,7 @@ from sparing._coordinates import PerItem
 from sparing._folded import folded
 from sparing._printable import printable
 from sparing._result_names import ResultNames
-from sparing._rounding import rounded
+from sparing._rounding import with_error
 
 NUMBERS_SHOWN_MAX = 10_000
 Cell = tuple[str, bool]
@@ -22,13 +22,13 @@ _IN_RHO: Units = {}
 
 def answer_text(answer: Answer, *, unit: str = "rho") -> str:
     """The numbers with their labels and half widths, and a line on what they cost, in the unit of their dataset."""
-    labels, values, widths = answer.measured()
+    labels, values, distances = answer.measured()
     shown, labels = min(len(values), NUMBERS_SHOWN_MAX), labels[:NUMBERS_SHOWN_MAX]
     names = list(dict.fromkeys(name for label in labels for name in label))
     free = ResultNames(names).free
     rows = [
-        [*(_cell(label.get(name, "")) for name in names), (rounded(value, width), True), (rounded(width, width), True)]
-        for label, value, width in zip(labels, values, widths, strict=False)
+        [*(_cell(label.get(name, "")) for name in names), *((text, True) for text in with_error(value, *around))]
+        for label, value, around in zip(labels, values, distances, strict=False)
     ]
     lines = [*warning_lines(answer), _table([*names, *map(free, ("value", "± 95 %"))], rows), ""]
     if len(values) > shown:

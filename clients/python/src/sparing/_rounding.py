@@ -6,6 +6,7 @@ from typing import Final
 
 DECIMALS_MAX: Final = 12
 _WHOLE_MAX: Final = 1e15
+_SYMMETRIC: Final = 0.05
 
 
 def decimals_of(half_width: float) -> int:
@@ -21,6 +22,19 @@ def rounded(number: float, half_width: float, *, mark: str = "") -> str:
         return f"{number:{mark}.12g}"
     decimals = decimals_of(half_width)
     return f"{round(number, decimals) + 0.0:{mark}.{decimals}f}"  # + 0.0: no -0
+
+
+def with_error(value: float, below: float, above: float, *, mark: str = "") -> tuple[str, str]:
+    """A number and its error: `139` and `16`, or where the distances differ its interval, `26.7` and `(25.1, 28.0)`.
+
+    Of distances that differ by less than a twentieth it is the longer one.
+    """
+    width = max(below, above)
+    number, error, low, high = (
+        rounded(each, width, mark=mark) for each in (value, width, value - below, value + above)
+    )
+    is_symmetric = below == above or abs(above - below) < _SYMMETRIC * width
+    return number, error if is_symmetric else f"({low}, {high})"
 
 
 def with_half_widths(values: Sequence[float], half_widths: Sequence[float], *, rest: str = "") -> str:

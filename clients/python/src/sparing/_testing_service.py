@@ -23,6 +23,7 @@ from sparing._rooms.fake import (
     coverage_certified,
     in_query_units,
     in_words,
+    released_words,
     rho_of_units,
     with_noise,
     worst_case_units,
@@ -311,7 +312,7 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
         "worst_case_share": dataset.share_of(plan.worst_case_units),
         "largest_countable_norm": dataset.countable_norms(plan),
         "warnings": dataset.warnings(plan),
-        "notes": plan.notes,
+        "notes": [*plan.notes, released_words(release.at)] if reused else plan.notes,
         **laplace,
         **({} if release.tick is None else {"tick": release.tick}),
     }

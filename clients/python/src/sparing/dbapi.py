@@ -268,7 +268,7 @@ class Cursor:
             (name, _type_of(sample), None, None, None, None, None)
             for name, sample in zip(table.names, table.samples, strict=True)
         )
-        for words in () if self.answer is None else (*self.answer.warnings, *self.answer.missing):
+        for words in () if self.answer is None else (*self.answer.warnings, *self.answer.caveats):
             warnings.warn(printable(words), Warning, stacklevel=2)
         return self
 

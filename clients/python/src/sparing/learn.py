@@ -92,8 +92,20 @@ class _LinearModel(ABC):
         return self
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({told})"
+        told = [f"{name}={value!r}" for name, value in self.get_params().items()]
+        if hasattr(self, "coef_") and not self.coverage_certified_:
+            told.append("coverage_certified_=False")
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    @property
+    def coverage_certified_(self) -> bool:
+        """Tell whether every answer that the fit is worked out from is certified to leave nobody out."""
+        return all(answer.coverage_certified for answer in self._answers)
+
+    @property
+    def _answers(self) -> Sequence[Answer]:
+        """The answers of the fit."""
+        return [self.moments_]
 
     def decision_function(self, frame: Frame) -> Doubles:
         """The features times the coefficients, plus the intercept, for each row of a frame; of classes, a column each.
@@ -265,6 +277,10 @@ class LogisticRegression(_LinearModel):
     """
 
     classes_: Any
+
+    @property
+    def _answers(self) -> Sequence[Answer]:
+        return [self.moments_, *(step.answer for step in self.history_)]
 
     def __init__(
         self,

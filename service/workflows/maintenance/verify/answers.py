@@ -132,6 +132,7 @@ class AnswersCheck:
             clip = inf if said.get("warnings") else 0.0
             labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
             table, notes = str(said.get("table")), said.get("notes", [])
+            notes = notes[:-1] if said.get("reused") is True else notes  # the last says when it was released
             shown = _Said(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 

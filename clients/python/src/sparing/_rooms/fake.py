@@ -11,7 +11,14 @@ from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
-from service.query.asking import COVERAGE_WORDS, answerable, countable_norm, coverage_certified, warnings_of
+from service.query.asking import (
+    COVERAGE_WORDS,
+    answerable,
+    countable_norm,
+    coverage_certified,
+    released_words,
+    warnings_of,
+)
 from service.query.calendar import days_of, seconds_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
@@ -85,6 +92,7 @@ __all__ = [
     "parse_query",
     "query_of",
     "reduced",
+    "released_words",
     "rho_of_units",
     "rounded_gaussian",
     "rounded_laplace",
