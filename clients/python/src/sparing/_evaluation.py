@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 
 from sparing._answers import Answer
 from sparing._design import Doubles
+from sparing._estimates import RELIABLE_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,17 +81,19 @@ def _share_error(
 def _area(cells: Doubles, sigma: float) -> tuple[float, float]:
     """The area under the curve with ties counted half, and its standard error.
 
-    The noise's part is by the derivative in each cell, the sample's by Hanley and McNeil (1982), equation 2.
+    The error is infinite where those with the target, or those without, are not told from none by the noise.
+
+    The noise's part is by the derivative in each cell. The sample's is by the shares of the others that each individual
+    is on the right side of (DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988)).
     """
     without, having = (float(row.sum()) for row in cells)
     if without <= 0 or having <= 0:
         return nan, nan
+    is_reliable = min(without, having) >= RELIABLE_MIN * sigma * sqrt(cells.shape[1])
     below = np.cumsum(cells[0]) - cells[0] / 2  # of those without the target, for each bin
     above = having - np.cumsum(cells[1]) + cells[1] / 2
     pairs = without * having
     area = float(cells[1] @ below) / pairs
-    slopes = np.concatenate([(below - area * without) / pairs, (above - area * having) / pairs])
-    within = min(max(area, 0.0), 1.0)
-    more, fewer = within / (2 - within), 2 * within**2 / (1 + within)
-    sample = within * (1 - within) + (having - 1) * (more - within**2) + (without - 1) * (fewer - within**2)
-    return area, sqrt(sigma**2 * float(slopes @ slopes) + max(sample, 0.0) / pairs)
+    slopes = np.stack([above - area * having, below - area * without]) / pairs
+    variance = sigma**2 * float((slopes**2).sum()) + max(float((cells * slopes**2).sum()), 0.0)
+    return area, sqrt(variance) if is_reliable else inf
