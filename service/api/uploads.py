@@ -34,7 +34,7 @@ from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.spools import Spool, refusing_a_full_disk
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
 from service.workflows.model.errors import Busy, InvalidRequest
-from service.workflows.model.journal import Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
+from service.workflows.model.journal import DecimalMark, Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
 from service.workflows.model.views import Principal
 
 log = logging.getLogger("sparing.uploads")
@@ -193,6 +193,14 @@ class UploadOptions:
     """The parameters in the address; rows that are kept are the first in the order of their own columns."""
 
     delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ","
+    decimal: Annotated[DecimalMark, Query(description="The mark before the fraction of a number in CSV.")] = "."
+    accept: Annotated[
+        str,
+        Query(
+            description="Columns, with commas between them, that are stored though more than a twentieth of their"
+            " values are outside their bounds or no declared category; others are refused."
+        ),
+    ] = ""
     dry_run: Annotated[bool, Query(description="Check everything and report, and store nothing.")] = False
     rows_over_limit: Annotated[
         RowsOverLimit,

@@ -1,12 +1,15 @@
 """Dates and times as integers: days and seconds since 1970-01-01, in UTC, read from and written as ISO 8601.
 
-A date is `2026-03-31`; a time `2026-03-31T23:59:59Z`, with or without seconds, a fraction and an offset. A time without
-an offset is in UTC, and of a fraction of a second the whole second counts.
+A date is `2026-03-31`; a time `2026-03-31T23:59:59Z`, with or without seconds, a fraction and a zone: `Z`, `UTC`, or an
+offset such as `+02:00`, `+0200` or `+02`, with or without a blank before it. A time without a zone is in UTC. Data are
+whole seconds, and a literal of a query keeps its fraction.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from math import floor
 from typing import Final, overload
 
 DAY_S: Final = 86_400
@@ -14,7 +17,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"([T ](?P<clock>[0-9]{2}:[0-9]{2}(:[0-9]{2}(?P<fraction>\.[0-9]{1,9})?)?)"
+    r"( ?(?P<zone>Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?)?"
 )
 
 
@@ -28,18 +33,35 @@ def days_of(text: str) -> int | None:
         return None
 
 
-def seconds_of(text: str) -> int | None:
-    """The seconds of an ISO date or time, rounded down, or None for other text."""
+def instant_of(text: str) -> Fraction | None:
+    """The seconds of an ISO date or time, exactly, or None for other text."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
-    whole = text if found.group(3) is None else text.replace(found.group(3), "", 1)
+    fraction = found["fraction"] or ""
+    clock, zone = (found["clock"] or "00:00").removesuffix(fraction), (found["zone"] or "Z").replace("UTC", "Z")
     try:
-        parsed = datetime.fromisoformat(whole)
-        at = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
-        return (at - _EPOCH) // timedelta(seconds=1)
+        since = datetime.fromisoformat(f"{found['day']}T{clock}{zone}") - _EPOCH
     except (ValueError, OverflowError):
         return None
+    return since // timedelta(seconds=1) + Fraction(f"0{fraction}")
+
+
+def written_day_of(text: str) -> int | None:
+    """The days of the date that an ISO date or time is written with, whatever its zone, or None for other text."""
+    return None if instant_of(text) is None else days_of(text[: len("2026-03-31")])
+
+
+def has_zone(text: str) -> bool:
+    """Tell whether a time says its zone."""
+    found = _TIME.fullmatch(text)
+    return found is not None and found["zone"] is not None
+
+
+def seconds_of(text: str) -> int | None:
+    """The whole seconds of an ISO date or time, rounded down, or None for other text."""
+    instant = instant_of(text)
+    return None if instant is None else floor(instant)
 
 
 def date_text(days: int) -> str:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
-from service.query.calendar import days_of, seconds_of
+from service.query.calendar import DAY_S, instant_of
 from service.query.columns import (
     DIGEST,
     DIGEST_CODING,
@@ -251,16 +251,13 @@ def _kind(column: QueryColumn) -> str:
     return {"integer": "a number", "real": "a number", "datetime": "a time"}.get(column.kind, f"a {column.kind}")
 
 
-def _time(literal: Value, column: QueryColumn, field: str) -> int:
-    read, form = (
-        (days_of, "a date, such as 2026-03-31")
-        if column.kind == "date"
-        else (seconds_of, "a time, such as 2026-03-31T23:59:59Z")
-    )
-    found = read(literal) if isinstance(literal, str) else None
+def _time(literal: Value, column: QueryColumn, field: str) -> Fraction:
+    """Days or seconds. A date is the midnight that it begins with, so that it is compared with a time too."""
+    found = instant_of(literal) if isinstance(literal, str) else None
     if found is None:
+        form = "a date, such as 2026-03-31" if column.kind == "date" else "a time, such as 2026-03-31T23:59:59Z"
         raise QueryProblem.of(field, f"must be {form}; got {quoted(literal)}")
-    return found
+    return found / DAY_S if column.kind == "date" else found
 
 
 def _category(literal: Value, column: QueryColumn, field: str) -> int:

@@ -25,7 +25,7 @@ from service.workflows.model.views import UploadReport
 from service.workflows.ports.row_reader import ReaderHere
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
-from service.workflows.uploads import read_upload
+from service.workflows.uploads import outside, read_upload
 from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation
 from service.workflows.writer.state import DatasetState
@@ -58,9 +58,9 @@ def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> 
             return UploadReport(
                 rows=1,
                 individuals=0,
-                clipped=rows.clipped,
-                out_of_domain=rows.out_of_domain,
-                nulls=rows.nulls,
+                clipped=dict(rows.clipped),
+                out_of_domain=dict(rows.out_of_domain),
+                nulls=dict(rows.nulls),
                 rows_dropped=0,
                 stored=True,
             )
@@ -82,13 +82,16 @@ def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
     only = Schema.model_construct(root={people: table.model_copy(update={"columns": columns})})
     row = io.BytesIO(json.dumps({table.key: key, **values}).encode())
     try:
-        request = UploadRequest(table=people, content_type=_NDJSON)
+        request = UploadRequest(table=people, content_type=_NDJSON, accept=tuple(values))
         rows = read_upload(replace(record, schema=only), request, row, ReaderHere())  # a row that was made here
     except InvalidRequest as refusal:
         raise InvalidRequest(*map(_of_column, refusal.errors)) from refusal
     undeclared = [name for name, count in rows.out_of_domain.items() if count]
     if undeclared:
         raise InvalidRequest(*(_undeclared(name, values[name], columns[name]) for name in undeclared[:ERRORS_MAX]))
+    clipped = [name for name, count in rows.clipped.items() if count]
+    if clipped:
+        raise InvalidRequest(*(FieldError(field=name, message=outside(columns[name])) for name in clipped[:ERRORS_MAX]))
     return rows
 
 

@@ -1,6 +1,6 @@
 """The use cases of curators: register and change datasets, read budgets and acts."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from secrets import token_bytes
 from typing import BinaryIO
@@ -80,9 +80,12 @@ class Curators:
         """One dataset. Raises NotFound."""
         return self._counts.of(self._registry.record(name))
 
-    def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
+    def append_rows(
+        self, dataset: str, table: str, content_type: str, source: BinaryIO, *, accept: Iterable[str] = ()
+    ) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
-        return self.upload(dataset, UploadRequest(table=table, content_type=content_type), source).report
+        request = UploadRequest(table=table, content_type=content_type, accept=tuple(accept))
+        return self.upload(dataset, request, source).report
 
     def upload(self, dataset: str, request: UploadRequest, source: BinaryIO) -> UploadOutcome:
         """Append rows by a request with options. Raises KeyConflict too; `source` must be seekable."""

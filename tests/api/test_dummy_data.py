@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from service.query.names import fault_of_name
 from service.workflows.datasets import Registration
+from service.workflows.model.errors import InvalidRequest
 from service.workflows.replica import Replica
 from sparing import count, dummy_data
 from sparing.testing import FakeService
@@ -118,7 +119,7 @@ def test_the_fake_counts_them(tables: dict[str, Any], seed: int) -> None:
 
 
 def test_a_value_out_of_its_domain_would_be_seen(replica: Replica) -> None:
-    """The report that the law reads counts one that is planted."""
+    """The upload of one that is planted is refused."""
     tables = {
         "people": {
             "kind": "individuals",
@@ -132,6 +133,5 @@ def test_a_value_out_of_its_domain_would_be_seen(replica: Replica) -> None:
     [row] = dummy_data(tables, individuals=1)["people"]
     late = json.dumps(row | {"a": date(2020, 1, 10).isoformat()})
 
-    report = replica.curators.append_rows("planted", "people", "application/x-ndjson", io.BytesIO(late.encode()))
-
-    assert report.clipped == {"a": 1}
+    with pytest.raises(InvalidRequest, match="1 of 1 values are outside 2020-01-01 to 2020-01-09"):
+        replica.curators.append_rows("planted", "people", "application/x-ndjson", io.BytesIO(late.encode()))

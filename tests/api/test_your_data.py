@@ -23,7 +23,7 @@ def test_every_block_comes_to_what_the_page_shows(world: World, monkeypatch: pyt
     """The registration, the uploads in order, their reports and refusals, the client's calls, and the commands."""
     reader = Reader(world=world, monkeypatch=monkeypatch)
     shown = [(block, found) for block in blocks(PAGE) if (found := reader.read(block)) is not None]
-    assert len(shown) == 16
+    assert len(shown) == 17
     for block, (said, true) in shown:
         assert said == true, f"line {block.line}"
     assert reader.warnings == []

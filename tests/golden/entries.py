@@ -78,7 +78,8 @@ class _Dataset:
         visits = [{"person_id": key, **row} for key, _, owned in people for row in owned]
         for table, records in (("people", rows), ("visits", visits)):
             body = io.BytesIO("\n".join(json.dumps(each) for each in records).encode())
-            replica.curators.append_rows("golden", table, "application/x-ndjson", body)
+            accept = records[0].keys() - {"person_id"}  # some values are out of their domains
+            replica.curators.append_rows("golden", table, "application/x-ndjson", body, accept=accept)
 
     def asked(self, document: object) -> Json | None:
         """The facts of the entry that a query makes; None where it is refused, or answered by an earlier one."""

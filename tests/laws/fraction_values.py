@@ -8,9 +8,10 @@ each.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cache
+from math import floor
 from typing import Any, NamedTuple
 
 Row = dict[str, Any]
@@ -18,6 +19,7 @@ Row = dict[str, Any]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZERO, ONE = Fraction(0), Fraction(1)
+DAY_S = 86_400
 COMPARISONS: dict[str, Callable[[int], bool]] = {
     "eq": lambda sign: sign == 0,
     "ne": lambda sign: sign != 0,
@@ -91,11 +93,10 @@ def lost(near: Near, step: Fraction) -> Fraction:
 
 
 def point(text: str, kind: str) -> Fraction:
-    """Days or seconds since 1970-01-01; a time without a zone is in UTC."""
-    if kind == "date":
-        return Fraction((date.fromisoformat(text) - EPOCH.date()).days)
+    """Days or seconds since 1970-01-01; a time without a zone is in UTC, and a date is its first moment."""
     at = datetime.fromisoformat(text)
-    return Fraction(((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(seconds=1))
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+    return Fraction(since // timedelta(microseconds=1), 10**6) / (DAY_S if kind == "date" else 1)
 
 
 def domain(column: dict[str, Any]) -> Sequence[Any]:
@@ -159,7 +160,7 @@ class FractionValues:
         if column["type"] == "category":
             return value if value in domain(column) else None
         low, high = bounds(column)
-        number = point(value, column["type"]) if isinstance(value, str) else Fraction(value)
+        number = Fraction(floor(point(value, column["type"]))) if isinstance(value, str) else Fraction(value)
         inside = min(max(number, low), high)
         return Near(self.real(inside, max(abs(low), abs(high))) if column["type"] == "real" else inside)
 

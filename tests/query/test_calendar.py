@@ -1,12 +1,14 @@
 """Dates and times in ISO 8601, there and back, and everything that is neither."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from fractions import Fraction
+from math import floor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.calendar import Labels, date_text, days_of, seconds_of, time_text
+from service.query.calendar import Labels, date_text, days_of, instant_of, seconds_of, time_text
 
 
 @given(st.dates())
@@ -31,8 +33,23 @@ def test_a_time_without_an_offset_is_in_utc(at: datetime) -> None:
     assert time_text(seconds) == f"{at.replace(microsecond=0).isoformat()}Z"
 
 
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_an_instant_keeps_its_fraction(at: datetime) -> None:
+    """Of up to nine digits."""
+    since = Fraction((at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), 10**6)
+    assert instant_of(at.isoformat()) == since
+    assert instant_of(f"{at:%Y-%m-%dT%H:%M:%S}".zfill(19) + ".000000001Z") == floor(since) + Fraction(1, 10**9)
+
+
 @pytest.mark.parametrize(
-    ("text", "same"), [("2026-03-31", "2026-03-31T00:00:00Z"), ("2026-03-31T10:15", "2026-03-31T10:15:00Z")]
+    ("text", "same"),
+    [
+        ("2026-03-31", "2026-03-31T00:00:00Z"),
+        ("2026-03-31T10:15", "2026-03-31T10:15:00Z"),
+        ("2026-03-31 10:15:00 UTC", "2026-03-31T10:15:00Z"),
+        ("2026-03-31 10:15:00 +0230", "2026-03-31T10:15:00+02:30"),
+        ("2026-03-31 10:15:00-03", "2026-03-31T10:15:00-03:00"),
+    ],
 )
 def test_parts_that_are_left_out_are_zero(text: str, same: str) -> None:
     """A date is its midnight."""
@@ -51,7 +68,14 @@ def test_other_text_is_no_date_and_no_time(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2026-03-31T24:00:00Z", "2026-03-31T10", "2026-03-31T10:15:60Z", "2026-03-31T10:15:00+2", "2026-03-31t10:15:00z"],
+    [
+        "2026-03-31T24:00:00Z",
+        "2026-03-31T10",
+        "2026-03-31T10:15:60Z",
+        "2026-03-31T10:15:00+2",
+        "2026-03-31T10:15:00 ",
+        "2026-03-31t10:15:00z",
+    ],
 )
 def test_other_text_is_no_time(text: str) -> None:
     """Nor is a date with a time a date."""

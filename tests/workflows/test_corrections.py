@@ -86,8 +86,10 @@ def test_a_vector_is_corrected_as_a_whole() -> None:
         assert held() == [1, 2, 3]
         replica.curators.correct("survey", "ann", {"age": 9})
         assert held() == [1, 2, 3]
-        assert replica.curators.correct("survey", "ann", {"pixels": (4.0, 5.0, 300.0)}).clipped == {"pixels": 1}
-        assert held() == [4, 5, 255]
+        with pytest.raises(InvalidRequest) as refused:
+            replica.curators.correct("survey", "ann", {"pixels": (4.0, 5.0, 300.0)})
+        assert [(error.field, error.message) for error in refused.value.errors] == [("pixels", "is outside 0 to 255")]
+        replica.curators.correct("survey", "ann", {"pixels": (4.0, 5.0, 255.0)})
         with pytest.raises(InvalidRequest) as refused:
             replica.curators.correct("survey", "ann", {"pixels": (1.0, 2.0)})
         assert [(error.field, error.message) for error in refused.value.errors] == [

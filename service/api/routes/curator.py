@@ -154,12 +154,15 @@ def append_rows(
     upload: Spooled,
 ) -> UploadReport:
     """Append rows to a table, all or none; the same key and bytes get the first report again."""
-    if options.delimiter != "," and upload.content_type != "text/csv":
-        raise InvalidRequest.of("delimiter", "only CSV has one")
+    for name, is_stated in (("delimiter", options.delimiter != ","), ("decimal", options.decimal != ".")):
+        if is_stated and upload.content_type != "text/csv":
+            raise InvalidRequest.of(name, "only CSV has one")
     request = UploadRequest(
         table=table,
         content_type=upload.content_type,
         delimiter=options.delimiter,
+        decimal=options.decimal,
+        accept=tuple(name for name in options.accept.split(",") if name),
         rows_over_limit=options.rows_over_limit,
         unknown_individuals=options.unknown_individuals,
         duplicates=options.duplicates,

@@ -1,13 +1,16 @@
 """From a column's values to its public integer codes (service.query.columns): a batch at a time, no loop over rows.
 
 Bounds clip, lists of categories make NULL of what they do not hold, and only what cannot be a value of the column at
-all is reported. Dates and times become whole days and seconds since 1970-01-01 in UTC. The budget column becomes whole
-units, rounded down, so that no limit is above what was written.
+all is reported. A number means the decimal that it is written or printed as. Dates and times become whole days and
+seconds since 1970-01-01 in UTC. The budget column becomes whole units, rounded down, so that no limit is above what was
+written.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Final
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Mask
 from service.core.charge import rho_of_units, units_down
-from service.query.calendar import DAY_S, days_of, seconds_of
+from service.query.calendar import DAY_S, has_zone, seconds_of, written_day_of
 from service.query.columns import Coding, coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
 
@@ -29,13 +32,16 @@ CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | Date
 DATASET_BUDGET = -1
 """Stands for the dataset's own budget, where an individual brings no limit."""
 _UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_INTEGER = r"^-?[0-9]+(\.0+)?$"
+_INTEGER = r"^[+-]?[0-9]+(\.0+)?$"
 _FRACTION = r"\.0+$"
+_PLUS = r"^\+"
+_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INT64_DIGITS_MAX = 19
-_BOOLEANS = ("false", "true", "0", "1", "0.0", "1.0")
+_BOOLEANS = ("false", "true", "0", "1", "0.0", "1.0", "f", "t")
 _DECIMAL = re.compile(_NUMBER, re.ASCII)
 _CHARACTERS_MAX = 100
+_DIFFERENT_MAX = 1000
 
 
 class WrongType(TypeError):
@@ -50,6 +56,8 @@ class Coded:
     clipped: int = 0
     out_of_domain: int = 0
     nulls: int
+    nearest: Mapping[str, int] = field(default_factory=dict)  # of those out of the list, by the category they may mean
+    has_no_zone: bool = False  # a time that does not say its zone
 
 
 def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
@@ -71,8 +79,9 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
             values, nulls = _integers(array, report, is_text=is_text)
             return _code_whole(coding, values, nulls)
         case DateColumn() | DatetimeColumn():
-            values, nulls = whole_times(array, report, is_date=isinstance(column, DateColumn), is_text=is_text)
-            return _code_whole(coding, values, nulls)
+            is_date = isinstance(column, DateColumn)
+            values, nulls = whole_times(array, report, is_date=is_date, is_text=is_text)
+            return replace(_code_whole(coding, values, nulls), has_no_zone=not is_date and _has_no_zone(array))
         case RealColumn():
             return _code_reals(column, coding, array, report, is_text=is_text)
 
@@ -109,7 +118,8 @@ class LimitReader:
 def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
     """Days or seconds (n,), rounded down, 0 where missing or wrong; and which are missing. Raises WrongType.
 
-    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC; without one it is in UTC.
+    Text is ISO 8601. An array of times with a zone holds instants, which count in UTC; without one it is in UTC. The
+    day of a time is the one that it is written with, or that an array shows in its own zone.
     """
     kind = array.type
     if is_text or pa.types.is_string(kind):
@@ -119,6 +129,7 @@ def whole_times(array: pa.Array, report: Report, *, is_date: bool, is_text: bool
         days = array.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         return days if is_date else days * DAY_S, nulls
     if pa.types.is_timestamp(kind):
+        array = pc.local_timestamp(array) if is_date and kind.tz else array
         counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return counts // (_UNITS_A_SECOND[kind.unit] * (DAY_S if is_date else 1)), nulls
     raise WrongType(f"the column holds {kind}, not {'dates' if is_date else 'times'}")
@@ -157,7 +168,7 @@ def nulls_of(array: pa.Array) -> Mask:
 
 def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[np.int64], Mask]:
     """Each different text is read once: a column of a million days holds a few thousand of them."""
-    read: Callable[[str], int | None] = days_of if is_date else seconds_of
+    read: Callable[[str], int | None] = written_day_of if is_date else seconds_of
     encoded = pc.dictionary_encode(text)
     values = [read(each) for each in encoded.dictionary.to_pylist()]
     numbers = pa.array(values, type=pa.int64()).take(encoded.indices)
@@ -165,6 +176,15 @@ def _of_text(text: pa.Array, report: Report, *, is_date: bool) -> tuple[NDArray[
     wrong = nulls_of(numbers) & ~nulls
     report(wrong, f"not a {'date: write it as 2026-03-31' if is_date else 'time: write it as 2026-03-31T23:59:59Z'}")
     return numbers.fill_null(0).to_numpy(zero_copy_only=False), nulls
+
+
+def _has_no_zone(array: pa.Array) -> bool:
+    """Tell whether some time of a column does not say its zone."""
+    if pa.types.is_timestamp(array.type):
+        return bool(array.type.tz is None)
+    if not pa.types.is_string(array.type):
+        return bool(len(array) > array.null_count)
+    return not all(has_zone(each) for each in pc.unique(array.drop_null()).to_pylist())
 
 
 def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
@@ -182,7 +202,25 @@ def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Cod
     unknown = len(codes_by_text)
     code_at = np.array([*codes_by_text.values(), coding.null_code], dtype=coding.dtype)
     codes = code_at[places.fill_null(unknown).to_numpy(zero_copy_only=False)]
-    return Coded(codes=codes, nulls=array.null_count, out_of_domain=places.null_count - array.null_count)
+    outside = places.null_count - array.null_count
+    nearest = _nearest(text_of(array).filter(pc.is_null(places)).drop_null(), codes_by_text) if outside else {}
+    return Coded(codes=codes, nulls=array.null_count, out_of_domain=outside, nearest=nearest)
+
+
+def _nearest(unknown: pa.Array, categories: Iterable[str]) -> dict[str, int]:
+    """How many of undeclared texts are a category but for case, blanks and forms of letters, by that category."""
+    meant = {folded(each): each for each in categories}
+    found = Counter[str]()
+    for each in pc.value_counts(unknown)[:_DIFFERENT_MAX].to_pylist():
+        category = meant.get(folded(each["values"]))
+        if category is not None:
+            found[category] += each["counts"]
+    return found
+
+
+def folded(text: str) -> str:
+    """A text without what one easily writes otherwise: case, blanks and compatibility forms."""
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
 def _code_numbered(coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
@@ -236,7 +274,7 @@ def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArra
     array = integers_of_doubles(array, report)
     nulls = nulls_of(array)
     if is_text:
-        array = _integers_of_text(_matching(array, _INTEGER, "not an integer", report), report)
+        array = _integers_of_text(_matching(_plainly_whole(array), _INTEGER, "not an integer", report), report)
     elif not pa.types.is_integer(array.type):
         raise WrongType(f"the column holds {array.type}, not integers{_advice(array)}")
     elif pa.types.is_uint64(array.type):
@@ -247,9 +285,26 @@ def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArra
     return values, nulls
 
 
+def _plainly_whole(text: pa.Array) -> pa.Array:
+    """Whole numbers with an exponent, such as 1e+05, in digits; other text as it is."""
+    if not pc.any(pc.match_substring_regex(text, "[0-9][eE]")).as_py():
+        return text
+    encoded = text.dictionary_encode()
+    return pa.array(map(_in_digits, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+
+
+def _in_digits(text: str) -> str:
+    if len(text) > _CHARACTERS_MAX or not _DECIMAL.fullmatch(text):
+        return text
+    number = Decimal(text)
+    is_whole = 0 <= number.adjusted() <= _INT64_DIGITS_MAX and number == number.to_integral_value()
+    return f"{number:f}" if is_whole else text
+
+
 def _integers_of_text(text: pa.Array, report: Report) -> pa.Array:
-    if pc.any(pc.match_substring(text, ".")).as_py():
-        text = pc.replace_substring_regex(text, _FRACTION, "")
+    for mark, pattern in ((".", _FRACTION), ("+", _PLUS)):
+        if pc.any(pc.match_substring(text, mark)).as_py():
+            text = pc.replace_substring_regex(text, pattern, "")
     try:
         return text.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -268,16 +323,32 @@ def _int64_of(digits: str) -> int | None:
 
 
 def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.float64], Mask]:
-    """Numbers, read as `_integers` reads integers; a value that is not finite is wrong."""
-    nulls = nulls_of(array)
+    """Numbers, read as `_integers` reads integers; NaN is missing, and an infinite value is wrong."""
+    nulls, kind = nulls_of(array), array.type
     if is_text:
-        array = _matching(array, _NUMBER, "not a number", report)
-    elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
-        raise WrongType(f"the column holds {array.type}, not numbers{_advice(array)}")
-    values = array.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
-    infinite = ~np.isfinite(values)
-    report(infinite & ~nulls, "not a finite number")
-    return np.where(infinite, 0.0, values), nulls
+        array = _matching(array, _NUMBER, _no_number(array), report)
+    elif pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and not pa.types.is_float64(kind)):
+        array = _printed(array)
+    elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise WrongType(f"the column holds {kind}, not numbers{_advice(array)}")
+    values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    infinite = np.isinf(values)
+    report(infinite, "not a finite number")
+    return np.where(np.isfinite(values), values, 0.0), nulls if is_text else np.isnan(values)
+
+
+def _printed(array: pa.Array) -> pa.Array:
+    """Short floats and decimals as the text that they are printed as: 36.6 of 32 bits is not 36.59999847."""
+    if pa.types.is_float16(array.type):
+        shown = array.fill_null(np.float16(np.nan)).to_numpy(zero_copy_only=False).astype(np.str_)
+        return pa.array(shown, pa.string())
+    return array.cast(pa.string())
+
+
+def _no_number(text: pa.Array) -> str:
+    """The message, which names the parameter where some numbers have a comma for a point."""
+    has_commas = pc.any(pc.match_substring_regex(text, _COMMA)).as_py()
+    return "not a number; of numbers such as 1,5 state decimal=','" if has_commas else "not a number"
 
 
 def _matching(text: pa.Array, pattern: str, message: str, report: Report) -> pa.Array:

@@ -4,6 +4,7 @@ The declared columns say what a field means, and nothing is guessed. Their names
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
@@ -19,6 +20,7 @@ ROW_BYTES_MAX = 2**20  # the parser needs a whole row in one block, and takes so
 DELIMITERS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 """The marks that may stand between fields, as messages show them."""
 _QUOTE = b'"'
+_LINE_END = re.compile(rb"\r|\n")
 COLUMNS_MAX = 2**12  # undeclared ones, so that a header is refused before the parser builds an array for each
 
 
@@ -131,7 +133,7 @@ class _Watched:
         data = b"".join(pieces)
         if self._is_first:
             self._is_first = False
-            self._check_width(data.partition(b"\n")[0])
+            self._check_width(_LINE_END.split(data, maxsplit=1)[0])
         self.quotes += data.count(_QUOTE)
         self._last = data[-1:] or self._last
         if left > 0 and self._last != b"\n":

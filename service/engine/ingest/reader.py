@@ -1,5 +1,6 @@
 """An upload from bytes to checked codes: all of it or nothing. Its keys stay as Arrow holds them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO, Final, overload
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes, Mask
 from service.engine.ingest.columnar import arrow_batches, declared, parquet_batches
-from service.engine.ingest.columns import LimitReader, Report, WrongType, code_column, nulls_of, text_of
+from service.engine.ingest.columns import Coded, LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.repeats import alike_keys, repeated_rows, told_apart
-from service.engine.ingest.rows import Duplicates, Keys, Rows
+from service.engine.ingest.rows import DecimalMark, Duplicates, Keys, Rows
 from service.engine.ingest.upload_size import BOUNDS, UploadBounds, UploadSize
 from service.engine.ingest.vectors import code_vectors
 from service.query.columns import codings_of
@@ -52,18 +53,19 @@ def read_rows(
     *,
     budget_units: int,
     delimiter: str = ",",
+    decimal: DecimalMark = ".",
     duplicates: Duplicates = "keep",
     bounds: UploadBounds = BOUNDS,
 ) -> Rows:
     """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
 
-    `delimiter` is the mark between fields, of CSV alone. Rows that are the same as an earlier one are counted, and
-    kept, dropped or reported. `bounds` are those of the whole upload.
+    `delimiter` is the mark between fields of CSV, and `decimal` the one before the fraction of its numbers. Rows that
+    are the same as an earlier one are counted, and kept, dropped or reported. `bounds` are those of the whole upload.
     Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
     """
     problems = Problems()
     size = UploadSize(table, bounds)
-    upload = _Upload(table, budget_units, problems, size)
+    upload = _Upload(table, budget_units, problems, size, decimal=decimal)
     is_text = content_type in {CSV, NDJSON}
     for batch in _batches(source, content_type, table, problems, size, delimiter=delimiter):
         upload.add(batch, is_text=is_text)
@@ -140,8 +142,10 @@ def _batches(
 class _Upload:
     """The rows read so far."""
 
-    def __init__(self, table: Table, budget_units: int, problems: Problems, size: UploadSize) -> None:
-        self._table, self._size = table, size
+    def __init__(
+        self, table: Table, budget_units: int, problems: Problems, size: UploadSize, *, decimal: DecimalMark
+    ) -> None:
+        self._table, self._size, self._decimal = table, size, decimal
         self._problems = problems
         self._limit_reader = LimitReader(budget_units)
         self._keys: list[pa.Array] = []
@@ -153,6 +157,8 @@ class _Upload:
         self._clipped = dict.fromkeys(self._codes, 0)
         self._out_of_domain = dict.fromkeys(self._codes, 0)
         self._nulls = dict.fromkeys(self._codes, 0)
+        self._nearest = {name: Counter[str]() for name in self._codes}
+        self._without_zone: set[str] = set()
 
     def add(self, batch: pa.RecordBatch, *, is_text: bool) -> None:
         """Code one more batch."""
@@ -202,6 +208,8 @@ class _Upload:
             clipped=self._clipped,
             out_of_domain=self._out_of_domain,
             nulls=self._nulls,
+            nearest={name: dict(found) for name, found in self._nearest.items() if found},
+            without_zone=tuple(sorted(self._without_zone)),
             alike=alike_keys(self._all_keys()),
         )
 
@@ -217,6 +225,8 @@ class _Upload:
     def _add_column(self, name: str, column: Column, batch: pa.RecordBatch, *, is_text: bool) -> None:
         array, report = self._array(batch, name), self._report(name)
         try:
+            if self._decimal == "," and isinstance(column, BudgetColumn | IntegerColumn | RealColumn):
+                array = _with_points(array)
             if isinstance(column, BudgetColumn):
                 self._limits.append(self._limit_reader.units(array, report))
                 return
@@ -230,6 +240,9 @@ class _Upload:
         self._clipped[name] += coded.clipped
         self._out_of_domain[name] += coded.out_of_domain
         self._nulls[name] += coded.nulls
+        if isinstance(coded, Coded):
+            self._nearest[name].update(coded.nearest)
+            self._without_zone |= {name} if coded.has_no_zone else set()
 
     def _add_keys(self, array: pa.Array) -> None:
         report = self._report(self._table.key)
@@ -274,6 +287,11 @@ def _none_of(column: Column) -> Codes:
     columns = {"": column}
     none: list[Codes] = [np.empty(0, coding.dtype) for coding in codings_of(columns).values()]
     return (none or [coding.missing(0) for coding in vectors_of(columns).values()])[0]
+
+
+def _with_points(text: pa.Array) -> pa.Array:
+    """Numbers with a comma before the fraction, with a point there; a point, which is no part of them, stays wrong."""
+    return pc.replace_substring(pc.replace_substring(text, ".", "'"), ",", ".")
 
 
 def _compact(keys: pa.Array) -> pa.Array:

@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from service.arrays import Codes
 
 Duplicates = Literal["keep", "drop", "reject"]
 """What to do with a row that is the same as an earlier one of its upload."""
+DecimalMark = Literal[".", ","]
+"""The mark before the fraction of a number in CSV."""
 
 
 class Keys(Sequence[str]):
@@ -26,9 +28,28 @@ class Keys(Sequence[str]):
         """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What was counted of an upload, for the curator alone; most of it by column."""
+
+    clipped: Mapping[str, int]
+    out_of_domain: Mapping[str, int]
+    nulls: Mapping[str, int]
+    nearest: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How many values out of the list are a category but for case and the like, by that category."""
+    without_zone: tuple[str, ...] = ()  # columns of times of which some does not say its zone
+    repeated: int = 0  # rows that are the same as an earlier one
+    alike: int = 0  # keys that differ from another one only by leading zeros or a trailing `.0`
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """Each of them."""
+        return {each.name: getattr(self, each.name) for each in fields(RowCounts)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone.
+class Rows(RowCounts):
+    """Checked rows (n of them), in the order of the upload, and its counts.
 
     `places` (n,) are the places of the rows in the upload, from 0, where some were left out before.
     """
@@ -36,11 +57,6 @@ class Rows:
     keys: Keys
     codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
     limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
-    clipped: dict[str, int]
-    out_of_domain: dict[str, int]
-    nulls: dict[str, int]
-    repeated: int = 0  # rows that are the same as an earlier one
-    alike: int = 0  # keys that differ from another one only by leading zeros or a trailing `.0`
     places: NDArray[np.int64] | None = None
 
     def only(self, kept: NDArray[np.bool_]) -> "Rows":

@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from service.engine.ingest import FirstRows
 from service.engine.ingest.problems import ErrorCounts, RowError
-from service.store.decoder.rows_file import RowCounts
+from service.engine.ingest.rows import RowCounts
 from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
 
 LINE_BYTES_MAX: Final = 2**20

@@ -1,8 +1,6 @@
 """Checked rows in a file, as one batch of Arrow: written by a decoder, mapped and checked again by the service."""
 
 import mmap
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -10,23 +8,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from service.engine.ingest.reader import ArrowKeys
-from service.engine.ingest.rows import Rows
+from service.engine.ingest.rows import RowCounts, Rows
 from service.query.columns import codings_of
 from service.query.schema import BudgetColumn, EventsTable, IndividualsTable
 from service.query.vector_columns import vectors_of
 
 _KEY, _LIMIT, _PLACE = "key", "limit", "place"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowCounts:
-    """The counts of `Rows`, which are not in the file."""
-
-    clipped: Mapping[str, int]
-    out_of_domain: Mapping[str, int]
-    nulls: Mapping[str, int]
-    repeated: int
-    alike: int
 
 
 def write_rows(rows: Rows, file: BinaryIO) -> RowCounts:
@@ -40,13 +27,7 @@ def write_rows(rows: Rows, file: BinaryIO) -> RowCounts:
     with pa.ipc.new_stream(file, batch.schema) as writer:
         writer.write_batch(batch)
     file.flush()
-    return RowCounts(
-        clipped=rows.clipped,
-        out_of_domain=rows.out_of_domain,
-        nulls=rows.nulls,
-        repeated=rows.repeated,
-        alike=rows.alike,
-    )
+    return RowCounts(**rows.by_name)
 
 
 def mapped_rows(file: BinaryIO, counts: RowCounts, table: IndividualsTable | EventsTable) -> Rows:
@@ -72,11 +53,7 @@ def mapped_rows(file: BinaryIO, counts: RowCounts, table: IndividualsTable | Eve
         codes={name: values[f"code {number}"] for number, name in enumerate(names)},
         limits=values.get(_LIMIT),
         places=values.get(_PLACE),
-        clipped=dict(counts.clipped),
-        out_of_domain=dict(counts.out_of_domain),
-        nulls=dict(counts.nulls),
-        repeated=counts.repeated,
-        alike=counts.alike,
+        **counts.by_name,
     )
 
 

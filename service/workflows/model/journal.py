@@ -98,6 +98,7 @@ def _numbers(told: Mapping[str, Any]) -> Integers:
 RowsOverLimit = Literal["refuse", "truncate"]
 UnknownIndividuals = Literal["as_declared", "drop"]
 Duplicates = ingest.Duplicates
+DecimalMark = ingest.DecimalMark
 UploadBounds = upload_size.UploadBounds
 
 
@@ -108,6 +109,8 @@ class UploadRequest:
     table: str
     content_type: str
     delimiter: str = ","
+    decimal: DecimalMark = "."
+    accept: tuple[str, ...] = ()  # columns that are stored though many of their values are not as declared
     rows_over_limit: RowsOverLimit = "refuse"
     unknown_individuals: UnknownIndividuals = "as_declared"
     duplicates: Duplicates = "keep"
@@ -120,11 +123,13 @@ class UploadRequest:
         said = {"table": self.table, "content_type": self.content_type}
         stated = {
             "delimiter": self.delimiter,
+            "decimal": self.decimal,
+            "accept": ",".join(sorted(self.accept)),
             "rows_over_limit": self.rows_over_limit,
             "unknown_individuals": self.unknown_individuals,
             "duplicates": self.duplicates,
         }
-        defaults = {field.name: field.default for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(self)} | {"accept": ""}
         return said | {name: value for name, value in stated.items() if value != defaults[name]}
 
 

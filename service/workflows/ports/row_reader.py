@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import BinaryIO, Literal, Protocol
 
-from service.engine.ingest import Duplicates, FirstRows, Rows
+from service.engine.ingest import DecimalMark, Duplicates, FirstRows, Rows
 from service.engine.ingest.upload_size import UploadBounds
 from service.query.schema import EventsTable, IndividualsTable
 
@@ -18,6 +18,7 @@ class ReadRequest:
     table: IndividualsTable | EventsTable
     budget_units: int
     delimiter: str = ","
+    decimal: DecimalMark = "."
     duplicates: Duplicates = "keep"
     bounds: UploadBounds
 
@@ -65,6 +66,7 @@ class ReaderHere:
             request.table,
             budget_units=request.budget_units,
             delimiter=request.delimiter,
+            decimal=request.decimal,
             duplicates=request.duplicates,
             bounds=request.bounds,
         )

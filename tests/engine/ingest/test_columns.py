@@ -3,6 +3,9 @@
 import datetime as dt
 import io
 import json
+import math
+from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +20,7 @@ from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
 from service.engine.ingest.rows import Rows
 from service.query.columns import coding_of
-from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn, Schema
+from service.query.schema import BooleanColumn, CategoryColumn, IndividualsTable, IntegerColumn, RealColumn, Schema
 from tests.engine.ingest.uploads import stream
 
 AGE = IntegerColumn(type="integer", lower=0, upper=120)
@@ -44,10 +47,73 @@ def coded(column: BooleanColumn | CategoryColumn | IntegerColumn | RealColumn, *
 
 
 @pytest.mark.parametrize(
+    ("column", "texts", "codes"),
+    [
+        (AGE, ["1e+02", "1E1", "+5", "7.0", "120"], [100, 10, 5, 7, 120]),
+        (MEMBER, ["t", "f", "T", "TRUE", "0"], [1, 0, 1, 1, 0]),
+    ],
+)
+def test_values_are_read_as_databases_and_statistics_write_them(
+    column: IntegerColumn | BooleanColumn, texts: list[str], codes: list[int]
+) -> None:
+    """Whole numbers with an exponent or a plus sign, and booleans of one letter."""
+    assert coded(column, *texts) == codes
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([36.6, None, math.nan], pa.float32()),
+        pa.array(np.array([36.6, math.nan, math.nan], np.float16)),
+        pa.array([Decimal("36.6"), None, None], pa.decimal128(38, 17)),
+        pa.array([36.6, None, math.nan]),
+    ],
+    ids=["32 bits", "16 bits", "a decimal", "64 bits"],
+)
+def test_a_number_is_the_decimal_that_it_is_printed_as(array: pa.Array) -> None:
+    """However many bits it has; what is not a number is missing."""
+    column = RealColumn(type="real", lower=30, upper=45)
+    coding = coding_of(column)
+    found = code_column(column, array, Reports(), is_text=False)
+    assert found.codes.tolist() == [coding.code_of(36.6), coding.null_code, coding.null_code]
+    assert (found.nulls, found.clipped) == (2, 0)
+
+
+def test_a_decimal_comma_is_named_where_it_is_not_stated() -> None:
+    """The message says the parameter."""
+    reports = Reports()
+    code_column(SPEND, pa.array(["0.1", "1,5"]), reports, is_text=True)
+    assert reports == [([1], "not a number; of numbers such as 1,5 state decimal=','")]
+
+
+def test_numbers_with_a_stated_comma_have_no_points() -> None:
+    """A point may be a mark of thousands, and is refused."""
+    x = RealColumn(type="real", lower=0, upper=9)
+    table = IndividualsTable(kind="individuals", key="id", columns={"n": AGE, "x": x})
+    read = partial(read_rows, content_type=CSV, table=table, budget_units=1, delimiter=";", decimal=",")
+    rows = read(io.BytesIO(b"id;n;x\na;5,0;1,5\n"))
+    assert [int(rows.codes["n"][0]), int(rows.codes["x"][0])] == [5, coding_of(x).code_of(1.5)]
+    with pytest.raises(RowsProblem, match="column x: not a number"):
+        read(io.BytesIO(b"id;n;x\na;5;1.500\n"))
+
+
+def test_categories_that_undeclared_texts_may_mean_are_counted() -> None:
+    """But for case, blanks and forms of letters."""
+    column = CategoryColumn(type="category", categories=("Oslo", "Ålesund"))
+    texts = pa.array(["OSLO", "Oslo ", "A\u030aLESUND", "Bergen", "Oslo", None])
+    found = code_column(column, texts, Reports(), is_text=True)
+    assert (found.out_of_domain, found.nearest) == (4, {"Oslo": 2, "Ålesund": 1})
+
+
+@pytest.mark.parametrize(
     ("column", "texts", "message"),
     [
-        (AGE, "0x1F|1.5|1.|.0|1.0.0|1e3|+5| 5|5 |1_000|--1|-||½|٣|five|5\n".split("|"), "not an integer"),
-        (SPEND, "nan|NaN|inf|-Infinity|0x1p3|1,5|1.5.2|.|e5| 1|1d||1e".split("|"), "not a number"),
+        (
+            AGE,
+            "0x1F|1.5|1.|.0|1.0.0|1e-3|1e+|15e-1|1e99999|+-5| 5|5 |1_000|--1|-||½|٣|five|5\n".split("|"),
+            "not an integer",
+        ),
+        (SPEND, "nan|NaN|inf|-Infinity|0x1p3|1.5.2|.|e5| 1|1d||1e".split("|"), "not a number"),
     ],
 )
 def test_what_is_no_number(column: IntegerColumn | RealColumn, texts: list[str], message: str) -> None:
@@ -212,7 +278,7 @@ def test_a_frame_of_pandas_is_read_with_its_missing_times() -> None:
     [
         ("31.03.2026", "2026-01-01", "born", "not a date: write it as 2026-03-31"),
         ("2026-02-29", "2026-01-01", "born", "not a date: write it as 2026-03-31"),
-        ("2026-03-31T00:00:00", "2026-01-01", "born", "not a date: write it as 2026-03-31"),
+        ("2026-03-31T25:00:00", "2026-01-01", "born", "not a date: write it as 2026-03-31"),
         ("2026-03-31", "today", "seen", "not a time: write it as 2026-03-31T23:59:59Z"),
     ],
 )
@@ -222,6 +288,34 @@ def test_text_that_is_no_time_is_named(born: str, seen: str, column: str, messag
         read(f"id,born,seen\na,,\nb,{born},{seen}\n".encode(), CSV)
     (error,) = refused.value.errors
     assert (error.row, error.column, error.message) == (2, column, f"{message} (line 3 of the file)")
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "second"),
+    [
+        ("2026-03-31 23:59:59.5+02", 31, "21:59:59"),
+        ("2026-03-31 23:59:59 UTC", 31, "23:59:59"),
+        ("2026-03-31 23:59:59.000 +0000", 31, "23:59:59"),
+        ("2026-03-31T23:59:59.1234567 -00:30", 31, "00:29:59"),
+    ],
+)
+def test_zones_are_read_as_databases_write_them(text: str, day: int, second: str) -> None:
+    """The day of a time in a column of dates is the one that is written."""
+    found = read(f"id,born,seen\na,{text},{text}\n".encode(), CSV)
+    assert found.codes["born"][0] == (dt.date(2026, 3, day) - BORN).days
+    assert (
+        dt.datetime.fromtimestamp(int(found.codes["seen"][0]) + SEEN.timestamp(), dt.UTC).time().isoformat() == second
+    )
+    assert found.without_zone == ()
+
+
+def test_the_day_of_an_instant_is_that_of_its_own_zone() -> None:
+    """Midnight of Oslo is the day before in UTC. A time without a zone is said to be without one."""
+    seen = pd.Series(pd.to_datetime(["2026-03-01"]).tz_localize("Europe/Oslo"))
+    naive = pa.array([0], pa.timestamp("s"))
+    found = read(arrow(pa.Array.from_pandas(seen), naive), ARROW)
+    assert found.codes["born"][0] == (dt.date(2026, 3, 1) - BORN).days
+    assert found.without_zone == ("seen",)
 
 
 def test_a_column_of_numbers_holds_no_times() -> None:

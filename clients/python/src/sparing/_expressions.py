@@ -236,6 +236,8 @@ def plain(value: object) -> object:
     item = getattr(value, "item", None)
     if not callable(item) or getattr(value, "ndim", None) != 0:
         return value
+    if getattr(value, "dtype", None) in ("float32", "float16"):
+        return float(str(value))  # the decimal that it is printed as
     if getattr(value, "dtype", None) == "datetime64[ns]":  # of which Python's own is a number of nanoseconds
         return plain(value.astype("datetime64[us]"))  # type: ignore[attr-defined]
     return item()

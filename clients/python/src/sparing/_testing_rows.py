@@ -23,10 +23,10 @@ from sparing._rooms.fake import (
     VectorCoding,
     VectorColumn,
     codings_of,
-    days_of,
     seconds_of,
     units_down,
     vectors_of,
+    written_day_of,
 )
 
 _KINDS: Mapping[str, str] = {
@@ -107,7 +107,7 @@ def _number(column: Column, coding: Coding | None, value: Any) -> int:  # noqa: 
                 raise ValueError
             return int(value)
         case DateColumn() | DatetimeColumn():
-            found = (days_of if isinstance(column, DateColumn) else seconds_of)(_iso(value))
+            found = (written_day_of if isinstance(column, DateColumn) else seconds_of)(_iso(value))
             if found is None:
                 raise ValueError
             value = found

@@ -112,7 +112,9 @@ class Datasets:
             columns: from names in the data to declared ones, such as `{"Customer ID": "person_id"}`; None as a name
                 leaves the column out. An index of pandas is left out unless it is named here.
             options: `content_type`, by default inferred from the path's suffix or the first bytes; `delimiter` of CSV
-                (`,`, `;`, `|` or a tab); `dry_run=True` to check everything and store nothing;
+                (`,`, `;`, `|` or a tab), and `decimal=","` where its numbers have commas; `dry_run=True` to check
+                everything and store nothing; `accept`, columns that are stored though more than a twentieth of their
+                values are not as declared;
                 `rows_over_limit="truncate"` to have each individual keep as many rows as the schema allows;
                 `unknown_individuals="drop"` to leave out rows of events whose key is no individual's;
                 `duplicates="drop"` or `"reject"` for rows with the key and the stored values of an earlier row;
@@ -152,8 +154,8 @@ class Datasets:
             options: `rows` of a part, a million by default (another number cuts anew, and needs another `run`); `run`,
                 the beginning of the keys, up to 100 printable ASCII characters, made anew by default; `progress`, a
                 function of the number of parts that are stored and of the rows in them; and `content_type`,
-                `delimiter`, `dry_run`, `rows_over_limit`, `unknown_individuals` and `duplicates` as in `upload`:
-                repeated rows are found within a part.
+                `delimiter`, `decimal`, `accept`, `dry_run`, `rows_over_limit`, `unknown_individuals` and `duplicates`
+                as in `upload`: repeated rows are found within a part.
 
         Returns:
             The sums of all reports.

@@ -19,7 +19,7 @@ from service.query.asking import (
     released_words,
     warnings_of,
 )
-from service.query.calendar import days_of, seconds_of
+from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
 from service.query.language import Query, Sigma
@@ -81,7 +81,6 @@ __all__ = [
     "contributions",
     "countable_norm",
     "coverage_certified",
-    "days_of",
     "did_you_mean",
     "document_of",
     "in_query_units",
@@ -103,4 +102,5 @@ __all__ = [
     "with_kept",
     "with_noise",
     "worst_case_units",
+    "written_day_of",
 ]

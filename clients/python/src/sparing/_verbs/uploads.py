@@ -18,7 +18,13 @@ from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
 
-_DEFAULTS = {"delimiter": ",", "rows_over_limit": "refuse", "unknown_individuals": "as_declared", "duplicates": "keep"}
+_DEFAULTS = {
+    "delimiter": ",",
+    "decimal": ".",
+    "rows_over_limit": "refuse",
+    "unknown_individuals": "as_declared",
+    "duplicates": "keep",
+}
 
 
 PART_ROWS: Final = 1_000_000
@@ -31,6 +37,8 @@ class RowOptions(TypedDict, total=False):
 
     content_type: str | None
     delimiter: str
+    decimal: Literal[".", ","]
+    accept: Sequence[str]
     dry_run: bool
     rows_over_limit: Literal["refuse", "truncate"]
     unknown_individuals: Literal["as_declared", "drop"]
@@ -166,6 +174,9 @@ def _declared(dataset: str, table: str) -> Call[Sequence[str]]:
 def _params(options: SendOptions) -> dict[str, str | int]:
     """The options that the address states, those with the service's default left out."""
     stated: dict[str, str | int] = {"dry_run": "true"} if options.get("dry_run") else {}
+    accepted = options.get("accept", ())
+    if accepted:
+        stated["accept"] = accepted if isinstance(accepted, str) else ",".join(accepted)
     for name, default in _DEFAULTS.items():
         value = str(options.get(name, default))
         if value != default:
