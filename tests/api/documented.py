@@ -113,7 +113,8 @@ class Reader:
         found = reply.json() if reply.headers.get("content-type") == "application/json" else None
         answers = found.get("answers") if isinstance(found, dict) else None
         for each in [found, *(answers if isinstance(answers, list) else [])]:
-            self.warnings += each.get("warnings", []) if isinstance(each, dict) else []
+            is_report = isinstance(each, dict) and "individuals" in each  # of an upload, which a page shows by itself
+            self.warnings += each.get("warnings", []) if isinstance(each, dict) and not is_report else []
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
         reply = answer_of(self.world.app, request)

@@ -63,16 +63,15 @@ def people(tmp_path: Path) -> Path:
 
 
 def test_a_proposal_is_refused_until_every_mark_is_removed(people: Path) -> None:
-    """Each column on its own: one mark left is enough. Without them the schema reads the file it was made of."""
+    """The table and each column on its own: one is enough. Without them the schema reads the file it was made of."""
     tables = inferred(people)["tables"]
-    columns = tables["people"]["columns"]
-    marked = [name for name, column in columns.items() if "confirm" in column]
-    assert marked == ["age", "spend", "country"]
-    for name in marked:
+    marked = [each for each in (tables["people"], *tables["people"]["columns"].values()) if "confirm" in each]
+    assert len(marked) == 4
+    for each in marked:
         with pytest.raises(ValidationError) as refused:
             Schema.model_validate(tables)
         assert {error["loc"][-1] for error in refused.value.errors()} == {"confirm"}
-        del columns[name]["confirm"]
+        del each["confirm"]
     table = Schema.model_validate(tables).tables["people"]
     rows = read_rows(io.BytesIO(CSV.encode()), "text/csv", table, budget_units=1)
     assert (len(rows.keys), sum(rows.clipped.values()), sum(rows.out_of_domain.values())) == (2, 0, 0)

@@ -126,12 +126,82 @@ def test_text_that_is_no_time_is_a_category(text: bytes) -> None:
     assert infer_schema(text)["tables"]["people"]["columns"]["when"]["type"] == "category"
 
 
+@pytest.mark.parametrize(
+    ("header", "person"),
+    [
+        ("order_id,customer,amount", "customer"),
+        ("row_id,subject_id,los", "subject_id"),
+        ("event_id,patientid,x", "patientid"),
+        ("visit_id,Person No,x", "person_no"),
+        ("person,covid,age", "person"),
+        ("customer,paid,x", "customer"),
+        ("when,order_id,id", "id"),
+        ("survived,class,age", "survived"),
+    ],
+)
+def test_the_key_is_guessed_by_whole_words_and_marked_with_what_else_it_may_be(header: str, person: str) -> None:
+    """Words of people come first; the end of another word is no reason."""
+    (table,) = infer_schema(f"{header}\n1,7,1\n2,7,2\n2,8,3\n".encode())["tables"].values()
+    assert table["key"] == person
+    guess, kind, *_ = table["confirm"].split("; ")
+    assert guess.startswith(f"the key was guessed among {person} (")
+    assert kind.startswith(f"the kind is {table['kind']} as the key ")
+    assert "(2 in 3 rows)" in guess
+
+
+def test_names_that_a_schema_refuses_are_changed_or_refused() -> None:
+    """The word of labels, names alike in 63 letters or in a number, and names that an upload cannot tell apart."""
+    long = "on a scale of 1 to 5 how satisfied are you with the service of our staff at the "
+    named = infer_schema(f"id,Select,score,Score,score_2,{long}desk,{long}phone\n1,1,1,1,1,1,1\n".encode())
+    names = list(named["tables"]["people"]["columns"])
+    assert names[:4] == ["select_2", "score", "score_2", "score_2_2"]
+    assert len(set(names)) == 6
+    assert max(map(len, names)) == 63
+    for text in ("id,score,score\n1,2,3\n", "sep=;\nid;age\n1;2\n"):
+        with pytest.raises(ValueError, match="an upload takes"):
+            infer_schema(text.encode())
+    for encoded in ("id,by\n1,Troms\xf8\n".encode("latin-1"), "id,age\n1,31\n".encode("utf-16")):
+        with pytest.raises(ValueError, match="save it as UTF-8"):
+            infer_schema(encoded)
+
+
+@pytest.mark.parametrize(
+    ("values", "declared"),
+    [
+        (["02139", "10001"], "category"),
+        (["12,50", "7"], "real"),
+        (["1990-01-31", "1991-02-28"], "date"),
+        (["2026-01-01 10:00", "2026-01-02"], "datetime"),
+        (["1582218195625938945", "1"], None),
+    ],
+)
+def test_texts_of_a_file_and_of_a_frame_mean_what_they_say(values: list[str], declared: str | None) -> None:
+    """Postcodes are names, decimal commas are numbers, and whole numbers beyond 2^53 have no bounds."""
+    proposal = infer_schema("\n".join(["id;x", *(f"{n};{each}" for n, each in enumerate(values))]).encode())
+    column = proposal["tables"]["people"]["columns"].get("x")
+    assert (column and column["type"]) == declared
+    assert proposal.get("decimal") == ("," if "," in values[0] else None)
+    if declared in {"date", "datetime"}:
+        frame = infer_schema(pd.DataFrame({"id": [1, 2], "x": values}))
+        assert frame["tables"]["people"]["columns"]["x"]["type"] == declared
+
+
+def test_missing_values_of_pandas_are_missing() -> None:
+    """`NA` compares with nothing."""
+    frame = pd.DataFrame({"id": [1, 2], "age": [31, None], "ok": [True, None]}).convert_dtypes()
+    assert [each["type"] for each in infer_schema(frame)["tables"]["people"]["columns"].values()] == [
+        "integer",
+        "boolean",
+    ]
+
+
 def test_the_key_and_the_kind_may_be_stated() -> None:
-    """Otherwise the first name that sounds like a key, and whether it repeats."""
+    """Then neither is marked."""
     body = b"no,person_id\n1,a\n2,b\n"
     assert infer_schema(body)["tables"]["people"]["key"] == "person_id"
     assert infer_schema(body, key="no")["tables"]["people"]["key"] == "no"
     assert infer_schema(body, kind="events")["tables"]["people"]["kind"] == "events"
+    assert "confirm" not in infer_schema(body, key="no", kind="individuals")["tables"]["people"]
     with pytest.raises(ValueError, match="there is no column 'nr'; there are 'no', 'person_id'"):
         infer_schema(body, key="nr")
     with pytest.raises(ValueError, match="kind must be"):

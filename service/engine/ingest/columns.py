@@ -272,6 +272,8 @@ def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Code
 def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
     """Values (n,), 0 where missing or wrong, and which are missing."""
     array = integers_of_doubles(array, report)
+    if pa.types.is_decimal(array.type):
+        array, is_text = _printed(array), True
     nulls = nulls_of(array)
     if is_text:
         array = _integers_of_text(_matching(_plainly_whole(array), _INTEGER, "not an integer", report), report)

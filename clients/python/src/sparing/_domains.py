@@ -11,10 +11,14 @@ from typing import Any
 
 CATEGORIES_MAX = 1000
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+_DIGITS = re.compile(r"-?[0-9]{1,100}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
+_COMMA = re.compile(r"[+-]?[0-9]+(,[0-9]+)?")
+_PADDED = re.compile(r"-?0[0-9]+")
 _BOOLEANS = frozenset({"true", "false"})
+_WHOLE_MAX = 2**53
 
 
 class Seen:
@@ -22,7 +26,7 @@ class Seen:
 
     def __init__(self, values: Iterable[object], *, is_text: bool) -> None:
         """Count `values`, decimals as doubles; NaN, NaT and an empty field of CSV are missing values."""
-        self._is_text = is_text
+        self._is_text, self.rows = is_text, 0
         self.counts: Counter[Any] = Counter()
         for value in values:
             self.add(value)
@@ -30,6 +34,9 @@ class Seen:
     def add(self, value: object) -> None:
         """Count one more value."""
         value = float(value) if isinstance(value, Decimal) else value
+        self.rows += 1
+        if type(value).__name__ == "NAType":  # of pandas, which compares with nothing
+            return
         try:
             missing = value is None or value != value or (self._is_text and value == "")  # noqa: PLR0124 - NaN
             if not missing:
@@ -37,12 +44,31 @@ class Seen:
         except (TypeError, ValueError):  # a list or an array
             self.counts[type(value)] += 1
 
+    @property
+    def may_be_key(self) -> bool:
+        """Tell whether each row has a text or a whole number."""
+        are_keys = all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.counts)
+        return are_keys and sum(self.counts.values()) == self.rows and not self._are_booleans()
+
+    @property
+    def spread(self) -> str:
+        """How many different values it has in how many rows."""
+        return f"{len(self.counts)} in {sum(self.counts.values())} rows"
+
+    @property
+    def has_commas(self) -> bool:
+        """Tell whether it is of numbers that have commas for points."""
+        texts = list(map(str, self.counts)) if self._is_text else []
+        return any("," in text for text in texts) and all(map(_COMMA.fullmatch, texts))
+
     def obstacle(self) -> str | None:
         """Why no declaration fits, or None."""
         if not self.counts:
             return "it holds no value"
         if self._times() is not None:
             return None
+        if self._are_long():
+            return "it holds whole numbers beyond 2^53: number them and declare a size, or make categories of them"
         if any(isinstance(value, dt.time | dt.timedelta) for value in self.counts):
             return "it holds times of day or durations: write them as numbers"
         if self._numbers() is None and not self._are_booleans():
@@ -76,7 +102,7 @@ class Seen:
 
     def _times(self) -> list[dt.date] | None:
         """The distinct values as dates, or as times in UTC where one has a time of day; None where one is neither."""
-        values = [_time(str(value)) for value in self.counts] if self._is_text else list(self.counts)
+        values = [_time(value) if isinstance(value, str) else value for value in self.counts]
         times = [value for value in values if isinstance(value, dt.date)]
         if not times or len(times) < len(values):
             return None
@@ -86,6 +112,10 @@ class Seen:
         """The distinct values as numbers, integers where all of them are; None where one is no number."""
         if self._is_text:
             texts = list(map(str, self.counts))
+            if any(map(_PADDED.fullmatch, texts)):  # such as postcodes, which are names
+                return None
+            if self.has_commas:
+                return [float(text.replace(",", ".")) for text in texts]
             if all(map(_INTEGER.fullmatch, texts)):
                 return list(map(int, texts))
             return list(map(float, texts)) if all(map(_NUMBER.fullmatch, texts)) else None
@@ -93,6 +123,13 @@ class Seen:
         if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
             return None
         return [int(value) for value in values] if all(float(value).is_integer() for value in values) else values
+
+    def _are_long(self) -> bool:
+        """Tell whether all are whole numbers and some is beyond those that a bound may be."""
+        if self._is_text:
+            texts = list(map(str, self.counts))
+            return all(map(_DIGITS.fullmatch, texts)) and any(abs(int(text)) >= _WHOLE_MAX for text in texts)
+        return any(isinstance(value, int) and abs(value) >= _WHOLE_MAX for value in self.counts)
 
 
 def plain_name(name: str) -> str:

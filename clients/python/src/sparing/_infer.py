@@ -7,6 +7,7 @@ registration with it: the curator has to replace the domain by one known from el
 
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -20,8 +21,16 @@ from sparing._files import ARROW, CSV, Source, opened_of
 from sparing._frames import Frame, is_frame, pyarrow
 
 CONFIRM_ROWS = "rows_per_individual was read off the data: state a bound that holds for any data"
-KEY_NAMES = ("id", "key", "person", "individual", "customer", "patient", "user")
+PEOPLE_WORDS = frozenset(
+    "person individual customer patient user subject member client participant respondent employee student guest"
+    " visitor subscriber applicant citizen resident".split()
+)
+KEY_WORDS = frozenset({"id", "key", "no", "number", "code"})
+CANDIDATES_MAX = 5
+RESERVED = "select"
+"""Labels of answers have the word."""
 MARKS = (",", ";", "\t", "|")
+NAME_CHARACTERS_MAX = 63
 
 
 def infer_schema(
@@ -32,16 +41,18 @@ def infer_schema(
     Args:
         data: as `client.datasets.upload` takes it.
         table: the table's name; by default that of the file.
-        key: the column that names the individual; by default the first one that sounds like it.
+        key: the column that names the individual; by default a guess by its name, which is marked.
         kind: `individuals` (one row each) or `events`; by default whether a key repeats.
 
     Returns:
         `tables`, the proposal; `columns`, the mapping for an upload where names had to change; `left_out`, columns for
-        which no declaration fits, with reasons; `delimiter` of a CSV file where it is not a comma. Every domain read
-        off the data is marked by a member `confirm` beside it, with which no registration is accepted.
+        which no declaration fits, with reasons; `delimiter` of a CSV file where it is not a comma, and `decimal` where
+        its numbers have commas. The table where key or kind are guessed, and every domain read off the data, is marked
+        by a member `confirm`, with which no registration is accepted.
 
     Raises:
-        ValueError: the data is empty, has no such key, or `kind` is neither of the two.
+        ValueError: the data is empty, is not UTF-8, has no such key or two columns of one name, or `kind` is neither of
+            the two.
     """
     if kind not in {None, "individuals", "events"}:
         raise ValueError("kind must be 'individuals' or 'events'")
@@ -51,11 +62,22 @@ def infer_schema(
     left_out = {name: reason for name, seen in found.items() if name != chosen and (reason := seen.obstacle())}
     kept = {named[name]: seen.column() for name, seen in found.items() if name != chosen and name not in left_out}
     declared = _table(found[chosen], named[chosen], kept, kind)
+    guesses = [_guessed_key(found, named, chosen)] if key is None else []
+    guesses += [f"the kind is {declared['kind']} as the key {_repeats(declared)}"] if kind is None else []
+    guesses += [CONFIRM_ROWS] if declared["kind"] == "events" else []
+    if guesses:
+        declared["confirm"] = f"{'; '.join(guesses)}; state them, or accept them, and remove this line"
     proposal: dict[str, Any] = {"tables": {plain_name(table or _stem(data)): declared}}
     renamed = {
         name: None if name in left_out else new for name, new in named.items() if name != new or name in left_out
     }
-    stated = {"columns": renamed, "left_out": left_out, "delimiter": delimiter if delimiter != "," else None}
+    has_commas = any(seen.has_commas for name, seen in found.items() if name != chosen)
+    stated = {
+        "columns": renamed,
+        "left_out": left_out,
+        "delimiter": delimiter if delimiter != "," else None,
+        "decimal": "," if has_commas else None,
+    }
     return proposal | {name: value for name, value in stated.items() if value}
 
 
@@ -64,24 +86,47 @@ def _table(key: Seen, name: str, columns: Mapping[str, object], kind: str | None
     if (kind or ("individuals" if most == 1 else "events")) == "individuals":
         return {"kind": "individuals", "key": name, "columns": columns}
     bound = 2 ** math.ceil(math.log2(most))
-    return {"kind": "events", "key": name, "columns": columns, "rows_per_individual": bound, "confirm": CONFIRM_ROWS}
+    return {"kind": "events", "key": name, "columns": columns, "rows_per_individual": bound}
+
+
+def _repeats(declared: Mapping[str, Any]) -> str:
+    return "repeats" if declared["kind"] == "events" else "does not repeat"
 
 
 def _key_of(found: Mapping[str, Seen], key: str | None) -> str:
+    """The stated key, or the likeliest one: that of a person before that of anything else, and the first of equals."""
     if key is not None and key not in found:
         raise ValueError(f"there is no column {key!r}; there are {', '.join(map(repr, found))}")
-    likely = [name for word in KEY_NAMES for name in found if plain_name(name).endswith(word)]
-    return key or (likely or list(found))[0]
+    return max(found, key=_likelihood) if key is None else key
+
+
+def _likelihood(name: str) -> int:
+    """A rank by the words of a name: `patient`, `subject_id` and `id` before `order_id`, and that before `paid`."""
+    *first, last = plain_name(name).split("_")
+    is_of_people = PEOPLE_WORDS.intersection([*first, last.removesuffix("id")])
+    if is_of_people and (last in KEY_WORDS or last.removesuffix("id") in PEOPLE_WORDS):
+        return 3
+    return (1 if first else 2) if last in KEY_WORDS else 0
+
+
+def _guessed_key(found: Mapping[str, Seen], named: Mapping[str, str], chosen: str) -> str:
+    """Words on the guess, with the columns that may be meant instead."""
+    others = sorted(
+        (name for name in found if name != chosen and found[name].may_be_key), key=_likelihood, reverse=True
+    )
+    listed = ", ".join(f"{named[name]} ({found[name].spread})" for name in [chosen, *others][:CANDIDATES_MAX])
+    return f"the key was guessed among {listed}: it must name the individual whose privacy is kept"
 
 
 def _names(found: Iterable[str]) -> dict[str, str]:
     """Names that a schema takes: lower case, letters, digits and underscores, each once."""
-    taken: Counter[str] = Counter()
-    named = {}
+    taken, named = {RESERVED}, dict[str, str]()
     for name in found:
         plain = plain_name(name)
-        taken[plain] += 1
-        named[name] = plain if taken[plain] == 1 else f"{plain}_{taken[plain]}"
+        ends = itertools.chain([""], map("_{}".format, itertools.count(2)))
+        ways = (f"{plain[: NAME_CHARACTERS_MAX - len(end)]}{end}" for end in ends)
+        named[name] = next(way for way in ways if way not in taken)
+        taken.add(named[name])
     return named
 
 
@@ -101,10 +146,13 @@ def _seen(data: Frame | Source) -> tuple[str, dict[str, Seen]]:
                 return _seen(_read_arrow(file.read(), content_type))
         with opened() as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            delimiter, rows = (
-                _csv_rows(text) if content_type == CSV else (",", map(json.loads, filter(str.strip, text)))
-            )
-            columns = _by_column(rows, is_text=content_type == CSV)
+            try:
+                delimiter, rows = (
+                    _csv_rows(text) if content_type == CSV else (",", map(json.loads, filter(str.strip, text)))
+                )
+                columns = _by_column(rows, is_text=content_type == CSV)
+            except UnicodeDecodeError:
+                raise ValueError("the file is not UTF-8: save it as UTF-8, which an upload takes") from None
     if not columns:
         raise ValueError("there is no column")
     return delimiter, columns
@@ -119,11 +167,20 @@ def _by_column(rows: Iterable[Mapping[str, object]], *, is_text: bool) -> dict[s
 
 
 def _csv_rows(text: io.TextIOWrapper) -> tuple[str, Iterator[dict[str, object]]]:
-    """The delimiter, by the header, and the rows; a row of another length is left out."""
+    """The delimiter, by the header, and the rows; a row of another length is left out.
+
+    Raises ValueError where the first line is for a spreadsheet, or a name is there twice.
+    """
     first = text.readline()
+    if first.lower().startswith("sep="):
+        raise ValueError(f"the first line, {first.strip()!r}, is for a spreadsheet: remove it, as an upload takes none")
     delimiter = max(MARKS, key=first.count)
-    header = next(csv.reader([first], delimiter=delimiter), [])
-    rows = (row for row in csv.reader(text, delimiter=delimiter) if len(row) == len(header))
+    reader = csv.reader(itertools.chain([first], text), delimiter=delimiter)
+    header = next(reader, [])
+    for name, count in Counter(header).items():
+        if count > 1:
+            raise ValueError(f"the column {name!r} is there {count} times: an upload takes each name once")
+    rows = (row for row in reader if len(row) == len(header))
     return delimiter, (dict(zip(header, row, strict=True)) for row in rows)
 
 
