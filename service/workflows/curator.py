@@ -32,6 +32,7 @@ from service.workflows.principals import Principals
 from service.workflows.reads import accounts
 from service.workflows.reads.account_files import PAGE_ROWS, AccountFile, AccountFiles, FileForm
 from service.workflows.reads.act_log import acts
+from service.workflows.reads.individual_record import IndividualRecord, individual_record
 from service.workflows.reads.ledger import number_of, receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
@@ -155,6 +156,12 @@ class Curators:
         """One individual's account, by its key. Raises NotFound."""
         record = self._registry.record(dataset)
         return accounts.one_account(record, key, self._registry.writer(record), self._exchange)
+
+    def record(self, dataset: str, key: str) -> IndividualRecord:
+        """One individual's record as the service holds it. Raises NotFound."""
+        record = self._registry.record(dataset)
+        with snapshot(self._registry.guard(record)) as transaction:
+            return individual_record(record, transaction, slot_of(transaction, key), key)
 
     def divergence(self, dataset: str, key: str) -> RunDivergence:
         """The divergence of one individual's record along the run, a sealed diagnostic. Raises NotFound."""

@@ -13,8 +13,8 @@ from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import Page, Principal
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads import accounts
+from service.workflows.reads.individual_record import IndividualRecord, individual_record
 from service.workflows.reads.ledger import Askers, my_budget_view, promised, receipts, slot_of, snapshot
-from service.workflows.reads.own_record import OwnRecord, own_record
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.registry import DatasetRegistry
@@ -56,11 +56,11 @@ class Individuals:
         """End the individual's pause; a lowered limit stays lowered. Raises NotFound on another dataset."""
         return self._change(principal, dataset, partial(pausing, paused=False))
 
-    def record(self, principal: Principal, dataset: str) -> OwnRecord:
+    def record(self, principal: Principal, dataset: str) -> IndividualRecord:
         """The individual's own record as the service holds it. Raises NotFound on another dataset, and once erased."""
         record, key = self._own(principal, dataset)
         with snapshot(self._registry.guard(record)) as transaction:
-            return own_record(record, transaction, slot_of(transaction, key), key)
+            return individual_record(record, transaction, slot_of(transaction, key), key)
 
     def vector_lengths(self, principal: Principal, dataset: str) -> dict[str, int]:
         """How many numbers the columns of vectors have, by table and column. Raises NotFound on another dataset."""

@@ -88,6 +88,7 @@ ROUTES = [
     route({CURATOR}, "GET", "/datasets/{dataset}/backup"),
     route({CURATOR}, "GET", "/datasets/{dataset}/events", options={"params": {"seconds": 0}}),
     route({CURATOR}, "GET", "/datasets/{dataset}/receipts", options={"params": {"individual": "ada"}}),
+    route({CURATOR}, "GET", "/datasets/{dataset}/record", options=ED),
     route({CURATOR}, "GET", "/datasets/{dataset}/divergence", options={"params": {"individual": "ada"}}),
     route({CURATOR}, "GET", "/datasets/{dataset}/erasure-requests"),
     route({CURATOR}, "GET", "/datasets/{dataset}/acts"),

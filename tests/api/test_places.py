@@ -47,6 +47,7 @@ def _is_coroutine(call: object) -> bool:
     [
         ("analyst", "GET", "/v1/queries", "reads"),
         ("curator", "GET", "/v1/datasets/care/acts", "reads"),
+        ("curator", "GET", "/v1/datasets/care/record?individual=ada", "reads"),
         ("curator", "GET", "/v1/datasets/care/budgets/summary", "long_reads"),
         ("curator", "POST", "/v1/datasets/care/epochs", "acts"),
         ("individual", "POST", "/v1/me/budgets/care/resume", "acts"),

@@ -324,6 +324,8 @@ PLACED = [
     if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
 ]
 """Each kind with the one person in the highest slot, and with the person amid the others."""
+RECORD = "/v1/datasets/survey/record?individual=p3"
+"""What a curator may read, and is refused to all others."""
 QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and kind.amid is nothing)
 """Worlds without acts: there even the operator's metrics are equal."""
 
@@ -473,6 +475,7 @@ def analyst_calls(
     for path in ("/sign-in", "/analyst", "/analyst/history", "/analyst/allowance", "/assets/style.css", "/v1/session"):
         yield "GET", path, b"", {}
     yield "DELETE", "/v1/datasets/survey/individual?individual=p3", b"", {}
+    yield "GET", RECORD, b"", {}
     yield from _hashed_calls()
 
 
@@ -509,6 +512,7 @@ def auditor_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
         yield "GET", f"/v1/datasets/survey/ledger{path}", b"", {}
     for path in ("/survey", "/survey/budgets", "/survey/acts", "/survey/budgets/summary"):
         yield "GET", f"/v1/datasets{path}", b"", {}
+    yield "GET", RECORD, b"", {}
 
 
 def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
@@ -520,6 +524,7 @@ def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "POST", "/v1/me/budgets/survey/resume", b"", {}
     for path in ("/v1/me/budgets", "/v1/me/record/survey", "/v1/me/erasure/survey", "/individual", "/v1/session"):
         yield "GET", path, b"", {}
+    yield "GET", RECORD, b"", {}
     for path in ("", "/survey/ledger", "/survey/budgets"):
         yield "GET", f"/v1/datasets{path}", b"", {}
 

@@ -43,6 +43,7 @@ from service.workflows.model.views import (
 )
 from service.workflows.ports.row_reader import FirstRowsRequest
 from service.workflows.principals import shown
+from service.workflows.reads.individual_record import IndividualRecord
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")
@@ -208,6 +209,12 @@ def list_accounts(
 def read_account(replica: CurrentReplica, dataset: str, individual: Individual) -> BudgetRow:
     """The account of one individual, by its key."""
     return replica.curators.account(dataset, individual)
+
+
+@router.get("/datasets/{dataset}/record", summary="Read a record")
+def read_record(replica: CurrentReplica, dataset: str, individual: Individual) -> IndividualRecord:
+    """The record of one individual as the service holds it: values clipped and coded, at most 1,000 rows a table."""
+    return replica.curators.record(dataset, individual)
 
 
 @router.get("/datasets/{dataset}/divergence", summary="Read the divergence of a record")

@@ -13,7 +13,7 @@ from service.api.responses import BINARY, NPZ, npz_of, preferred
 from service.query.schema import doc
 from service.workflows.model.individual_views import MyBudget, Receipt
 from service.workflows.model.views import Page
-from service.workflows.reads.own_record import OwnRecord, as_arrays
+from service.workflows.reads.individual_record import IndividualRecord, as_arrays
 
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 router = guarded_router("individual")
@@ -61,12 +61,12 @@ def list_my_receipts(
 @router.get(
     "/me/record/{dataset}",
     summary="Read your record",
-    response_model=OwnRecord,
+    response_model=IndividualRecord,
     responses={200: {"content": {NPZ: BINARY}}},
 )
 def read_my_record(
     replica: CurrentReplica, caller: Caller, dataset: str, response: Response, accept: Accept = None
-) -> OwnRecord | Response:
+) -> IndividualRecord | Response:
     """The caller's own record as the service holds it: values clipped and coded, at most 1,000 rows a table. As npz
     each vector is an array of its own, and all else the text `record`.
     """  # noqa: D205 - one paragraph in the OpenAPI document

@@ -103,7 +103,7 @@ async def test_an_export_has_every_account(world: World, monkeypatch: pytest.Mon
     assert pq.read_table(io.BytesIO(as_parquet.content)).to_pylist() == listed
 
 
-async def test_one_account_and_its_receipts_are_found_by_any_key(world: World) -> None:
+async def test_one_account_its_record_and_its_receipts_are_found_by_any_key(world: World) -> None:
     """A key may hold a slash and a question mark."""
     await _add_odd_people(world)
     await world.ask("again", COUNT.replace(b"20.0", b"30.0"))
@@ -115,8 +115,14 @@ async def test_one_account_and_its_receipts_are_found_by_any_key(world: World) -
         assert account.json() == listed[key]
         receipts = await world.call("curator", "GET", "/v1/datasets/care/receipts", params={"individual": key})
         assert [row["outcome"] for row in receipts.json()["items"]] == ["charged", "untouched"]
-    missing = await world.call("curator", "GET", "/v1/datasets/care/individual?individual=nobody")
-    assert missing.status_code == 404
+        record = await world.call("curator", "GET", "/v1/datasets/care/record", params={"individual": key})
+        assert (record.json()["individual"], record.json()["tables"]["people"]["count"]) == (key, 1)
+    missing, unread = [
+        await world.call("curator", "GET", f"/v1/datasets/care/{part}?individual=nobody")
+        for part in ("individual", "record")
+    ]
+    assert (missing.status_code, unread.status_code) == (404, 404)
+    assert unread.json()["detail"] == missing.json()["detail"]
 
 
 async def test_a_verification_runs_in_the_background_and_tells_its_result(world: World) -> None:

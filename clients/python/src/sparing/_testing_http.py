@@ -143,7 +143,7 @@ OTHERS: Mapping[str, str] = {
                 f"GET /datasets/{{dataset}}/{part}"
                 for part in (
                     *("budgets", "budgets/summary", "budgets/history", "budgets/export", "alarm", "verification"),
-                    *("backup", "events", "receipts", "divergence", "erasure-requests", "acts", "analysts"),
+                    *("backup", "events", "receipts", "record", "divergence", "erasure-requests", "acts", "analysts"),
                 )
             ),
         ),

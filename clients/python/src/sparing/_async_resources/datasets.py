@@ -167,6 +167,10 @@ class AsyncDatasets:
         """One individual's account, by its key."""
         return await self._sender.run(datasets.account(dataset, individual))
 
+    async def record(self, *, dataset: str, individual: str | int) -> Mapping[str, object]:
+        """One individual's record as the service holds it: by table, the number of rows and the rows."""
+        return await self._sender.run(datasets.record(dataset, individual))
+
     def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[ActRow]:
         """The acts on the dataset, newest first: uploads, lowered limits, erasures, epochs."""
         return self._sender.each(datasets.acts(dataset, page_size))

@@ -248,6 +248,10 @@ class Datasets:
         """One individual's account, by its key."""
         return self._sender.run(datasets.account(dataset, individual))
 
+    def record(self, *, dataset: str, individual: str | int) -> Mapping[str, object]:
+        """One individual's record as the service holds it: by table, the number of rows and the rows."""
+        return self._sender.run(datasets.record(dataset, individual))
+
     def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[ActRow]:
         """The acts on the dataset, newest first: uploads, lowered limits, erasures, epochs."""
         return self._sender.each(datasets.acts(dataset, page_size))

@@ -158,6 +158,11 @@ def account(dataset: str, individual: str | int) -> Call[BudgetRow]:
     return reply_of(BudgetRow, get(_individual(dataset), individual=key_text(individual)))
 
 
+def record(dataset: str, individual: str | int) -> Call[Mapping[str, object]]:
+    """One individual's record."""
+    return read_object((yield get(path("datasets", dataset, "record"), individual=key_text(individual))))
+
+
 def divergence(dataset: str, individual: str | int) -> Call[RunDivergence]:
     """The divergence of one individual's record along the run."""
     return reply_of(RunDivergence, get(path("datasets", dataset, "divergence"), individual=key_text(individual)))

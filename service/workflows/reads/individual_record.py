@@ -1,4 +1,4 @@
-"""An individual's own record as the service holds it: the row of the individuals' table, and the rows of events."""
+"""An individual's record as the service holds it: the row of the individuals' table, and the rows of events."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -26,8 +26,8 @@ Of a vector the numbers, in steps.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRows:
-    """Your rows of one table. The order of events is not kept."""
+class IndividualRows:
+    """An individual's rows of one table. The order of events is not kept."""
 
     count: Annotated[int, doc("How many rows there are.")]
     rows: Annotated[
@@ -37,24 +37,24 @@ class OwnRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRecord:
+class IndividualRecord:
     """Everything that the dataset holds about one individual besides its account."""
 
     dataset: DatasetName
     individual: Annotated[str, doc("The key under which the record is kept.")]
-    tables: Annotated[dict[str, OwnRows], doc("The rows by table.")]
+    tables: Annotated[dict[str, IndividualRows], doc("The rows by table.")]
 
 
-def own_record(record: DatasetRecord, transaction: Transaction, slot: int, key: str) -> OwnRecord:
+def individual_record(record: DatasetRecord, transaction: Transaction, slot: int, key: str) -> IndividualRecord:
     """The rows of one slot; of no other slot is anything read."""
-    return OwnRecord(
+    return IndividualRecord(
         dataset=record.name,
         individual=key,
         tables={name: _rows(record, transaction, name, slot) for name in record.schema.tables},
     )
 
 
-def as_arrays(record: OwnRecord, lengths: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+def as_arrays(record: IndividualRecord, lengths: Mapping[str, int]) -> dict[str, NDArray[Any]]:
     """Each vector in steps as doubles (length,), not numbers where there is none; and all else as JSON, `record`.
 
     `lengths` are of the columns of vectors, by table and column, as the members are named.
@@ -69,7 +69,7 @@ def as_arrays(record: OwnRecord, lengths: Mapping[str, int]) -> dict[str, NDArra
     return {"record": np.array(orjson.dumps(rest).decode()), **members}
 
 
-def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int) -> OwnRows:
+def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int) -> IndividualRows:
     slots, codes = transaction.records(table, of=np.array([slot]))
     declared = record.schema.tables[table].columns
     columns, codings, vectors = scalars_of(declared), codings_of(declared), vectors_of(declared)
@@ -81,7 +81,7 @@ def _rows(record: DatasetRecord, transaction: Transaction, table: str, slot: int
 
     names = [name for name, column in declared.items() if not isinstance(column, BudgetColumn)]
     rows = tuple({name: value(name, place) for name in names} for place in range(min(slots.size, ROWS_SHOWN_MAX)))
-    return OwnRows(count=int(slots.size), rows=rows)
+    return IndividualRows(count=int(slots.size), rows=rows)
 
 
 def value_of(column: Domain | RealColumn, coding: Coding, code: int) -> Value:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import NotFound
-from service.workflows.reads.own_record import ROWS_SHOWN_MAX, as_arrays
+from service.workflows.reads.individual_record import ROWS_SHOWN_MAX, as_arrays
 from service.workflows.replica import Replica
 from tests.factories import individual_named, open_replica, upload
 from tests.query.samples import TABLES
@@ -43,6 +43,7 @@ def test_a_record_reads_back_as_it_was_uploaded(row: dict[str, Any]) -> None:
         replica.curators.append_rows("wide", "people", "application/x-ndjson", BytesIO(lines))
         own = individual_named(replica, "ann", "wide")
         told = replica.individuals.record(own, "wide")
+        assert replica.curators.record("wide", "ann") == told
     (read,) = told.tables["people"].rows
     assert set(read) == set(row)
     for name, value in row.items():
