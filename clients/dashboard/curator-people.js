@@ -1,12 +1,11 @@
 // One individual by key, requests of erasures, exports.
 
-import { bytes, erase, get, patch, path, withQuery } from "./api.js";
-import { individualsOf } from "./columns.js";
-import { check, download, field, fill, h, select } from "./dom.js";
+import { bytes, erase, get, path, withQuery } from "./api.js";
+import { recordPart } from "./curator-record.js";
+import { download, field, fill, h } from "./dom.js";
 import { count, number, percent, rho, small } from "./format.js";
 import { receiptsTable } from "./receipts.js";
 import { draw, facts, form, problem } from "./shell.js";
-import { firstValue, hasValue, literal, setter, valueControl } from "./values.js";
 import { askingWords, unitLetter, unitSign } from "./words.js";
 
 const ASKING_SHOWN = 20;
@@ -118,7 +117,7 @@ async function onePerson(dataset, at, /** @type {string} */ name, { isLeaving, e
     ]),
     receiptsTable(first, receipts, dataset.budget_rho, unitSign(dataset)),
     divergencePart(at, name),
-    !dataset.archived && h.details(h.summary("Correct the record …"), correcting(dataset, address)),
+    recordPart(dataset, at, name),
     h.details({ open: isLeaving }, h.summary("Erase this individual …"), erasing(name, address, erased)),
   );
 }
@@ -146,43 +145,6 @@ const divergenceOf = (told) =>
     [`ε = ${number(told.epsilon)}${Number(told.delta) ? `, δ = ${small(told.delta)}` : ""}`, "along this run"],
     [count(told.sequence), told.sequence === 1 ? "query answered by then" : "queries answered by then"],
   ]);
-
-/** One column of the record at a time; what was charged for the former value stays charged. */
-function correcting(dataset, /** @type {string} */ address) {
-  const { columns } = dataset.tables[individualsOf(dataset)];
-  const names = Object.keys(columns).filter((name) => hasValue(columns[name]));
-  if (!names.length) return h.p({ class: "empty" }, "The record has no column of one value.");
-  const chosen = { column: names[0], value: "", isEmpty: false };
-  const value = h.div({ class: "field" });
-  const fit = () => {
-    const column = columns[chosen.column];
-    chosen.value = firstValue(column);
-    fill(
-      value,
-      "New value",
-      valueControl(column, chosen, () => {}),
-    );
-  };
-  fit();
-  const correct = async () => {
-    const { column, isEmpty } = chosen;
-    const wished = isEmpty ? null : literal(columns[column], chosen.value);
-    const report = await patch(address, { [column]: wished });
-    const isMoved = Object.hasOwn(report.clipped, column) && report.clipped[column] > 0;
-    const moved = isMoved ? " It was moved to the nearer bound." : "";
-    return `${column} is corrected.${moved}`;
-  };
-  const fields = [
-    field("Column", select("column", names, names[0], { onchange: setter(chosen, "column", fit) })),
-    value,
-    check("No value", { onchange: setter(chosen, "isEmpty", () => {}) }),
-  ];
-  return h.div(
-    { class: "card" },
-    h.p("Its events stay, and so does what was charged. The acts keep which columns were corrected."),
-    form(h.div({ class: "fields" }, fields), correct, { button: "Correct it", main: false }),
-  );
-}
 
 function erasing(
   /** @type {string} */ name,

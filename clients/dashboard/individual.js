@@ -2,16 +2,15 @@
 
 import { all, get, Problem, path, post, withQuery } from "./api.js";
 import { around, shape } from "./chart.js";
-import { download, field, fill, h, table } from "./dom.js";
+import { download, field, fill, h } from "./dom.js";
 import { figure } from "./figure.js";
 import { csv, instant, percent } from "./format.js";
 import { receiptsTable } from "./receipts.js";
+import { rowsPart } from "./record.js";
 import { bar, draw, explained, form, main, problem, signedIn } from "./shell.js";
 import { OUTCOME, promiseWords, receiptsLead, unitSign } from "./words.js";
 
 const NEWEST = 1000;
-const ROWS_SHOWN = 100;
-const NUMBERS_SHOWN = 8; // of a vector
 const session = await signedIn("individual");
 main.classList.add("narrow");
 bar(session);
@@ -227,23 +226,8 @@ async function ownRecord(/** @type {string} */ dataset) {
   const told = await get(path("me", "record", dataset));
   return h.section(
     h.h2("Your record"),
-    Object.entries(told.tables).map(([name, each]) => h.section(h.h3(name), ownRows(name, each))),
+    Object.entries(told.tables).map(([name, each]) => h.section(h.h3(name), rowsPart(`Your rows in ${name}`, each))),
   );
-}
-
-function ownRows(/** @type {string} */ name, { count, rows }) {
-  if (!count) return h.p({ class: "soft" }, "Nothing.");
-  const columns = Object.keys(rows[0]).map((title) => ({ title, cell: (row) => shown(row[title]) }));
-  return [
-    table(`Your rows in ${name}`, columns, rows.slice(0, ROWS_SHOWN)),
-    count > ROWS_SHOWN && h.p({ class: "soft small" }, `${count} rows in all; the download has up to 1,000.`),
-  ];
-}
-
-/** A stored value; of a vector the first numbers, as the download has all. */
-function shown(/** @type {unknown} */ value) {
-  if (!Array.isArray(value) || value.length <= NUMBERS_SHOWN) return String(value ?? "empty");
-  return `${value.slice(0, NUMBERS_SHOWN).join(", ")}, … (${value.length} numbers)`;
 }
 
 async function save(account, /** @type {"csv" | "json"} */ kind, /** @type {Element} */ told) {

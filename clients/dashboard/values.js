@@ -36,10 +36,19 @@ export function setter(/** @type {any} */ target, /** @type {string} */ name, /*
   };
 }
 
-/** The values that a person chooses from, as text; none where they are written. */
-export function listedOf(column) {
-  const listed = column.type === "boolean" ? ["true", "false"] : (column.categories ?? []).map(String);
-  return listed.length <= LISTED_MAX ? listed : [];
+/** The values that a person chooses from; none where they are written. @returns {unknown[]} */
+export function domainOf(column) {
+  const domain = column.type === "boolean" ? [true, false] : (column.categories ?? []);
+  return domain.length <= LISTED_MAX ? domain : [];
+}
+
+/** The same as text. */
+export const listedOf = (column) => domainOf(column).map(String);
+
+/** An input in which a value is written. */
+export function valueInput(column, /** @type {import("./dom.js").Attributes} */ attributes) {
+  const type = isNumber(column) ? "number" : column.type === "date" ? "date" : "text";
+  return h.input({ type, step: isNumber(column) && "any", ...attributes });
 }
 
 export function valueControl(column, each, /** @type {() => void} */ changed) {
@@ -47,6 +56,14 @@ export function valueControl(column, each, /** @type {() => void} */ changed) {
   const set = setter(each, "value", changed);
   const listed = listedOf(column);
   if (listed.length) return select("value", listed, each.value, { ...told, onchange: set });
-  const type = isNumber(column) ? "number" : column.type === "date" ? "date" : "text";
-  return h.input({ ...told, type, step: isNumber(column) && "any", value: each.value, oninput: set });
+  return valueInput(column, { ...told, value: each.value, oninput: set });
+}
+
+const NUMBERS_SHOWN = 8; // of a vector
+
+/** A stored value; of a vector the first numbers, as a download has all. */
+export function valueWords(/** @type {unknown} */ value) {
+  if (!Array.isArray(value)) return value === "" ? "“”" : String(value ?? "no value");
+  if (value.length <= NUMBERS_SHOWN) return value.join(", ");
+  return `${value.slice(0, NUMBERS_SHOWN).join(", ")}, … (${value.length} numbers)`;
 }

@@ -71,25 +71,52 @@ def test_a_dataset_is_extended_by_forms(visit: Visit) -> None:
     assert (visits["unknown_individuals"], visits["columns"]["day"]["categories"]) == ("drop", ["Mon", "Tue"])
 
 
-def test_a_record_is_corrected_by_a_form(visit: Visit) -> None:
-    """To another category and to no value; the individual's own record shows both."""
-    _library(visit, "corrected")
-    page = visit.enter("curator", "/curator/corrected/people")
-    page.get_by_label("Key of the individual").fill("ida")
+def _account(page: Page, individual: str) -> None:
+    page.get_by_label("Key of the individual").fill(individual)
     page.get_by_role("button", name="Show the account").click()
     page.get_by_text("Correct the record …").click()
-    page.get_by_label("Column").select_option("town")
-    page.get_by_label("Value", exact=True).select_option("Oslo, north")
-    page.get_by_role("button", name="Correct it").click()
-    expect(page.get_by_text("town is corrected.")).to_be_visible()
-    page.get_by_label("Column").select_option("age")
-    page.get_by_label("No value").check()
-    page.get_by_role("button", name="Correct it").click()
-    expect(page.get_by_text("age is corrected.")).to_be_visible()
 
-    visit.site.add_key("ida", "individual", dataset="corrected", individual="ida")
-    (row,) = visit.site.read("me/record/corrected", by="ida")["tables"]["people"]["rows"]
-    assert (row["town"], row["age"]) == ("Oslo, north", None)
+
+def test_a_record_is_corrected_where_it_stands(visit: Visit) -> None:
+    """The fields hold the record; what was changed alone is told, and sent once it is confirmed."""
+    _library(visit, "corrected")
+    page = visit.enter("curator", "/curator/corrected/people")
+    _account(page, "ida")
+    age, town = page.get_by_label("age"), page.get_by_label("town")
+    expect(age).to_have_value("40")
+    page.get_by_role("button", name="Correct …").click()
+    expect(page.get_by_text("Nothing differs from the record.")).to_be_visible()
+    age.fill("")
+    town.select_option("Oslo, north")
+    page.get_by_role("button", name="Correct …").click()
+    expect(page.get_by_text("town: Bergen becomes Oslo, north")).to_be_visible()
+    expect(page.get_by_text("age: 40 becomes no value")).to_be_visible()
+    visit.picture("curator-correcting-light")
+    assert visit.site.read("datasets/corrected/record", individual="ida")["tables"]["people"]["rows"] == [
+        {"town": "Bergen", "age": 40}
+    ]
+    age.fill("41")
+    expect(page.get_by_text("age: 40 becomes")).to_have_count(0)
+    page.get_by_role("button", name="Correct …").click()
+    page.get_by_role("button", name="Correct it").click()
+    expect(page.get_by_text("age: 40 became 41")).to_be_visible()
+    expect(age).to_have_value("41")
+    assert visit.site.read("datasets/corrected/record", individual="ida")["tables"]["people"]["rows"] == [
+        {"town": "Oslo, north", "age": 41}
+    ]
+
+
+def test_a_value_beyond_a_bound_is_not_sent(visit: Visit) -> None:
+    """An empty field stays empty: no bound takes its place."""
+    _library(visit, "bounded")
+    visit.site.upload("bounded/tables/people", "card,town,age\numa,,\n")
+    page = visit.enter("curator", "/curator/bounded/people")
+    _account(page, "uma")
+    expect(page.get_by_label("age")).to_have_value("")
+    page.get_by_label("age").fill("121")
+    page.get_by_role("button", name="Correct …").click()
+    assert page.get_by_label("age").evaluate("field => field.validity.rangeOverflow")
+    expect(page.get_by_role("button", name="Correct it")).to_have_count(0)
 
 
 def test_a_dataset_is_archived_or_deleted_once_its_name_is_typed(visit: Visit) -> None:
