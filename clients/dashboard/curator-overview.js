@@ -6,9 +6,9 @@ import { activeChart, budgetsChart, forecastChart, historyChart } from "./curato
 import { queriesTable } from "./curator-queries.js";
 import { calmly, field, fill, h, select } from "./dom.js";
 import { figure } from "./figure.js";
-import { accounting, count, guarantee, number } from "./format.js";
+import { accounting, count, guarantee, number, percent } from "./format.js";
 import { draw, facts, form, problem } from "./shell.js";
-import { askingWords, budgetsTitle, isPure } from "./words.js";
+import { askingWords, budgetsTitle, isPure, unitLetter } from "./words.js";
 
 const SHOWN = 200;
 const NEWEST = 8;
@@ -104,13 +104,13 @@ function numbersOf(dataset, summary) {
 function forecastPart(dataset, rows, at) {
   const options = kindsOf(dataset, rows);
   const kind = select("kind", options, options[0][0]);
-  const scales = h.div({ class: "fields" }, ...scaleFields(kind.value));
+  const amounts = h.div({ class: "fields" }, ...amountFields(kind.value, dataset));
   const curve = figure();
   const shown = h.div();
   const update = calmly(async () => {
-    const numbers = [...scales.querySelectorAll("input")].map((input) => Number(input.value));
-    const asked = JSON.parse(kind.value);
-    const query = { ...asked, noise: { [scaleOf(asked)]: numbers.length === 1 ? numbers[0] : numbers } };
+    const numbers = [...amounts.querySelectorAll("input")].map((input) => Number(input.value));
+    const query = JSON.parse(kind.value);
+    query.noise[wayOf(query.noise)] = numbers.length === 1 ? numbers[0] : numbers;
     try {
       curve.show(forecastChart(await post(at("forecast"), query)));
       if (!curve.isConnected) fill(shown, curve);
@@ -119,14 +119,14 @@ function forecastPart(dataset, rows, at) {
     }
   });
   kind.addEventListener("change", () => {
-    fill(scales, ...scaleFields(kind.value));
+    fill(amounts, ...amountFields(kind.value, dataset));
     update();
   });
-  scales.addEventListener("input", update);
+  amounts.addEventListener("input", update);
   update();
   return h.section(
     h.h2("What the next queries would meet"),
-    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), scales),
+    h.div({ class: "fields" }, h.div({ class: "wide" }, field("Kind of query", kind)), amounts),
     shown,
   );
 }
@@ -137,8 +137,8 @@ function forecastPart(dataset, rows, at) {
  */
 function kindsOf(dataset, entries) {
   // Of parameters by their hash only the analyst who sent them can make a query again; a tick charges nobody.
-  const again = ({ gradient, exhausted }) => !gradient?.parameters?.sha256 && !exhausted;
-  const rows = entries.filter((row) => again(row.query?.select?.[0] ?? {}));
+  const again = (query) => !query.select[0].exhausted && !JSON.stringify(query).includes('"sha256":');
+  const rows = entries.filter((row) => row.query && again(row.query));
   const asked = new Map(rows.map((row) => [row.words, row.query]).reverse()); // the newest of each is kept
   const newest = [...new Set(rows.map((row) => row.words))].slice(0, KINDS);
   const counted = (from) => ({
@@ -158,21 +158,28 @@ function kindsOf(dataset, entries) {
   ];
 }
 
-/** The name of the scale of a query's noise. */
-const scaleOf = (/** @type {{ mechanism?: string }} */ query) => (query.mechanism === "laplace" ? "scale" : "sigma");
+/** @type {Record<string, (noise: any, dataset: any) => string>} what a noise is stated by */
+const WAYS = {
+  sigma: () => "Noise σ",
+  scale: () => "Noise b",
+  half_width: ({ confidence }) => `Error bar ±, ${percent(confidence)}`,
+  share: () => "Worst case, share of the budget",
+  rho: (_, dataset) => `Worst case in ${unitLetter(dataset)}`,
+};
 
-/** One field for the scale of a query's noise, or one for each item that has its own. */
-function scaleFields(text) {
-  const query = JSON.parse(text);
-  const name = scaleOf(query);
-  const sign = name === "scale" ? "Noise b" : "Noise σ";
-  return [query.noise[name]]
+/** The name of the amount that a noise is stated by. */
+const wayOf = (/** @type {Record<string, unknown>} */ noise) => Object.keys(WAYS).find((way) => way in noise) ?? "";
+
+/** One field for the amount of a query's noise, or one for each item that has its own. */
+function amountFields(/** @type {string} */ text, dataset) {
+  const { noise } = JSON.parse(text);
+  const way = wayOf(noise);
+  const label = WAYS[way](noise, dataset);
+  const bounds = { type: "number", min: "0", max: way === "share" && "1", step: "any" };
+  return [noise[way]]
     .flat()
     .map((value, place, { length }) =>
-      field(
-        length === 1 ? sign : `${sign} of item ${place + 1}`,
-        h.input({ name, type: "number", min: "0", step: "any", value }),
-      ),
+      field(length === 1 ? label : `${label} of item ${place + 1}`, h.input({ name: way, ...bounds, value })),
     );
 }
 
