@@ -81,7 +81,7 @@ export async function bytes(/** @type {string} */ path, /** @type {string} */ ty
 /**
  * Send a file, telling `progress` the share that has left.
  * @param {string} path
- * @param {File} file
+ * @param {Blob} file
  * @param {Record<string, string>} headers
  * @param {(share: number) => void} progress
  * @returns {Promise<any>}

@@ -4,24 +4,15 @@ import { all, get, Problem, path, upload, withQuery } from "./api.js";
 import { columnWords, individualsOf } from "./columns.js";
 import { archivedNote } from "./curator-settings.js";
 import { check, download, field, fill, h, select, table } from "./dom.js";
+import { asDeclared, TYPES } from "./files.js";
 import { count, csv, instant, number, percent, times } from "./format.js";
 import { problem } from "./shell.js";
 import { unitSign } from "./words.js";
 
-/** By the ending of a file's name. */
-export const TYPES = new Map([
-  ["csv", "text/csv"],
-  ["tsv", "text/csv"],
-  ["ndjson", "application/x-ndjson"],
-  ["jsonl", "application/x-ndjson"],
-  ["parquet", "application/vnd.apache.parquet"],
-  ["arrow", "application/vnd.apache.arrow.stream"],
-  ["arrows", "application/vnd.apache.arrow.stream"],
-]);
-
 /** @type {[string, string][]} */
 const DELIMITERS = [
-  ["", "commas"],
+  ["", "the mark that its header has"],
+  [",", "commas"],
   [";", "semicolons"],
   ["\t", "tabs"],
   ["|", "bars"],
@@ -109,6 +100,7 @@ function tableCard(dataset, /** @type {string} */ name) {
 function uploading(dataset, /** @type {() => void} */ again) {
   const bar = h.progress({ max: "1", value: 0, hidden: true, "aria-label": "Share of the file that has been sent" });
   const told = h.div({ "aria-live": "polite" });
+  const columns = columnNotes(dataset);
   const button = h.button({ type: "submit", class: "main" }, "Upload");
   const accept = [...TYPES.keys(), "gz"].map((ending) => `.${ending}`).join();
   let key = crypto.randomUUID();
@@ -117,7 +109,14 @@ function uploading(dataset, /** @type {() => void} */ again) {
     fill(told);
   };
   const file = h.input({ type: "file", name: "file", required: true, accept, onchange: renew });
-  const node = h.form({ onsubmit: send }, uploadFields(dataset, file), bar, h.div({ class: "row" }, button), told);
+  const node = h.form(
+    { onsubmit: send, onchange: columns.look },
+    uploadFields(dataset, file),
+    columns.shown,
+    bar,
+    h.div({ class: "row" }, button),
+    told,
+  );
   async function send(/** @type {Event} */ event) {
     event.preventDefault();
     const data = new FormData(node);
@@ -125,7 +124,7 @@ function uploading(dataset, /** @type {() => void} */ again) {
     button.disabled = true;
     bar.hidden = false;
     try {
-      const report = await sent(dataset.name, data, key, (share) => {
+      const report = await sent(dataset, data, key, (share) => {
         bar.value = share;
       });
       if (!dry) renew();
@@ -144,6 +143,20 @@ function uploading(dataset, /** @type {() => void} */ again) {
   );
 }
 
+/** A place that says under which names the columns of a form's file will be sent. */
+function columnNotes(dataset) {
+  const shown = h.div({ "aria-live": "polite" });
+  let looks = 0;
+  async function look(/** @type {Event} */ event) {
+    looks += 1;
+    const own = looks;
+    const { notes } = await prepared(dataset, new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)));
+    if (own !== looks) return; // another file since
+    fill(shown, notes.length > 0 && h.div({ class: "note" }, h.ul(notes.map((each) => h.li(each)))));
+  }
+  return { shown, look };
+}
+
 /** @type {[string, string][]} */
 const UNKNOWN = [
   ["", "what the table declares"],
@@ -158,7 +171,7 @@ const OVER = [
 const REPEATED = [
   ["", "keep and count them"],
   ["drop", "drop and count them"],
-  ["refuse", "refuse the upload"],
+  ["reject", "refuse the upload"],
 ];
 
 function uploadFields(dataset, /** @type {HTMLInputElement} */ file) {
@@ -186,32 +199,48 @@ function uploadFields(dataset, /** @type {HTMLInputElement} */ file) {
   ];
 }
 
-const OPTIONS = ["delimiter", "unknown_individuals", "rows_over_limit", "duplicates"];
+const OPTIONS_OF_EVENTS = ["unknown_individuals", "rows_over_limit", "duplicates"];
+
+/** The media type of a file, by its ending; none of one that is not known. */
+function typeOf(/** @type {File} */ { name }) {
+  const ending = name.toLowerCase().replace(/\.gz$/, "").split(".").at(-1) ?? "";
+  return { ending, type: TYPES.get(ending), isPacked: name.toLowerCase().endsWith(".gz") };
+}
+
+/** What is sent of the file of a form: CSV under the names that the table has, and anything else as it is. */
+async function prepared(dataset, /** @type {FormData} */ data) {
+  const file = /** @type {File} */ (data.get("file"));
+  const { type, isPacked } = typeOf(file);
+  const delimiter = type === "text/csv" ? String(data.get("delimiter")) : "";
+  const { key, columns } = dataset.tables[String(data.get("table"))];
+  if (type === "text/csv" && !isPacked) return asDeclared(file, delimiter, [key, ...Object.keys(columns)]);
+  return { content: async () => file, mark: delimiter, notes: [] };
+}
 
 /**
  * Send the file of a form.
- * @param {string} dataset
+ * @param {any} dataset
  * @param {FormData} data
  * @param {string} key that lets it be stored once
  * @param {(share: number) => void} progress
  */
 async function sent(dataset, data, key, progress) {
-  const file = /** @type {File} */ (data.get("file"));
-  const name = file.name.toLowerCase();
-  const isPacked = name.endsWith(".gz");
-  const ending = name.replace(/\.gz$/, "").split(".").at(-1) ?? "";
-  const type = TYPES.get(ending);
+  const { ending, type, isPacked } = typeOf(/** @type {File} */ (data.get("file")));
   if (!type) {
     throw new Problem({
       title: `A file that ends in .${ending} is not known here; use .csv, .ndjson, .parquet or .arrow.`,
     });
   }
-  const headers = { "Content-Type": type, "Idempotency-Key": key, ...(isPacked && { "Content-Encoding": "gzip" }) };
-  const address = withQuery(path("datasets", dataset, "tables", String(data.get("table")), "rows"), {
+  const table = String(data.get("table"));
+  const { content, mark } = await prepared(dataset, data);
+  const options = dataset.tables[table].kind === "events" ? OPTIONS_OF_EVENTS : [];
+  const address = withQuery(path("datasets", dataset.name, "tables", table, "rows"), {
     dry_run: data.has("dry") ? "true" : "",
-    ...Object.fromEntries(OPTIONS.map((option) => [option, String(data.get(option) ?? "")])),
+    delimiter: mark,
+    ...Object.fromEntries(options.map((option) => [option, String(data.get(option))])),
   });
-  return upload(address, file, headers, progress);
+  const headers = { "Content-Type": type, "Idempotency-Key": key, ...(isPacked && { "Content-Encoding": "gzip" }) };
+  return upload(address, await content(), headers, progress);
 }
 
 function reportOf(report, /** @type {boolean} */ dry, /** @type {() => void} */ again) {

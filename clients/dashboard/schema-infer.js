@@ -4,11 +4,10 @@
 
 import { Problem, path, upload } from "./api.js";
 import { entriesOf } from "./columns.js";
-import { TYPES } from "./curator-data.js";
+import { markOf, namesOf, plainName, renamedWords, TYPES } from "./files.js";
 import { readCsv, times } from "./format.js";
 
 const KEY_NAMES = ["id", "key", "person", "individual", "customer", "patient", "user"];
-const MARKS = [",", ";", "\t", "|"];
 const CATEGORIES_MAX = 1000;
 const BYTES_MAX = 2 ** 22;
 const INTEGER = /^-?[0-9]{1,18}$/;
@@ -61,8 +60,7 @@ async function read(/** @type {File} */ file) {
   const head = await file.slice(0, BYTES_MAX).text();
   const text = isCut ? head.slice(0, head.lastIndexOf("\n") + 1) : head;
   const [first] = text.split("\n", 1);
-  const marks = MARKS.map((mark) => first.split(mark).length);
-  const [header = [], ...all] = readCsv(text, MARKS[marks.indexOf(Math.max(...marks))]);
+  const [header = [], ...all] = readCsv(text, markOf(first));
   const rows = all.filter((row) => row.length === header.length);
   const notes = isCut ? ["The beginning of the file was read, 4 MiB of it."] : [];
   return { header, rows, texts: new Set(), notes };
@@ -75,9 +73,7 @@ function tableOf(/** @type {Seen} */ { header, rows, texts }, /** @type {string}
     header.flatMap((each, at) => (plainName(each).endsWith(word) ? [at] : [])),
   );
   const key = likely[0] ?? 0;
-  const notes = header.flatMap((each, at) =>
-    each === names[at] ? [] : [`“${each}” of the file is ${names[at]} here.`],
-  );
+  const notes = header.flatMap((each, at) => (each === names[at] ? [] : [renamedWords(each, names[at])]));
   const columns = [];
   for (const [at, each] of header.entries()) {
     const column = at === key ? null : columnOf(counts[at], texts.has(each));
@@ -157,24 +153,4 @@ function rounded(/** @type {number} */ bound) {
 function written(/** @type {string[]} */ categories) {
   const lines = categories.join("\n");
   return JSON.stringify(entriesOf(lines)) === JSON.stringify(categories) ? lines : JSON.stringify(categories);
-}
-
-/** A name that a schema takes: lower case, without accents, its words joined by underscores. */
-function plainName(/** @type {string} */ name) {
-  const ascii = [...name.normalize("NFKD")].filter((sign) => sign <= "\x7f").join("");
-  const lower = ascii.replace(/([a-z0-9])(?=[A-Z])/g, "$1_").toLowerCase();
-  const words = lower.replace(/[^a-z0-9]+/g, "_").replace(/^_+|_+$/g, "");
-  return (/^[a-z]/.test(words) ? words : `c_${words}`.replace(/_+$/, "")).slice(0, 63);
-}
-
-/** Names that a schema takes, each once. */
-function namesOf(/** @type {string[]} */ header) {
-  /** @type {Map<string, number>} */
-  const taken = new Map();
-  return header.map((each) => {
-    const plain = plainName(each);
-    const times = (taken.get(plain) ?? 0) + 1;
-    taken.set(plain, times);
-    return times === 1 ? plain : `${plain}_${times}`;
-  });
 }

@@ -144,6 +144,29 @@ def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> N
     assert columns["ward"]["categories"] == ["Eyes", "Skin"]
 
 
+def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(visit: Visit, tmp_path: Path) -> None:
+    """What the page says of its columns is what is sent: other names, its own mark, and none that holds no value."""
+    page = visit.enter("curator", "/curator/_register")
+    page.get_by_label("Name").first.fill("renamed")
+    people = PEOPLE.replace("\nand hair", "; hair")
+    _dropped(visit, "people.csv", people)
+    expect(page.get_by_text("people.csv proposes the table")).to_be_visible()
+    for box in page.get_by_role("checkbox", name="This domain is public without the file").all():
+        box.check()
+    page.get_by_role("button", name="Register").click()
+    page.get_by_role("link", name="Upload a file").click()
+    (tmp_path / "people.csv").write_text(people, encoding="utf-8")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    expect(page.get_by_text("“Person No” of the file is person_no here.")).to_be_visible()
+    expect(page.get_by_text("“Nothing” is left out: the table has no such column.")).to_be_visible()
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("3 rows are stored, with 3 new people.")).to_be_visible()
+    visit.picture("curator-uploaded-light")
+    record = visit.site.read("datasets/renamed/record", individual="3")["tables"]
+    ((row,),) = [held["rows"] for held in record.values()]
+    assert row == dict.fromkeys(row) | {"ward": "Skin; hair"}
+
+
 def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     """The form states it in the JSON that is sent; the overview says by which accounting the promise is."""
     page = visit.enter("curator", "/curator/_register")
