@@ -12,8 +12,8 @@ const LISTED_MAX = 500;
 
 /** @typedef {{ item: string, name: string, value: number, width: number }} Row a number, and its half width */
 
-/** An answer of a dataset, which may be gone. */
-export function resultOf(answer, dataset, { isForNobody = false } = {}) {
+/** An answer of a dataset, which may be gone; on a page of its own it has no link to it. */
+export function resultOf(answer, dataset, { isForNobody = false, isAlone = false } = {}) {
   const rows = rowsOf(answer);
   const share = shareOf(answer.axes);
   const json = () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2));
@@ -36,7 +36,7 @@ export function resultOf(answer, dataset, { isForNobody = false } = {}) {
       { class: "row" },
       h.button({ type: "button", onclick: json }, "JSON"),
       h.button({ type: "button", onclick: sheet }, "CSV"),
-      h.a({ href: `/analyst/answer/${answer.id}` }, "Its own address"),
+      !isAlone && h.a({ href: `/analyst/answer/${answer.id}` }, "Its own address"),
     ),
   );
 }

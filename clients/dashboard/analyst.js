@@ -3,7 +3,7 @@
 import { activeCurves } from "./analyst-active.js";
 import { askSection, chosenOf } from "./analyst-ask.js";
 import { resultOf, shareOf } from "./analyst-result.js";
-import { all, get, path, withQuery } from "./api.js";
+import { all, get, Problem, path, withQuery } from "./api.js";
 import { fill, h, table } from "./dom.js";
 import { foldButton, folded, modelIn } from "./folds.js";
 import { instant, percent, rho } from "./format.js";
@@ -21,6 +21,7 @@ const SECTIONS = new Map([
   ["answer", ["An answer", answer]],
 ]);
 const PAGE = 50;
+const ROWS_AT_ONCE = 1000;
 /** @type {Set<any>} the newest rows of the fits that are open */
 const opened = new Set();
 
@@ -122,14 +123,27 @@ function summed(/** @type {any[]} */ steps) {
 }
 
 async function answer(/** @type {string} */ id) {
-  const [told, datasets] = await Promise.all([get(path("queries", id)), all("/v1/datasets")]);
-  const isOfActive = shareOf(told.axes) !== null;
-  const isOfOneUnit = new Set(datasets.map(unitSign)).size === 1;
+  const [told, row, datasets] = await Promise.all([get(path("queries", id)), rowOf(id), all("/v1/datasets")]);
+  const dataset = datasets.find((each) => each.name === row.dataset) ?? null; // it may be gone
   return h.section(
-    h.h1(`Answer of ${instant(told.released_at)}`),
-    resultOf(told, isOfOneUnit ? datasets[0] : null), // an answer does not name its dataset
-    isOfActive && later(activeCurves(told.id)),
+    h.h1(row.words),
+    h.p({ class: "soft" }, `Asked of ${row.dataset}, answered ${instant(told.released_at)}.`),
+    resultOf(told, dataset, { isAlone: true }),
+    h.details(h.summary("The query as JSON"), h.pre({ tabindex: "0" }, JSON.stringify(row.query, null, 2))),
+    shareOf(told.axes) !== null && later(activeCurves(told.id)),
   );
+}
+
+/** An own answer as it is listed, with what was asked of which dataset. */
+async function rowOf(/** @type {string} */ id) {
+  let cursor = null;
+  do {
+    const page = await get(withQuery("/v1/queries", { limit: ROWS_AT_ONCE, cursor }));
+    const row = page.items.find((/** @type {any} */ each) => each.id === id);
+    if (row) return row;
+    cursor = page.next;
+  } while (cursor);
+  throw new Problem({ title: "There is no such answer of yours." });
 }
 
 /** An amount with the letter of its dataset's unit. */

@@ -100,6 +100,20 @@ def test_numbers_have_no_more_digits_than_their_error_bars_make_sensible(clinic:
         assert int(shown.replace(",", "")) % 100 == 0
 
 
+def test_the_page_of_an_answer_says_what_was_asked(clinic: Visit) -> None:
+    """Of which dataset, in words, and as the query that can be asked again."""
+    clinic.site.ask(dataset="clinic", by="clinic", sigma=33, where={"eq": [{"col": "ward"}, "Heart, lungs"]})
+    listed = clinic.site.read("queries", by="clinic")["items"][0]
+    clinic.go("/analyst/history")
+    page = clinic.page
+    page.get_by_role("link", name=listed["words"]).first.click()
+    expect(page.get_by_role("heading", name=listed["words"])).to_be_visible()
+    expect(page.get_by_text("Asked of clinic")).to_be_visible()
+    page.get_by_text("The query as JSON").click()
+    assert json.loads(page.locator("details pre").inner_text()) == listed["query"]
+    clinic.picture("analyst-answer-light")
+
+
 def test_numbers_dates_and_categories_with_commas_make_a_query(clinic: Visit) -> None:
     """Bins of a real column, years of a date, and categories that are ticked, never split at their commas."""
     page = clinic.page
