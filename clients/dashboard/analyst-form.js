@@ -1,6 +1,14 @@
 // The controls of the query form, which write into its state.
 
-import { columnsOf, firstPart, isByItem, isOfActive, mechanismOf, mechanismsOf } from "./analyst-query.js";
+import {
+  columnsOf,
+  firstPart,
+  histogramsOf,
+  isByItem,
+  isOfActive,
+  mechanismOf,
+  mechanismsOf,
+} from "./analyst-query.js";
 import { get, path } from "./api.js";
 import { columnWords, entriesOf, individualsOf } from "./columns.js";
 import { check, field, h, select } from "./dom.js";
@@ -54,10 +62,11 @@ function noisesOf(/** @type {State} */ state) {
   return isPure(state.dataset) ? listed.map((each) => (each[0] === "rho" ? WORST_EPSILON : each)) : listed;
 }
 
-/** Where the noise cannot be stated so any more, as it is stated first. */
+/** Where the noise cannot be stated so any more, as it is stated first; no group by the column of a histogram. */
 function settle(/** @type {State} */ state) {
   const noises = noisesOf(state);
   if (!noises.some(([kind]) => kind === state.noise)) [[state.noise, , , state.amount]] = noises;
+  state.by = state.by.filter(({ column }) => !histogramsOf(state).includes(column));
 }
 
 export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
@@ -147,9 +156,11 @@ function itemForm(
   const areSeveral = state.items.length > 1;
   const wasOfActive = isOfActive(state);
   const laws = String(mechanismsOf(state));
+  const histograms = String(histogramsOf(state));
   const renamed = () => {
     if (isByItem(state)) item.precision = amountFor(state, item.what);
-    changed(areSeveral || wasOfActive !== isOfActive(state) || laws !== String(mechanismsOf(state)));
+    const isOther = wasOfActive !== isOfActive(state) || laws !== String(mechanismsOf(state));
+    changed(areSeveral || isOther || histograms !== String(histogramsOf(state)));
   };
   const remove = () => {
     state.items.splice(at, 1);
@@ -240,7 +251,7 @@ function groupFields(/** @type {State} */ state, /** @type {string[]} */ columns
   return h.fieldset(
     { class: "checks" },
     h.legend("By, every group of the declared values"),
-    columns.map((name) => groupField(state, name, changed)),
+    columns.filter((name) => !histogramsOf(state).includes(name)).map((name) => groupField(state, name, changed)),
   );
 }
 

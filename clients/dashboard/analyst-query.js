@@ -56,6 +56,10 @@ function groupOf(/** @type {State} */ state, /** @type {Group} */ { column, part
 export const isByItem = (/** @type {State} */ { items, noise }) =>
   items.length > 1 && (noise === "sigma" || noise === "half_width");
 
+/** The columns that histograms are of, by which nothing can be grouped beside them. */
+export const histogramsOf = (/** @type {State} */ { items }) =>
+  items.map(({ what }) => what.split(" ")).flatMap(([kind, column]) => (kind === "histogram" ? [column] : []));
+
 /** Whether those are asked for who have a share of the budget left: alone, and anew each time. */
 export const isOfActive = (/** @type {State} */ { items }) => items[0].what === "active";
 
