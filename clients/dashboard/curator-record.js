@@ -56,17 +56,17 @@ function recordForm(columns, row, /** @type {(changes: Change[]) => Promise<void
     fill(asked, changes.length ? question(changes, correct, forget) : h.p("Nothing differs from the record."));
   };
   const others = Object.keys(row).filter((name) => !controls.has(name));
-  return h.form(
-    { class: "card", onsubmit: ask, oninput: forget },
-    h.div(
-      { class: "fields" },
-      [...controls].map(([name, { node }]) => field(name, node, columnWords(columns[name]))),
+  const fields = [...controls].map(([name, { node }]) => field(name, node, columnWords(columns[name])));
+  const button = h.div({ class: "row" }, h.button({ type: "submit" }, "Correct …"));
+  return h.div(
+    { class: "card" },
+    h.form(
+      { onsubmit: ask, oninput: forget },
+      h.div({ class: "fields" }, fields),
+      others.map((name) => h.p({ class: "soft" }, `${name}: ${valueWords(row[name])}`)),
+      controls.size ? button : h.p({ class: "empty" }, "The record has no column of one value."),
+      asked,
     ),
-    others.map((name) => h.p({ class: "soft" }, `${name}: ${valueWords(row[name])}`)),
-    controls.size
-      ? h.div({ class: "row" }, h.button({ type: "submit" }, "Correct …"))
-      : h.p({ class: "empty" }, "The record has no column of one value."),
-    asked,
   );
 }
 
