@@ -1,29 +1,23 @@
 // The curator's page: is the dataset still worth asking?
 
 import { all, get, path } from "./api.js";
-import { analystsSection } from "./curator-analysts.js";
-import { dataSection } from "./curator-data.js";
-import { keysSection } from "./curator-keys.js";
-import { ledgerSection } from "./curator-ledger.js";
 import { overviewSection } from "./curator-overview.js";
-import { peopleSection } from "./curator-people.js";
 import { queriesSection } from "./curator-queries.js";
-import { settingsSection } from "./curator-settings.js";
 import { fill, h, select, table } from "./dom.js";
 import { count, guarantee, times } from "./format.js";
 import { Watch } from "./live.js";
 import { bar, draw, explained, main, navigate, places, signedIn, tabs } from "./shell.js";
 import { promisedBy } from "./words.js";
 
-/** @type {[string, string, (shown: any) => Promise<import("./dom.js").Part>][]} */
+/** @type {[string, string, (shown: any) => Promise<import("./dom.js").Part>][]} loaded where they are shown */
 const SECTIONS = [
   ["", "Overview", overviewSection],
   ["queries", "Queries", queriesSection],
-  ["people", "People", peopleSection],
-  ["analysts", "Analysts", analystsSection],
-  ["data", "Data", dataSection],
-  ["ledger", "Ledger", ledgerSection],
-  ["settings", "Settings", settingsSection],
+  ["people", "People", async (shown) => (await import("./curator-people.js")).peopleSection(shown)],
+  ["analysts", "Analysts", async (shown) => (await import("./curator-analysts.js")).analystsSection(shown)],
+  ["data", "Data", async (shown) => (await import("./curator-data.js")).dataSection(shown)],
+  ["ledger", "Ledger", async (shown) => (await import("./curator-ledger.js")).ledgerSection(shown)],
+  ["settings", "Settings", async (shown) => (await import("./curator-settings.js")).settingsSection(shown)],
 ];
 
 const session = await signedIn("curator");
@@ -78,7 +72,7 @@ function showCommon(/** @type {string} */ name) {
   commonTabs(`/curator/${name}`);
   document.title = `${name === "_keys" ? "Keys" : "Register a dataset"} · Sparing`;
   return draw(main, async () => {
-    if (name === "_keys") return keysSection();
+    if (name === "_keys") return (await import("./curator-keys.js")).keysSection();
     const { registerSection } = await import("./curator-register.js");
     return registerSection(go);
   });
