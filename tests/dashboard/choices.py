@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from playwright.sync_api import ElementHandle, Request, Route
+from playwright.sync_api import ElementHandle, FilePayload, Request, Route
 
 from tests.api.described import Document, faults, operations
 from tests.dashboard.browser import Visit
@@ -45,7 +45,7 @@ FILLED: Final = """form => {
     node.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }"""
-FILE: Final = {"name": "people.csv", "mimeType": "text/csv", "buffer": b"person_id,country\nann,NO\n"}
+FILE: Final[FilePayload] = {"name": "people.csv", "mimeType": "text/csv", "buffer": b"person_id,country\nann,NO\n"}
 ANSWERED: Final = ("/forecast", "/queries/preview", "/session")
 """What else than a read has no effect, so that the service may answer it."""
 UNDONE: Final[Mapping[str, Any]] = {"status": 409, "json": {"title": "Nothing is done in this test."}}
@@ -91,7 +91,7 @@ class Choices:
         form.evaluate("form => { form.dataset.sent = true; }")
         form.evaluate(FILLED)
         for field in form.query_selector_all("input[type=file]"):
-            field.set_input_files([FILE])  # type: ignore[list-item]
+            field.set_input_files(FILE)
         form.evaluate("form => form.requestSubmit()")
         self.visit.settle()
         for confirm in form.query_selector_all(".note button.main"):
