@@ -159,7 +159,7 @@ const proposedNote = (/** @type {string} */ file, /** @type {Edited} */ table, /
 /** Nothing that was read off a file is registered before it is confirmed. */
 function refuseUnconfirmed(/** @type {Record<string, any>} */ tables) {
   const open = Object.entries(tables ?? {}).flatMap(([name, table]) => [
-    ...("confirm" in table ? [`${name}.rows_per_individual`] : []),
+    ...("confirm" in table ? [name] : []),
     ...Object.keys(table.columns ?? {}).flatMap((column) =>
       "confirm" in table.columns[column] ? [`${name}.${column}`] : [],
     ),

@@ -15,6 +15,7 @@ export const TYPES = new Map([
   ["arrows", "application/vnd.apache.arrow.stream"],
 ]);
 const MARKS = [",", ";", "\t", "|"];
+const NAME_CHARACTERS_MAX = 63;
 const HEADER_BYTES_MAX = 2 ** 20;
 
 /** The mark between the fields of a header: the one that it has most of. */
@@ -28,18 +29,20 @@ export function plainName(/** @type {string} */ name) {
   const ascii = [...name.normalize("NFKD")].filter((sign) => sign <= "\x7f").join("");
   const lower = ascii.replace(/([a-z0-9])(?=[A-Z])/g, "$1_").toLowerCase();
   const words = lower.replace(/[^a-z0-9]+/g, "_").replace(/^_+|_+$/g, "");
-  return (/^[a-z]/.test(words) ? words : `c_${words}`.replace(/_+$/, "")).slice(0, 63);
+  return (/^[a-z]/.test(words) ? words : `c_${words}`.replace(/_+$/, "")).slice(0, NAME_CHARACTERS_MAX);
 }
 
-/** Names that a schema takes, each once. */
+/** Names that a schema takes, each once; `select` is the word of labels. */
 export function namesOf(/** @type {string[]} */ header) {
-  /** @type {Map<string, number>} */
-  const taken = new Map();
+  const taken = new Set(["select"]);
   return header.map((each) => {
     const plain = plainName(each);
-    const times = (taken.get(plain) ?? 0) + 1;
-    taken.set(plain, times);
-    return times === 1 ? plain : `${plain}_${times}`;
+    let name = plain;
+    for (let number = 2; taken.has(name); number++) {
+      name = `${plain.slice(0, NAME_CHARACTERS_MAX - `_${number}`.length)}_${number}`;
+    }
+    taken.add(name);
+    return name;
   });
 }
 

@@ -89,7 +89,7 @@ export function tableForm(/** @type {Edited} */ state, /** @type {number} */ pla
       !isPeople && bound("Rows of one individual, at most", table, "rows_per_individual", tell, AT_LEAST_ONE),
       !isPeople && bound("Rows of all together, at most", table, "rows_capacity", tell, AT_LEAST_ONE),
       !isPeople && unknownField(table, tell),
-      confirmation(table, "The rows of one individual are bounded by more than this file", tell),
+      confirmation(table, isPeople ? PEOPLE_KEY : EVENTS_KEY, tell),
     ),
     table.columns.map((/** @type {Edited} */ _, /** @type {number} */ at) => columnForm(table.columns, at, redraw)),
     h.div(
@@ -99,6 +99,9 @@ export function tableForm(/** @type {Edited} */ state, /** @type {number} */ pla
     ),
   );
 }
+
+const PEOPLE_KEY = "The key column names the individual whose privacy is kept";
+const EVENTS_KEY = "The key column names the individual, whose rows are bounded by more than this file";
 
 /** A box to tick before what was read off a file may be registered; none where a person has stated it. */
 const confirmation = (/** @type {Edited} */ proposed, /** @type {string} */ words, /** @type {() => void} */ tell) => {

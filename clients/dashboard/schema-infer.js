@@ -7,10 +7,17 @@ import { entriesOf } from "./columns.js";
 import { markOf, namesOf, plainName, renamedWords, TYPES } from "./files.js";
 import { readCsv, times } from "./format.js";
 
-const KEY_NAMES = ["id", "key", "person", "individual", "customer", "patient", "user"];
+const PEOPLE_WORDS = (
+  "person individual customer patient user subject member client participant respondent employee student guest" +
+  " visitor subscriber applicant citizen resident"
+).split(" ");
+const KEY_WORDS = ["id", "key", "no", "number", "code"];
+const CANDIDATES_MAX = 5;
 const CATEGORIES_MAX = 1000;
 const BYTES_MAX = 2 ** 22;
 const INTEGER = /^-?[0-9]{1,18}$/;
+const PADDED = /^-?0[0-9]+$/;
+const LONG = /^-?[0-9]{1,100}$/;
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
 const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}/;
@@ -69,11 +76,12 @@ async function read(/** @type {File} */ file) {
 function tableOf(/** @type {Seen} */ { header, rows, texts }, /** @type {string} */ name) {
   const names = namesOf(header);
   const counts = header.map((_, at) => countsOf(rows.map((row) => row[at])));
-  const likely = KEY_NAMES.flatMap((word) =>
-    header.flatMap((each, at) => (plainName(each).endsWith(word) ? [at] : [])),
-  );
-  const key = likely[0] ?? 0;
+  const likely = header.map((_, at) => at).sort((a, b) => likelihoodOf(header[b]) - likelihoodOf(header[a]));
+  const [key] = likely;
+  const candidates = likely.filter((at) => at === key || mayBeKey(counts[at], rows.length)).slice(0, CANDIDATES_MAX);
+  const listed = candidates.map((at) => `${names[at]} (${counts[at].size} in ${times(rows.length, "row")})`);
   const notes = header.flatMap((each, at) => (each === names[at] ? [] : [renamedWords(each, names[at])]));
+  notes.unshift(`The key is a guess among ${listed.join(", ")}.`);
   const columns = [];
   for (const [at, each] of header.entries()) {
     const column = at === key ? null : columnOf(counts[at], texts.has(each));
@@ -81,10 +89,27 @@ function tableOf(/** @type {Seen} */ { header, rows, texts }, /** @type {string}
     else if (column) columns.push({ name: names[at], ...column });
   }
   const most = Math.max(1, ...counts[key].values());
-  if (most === 1) return { table: { name, kind: "individuals", key: names[key], columns }, notes };
+  if (most === 1) return { table: { name, kind: "individuals", key: names[key], isProposed: true, columns }, notes };
   const bound = 2 ** Math.ceil(Math.log2(most));
   const events = { unknown_individuals: "reject", rows_per_individual: bound, isProposed: true };
   return { table: { name, kind: "events", key: names[key], ...events, columns }, notes };
+}
+
+/** A rank by the words of a name: those of people before those of anything else, as of `infer_schema`. */
+function likelihoodOf(/** @type {string} */ name) {
+  const words = plainName(name).split("_");
+  const last = words.at(-1) ?? "";
+  const stem = last.endsWith("id") ? last.slice(0, -2) : last;
+  const isOfPeople = [...words.slice(0, -1), stem].some((each) => PEOPLE_WORDS.includes(each));
+  if (isOfPeople && (KEY_WORDS.includes(last) || PEOPLE_WORDS.includes(stem))) return 3;
+  if (!KEY_WORDS.includes(last)) return 0;
+  return words.length > 1 ? 1 : 2;
+}
+
+/** Whether each row has a text or a whole number. */
+function mayBeKey(/** @type {Map<string, number>} */ counts, /** @type {number} */ rows) {
+  const filled = [...counts.values()].reduce((a, b) => a + b, 0);
+  return filled === rows && [...counts.keys()].every((each) => INTEGER.test(each) || !plainColumnOf([each]));
 }
 
 /** Each value with how often it is there; an empty field is no value. */
@@ -99,6 +124,8 @@ function countsOf(/** @type {string[]} */ values) {
 function columnOf(/** @type {Map<string, number>} */ counts, /** @type {boolean} */ isText) {
   const values = [...counts.keys()];
   if (!values.length) return "it holds no value";
+  if (!isText && values.every((each) => LONG.test(each)) && values.some((each) => Math.abs(Number(each)) >= 2 ** 53))
+    return "it holds whole numbers beyond 2^53: number them and declare a size, or make categories of them";
   const column = isText ? null : plainColumnOf(values);
   if (column) return column;
   if (values.length > CATEGORIES_MAX)
@@ -111,7 +138,8 @@ function plainColumnOf(/** @type {string[]} */ values) {
   if (values.every((each) => ["true", "false"].includes(each.toLowerCase()))) return { type: "boolean" };
   const years = values.map(yearOf);
   if (!years.includes(null)) return timesOf(values, /** @type {number[]} */ (years));
-  return values.every((each) => NUMBER.test(each)) ? numbersOf(values) : null;
+  const areNumbers = values.every((each) => NUMBER.test(each)) && !values.some((each) => PADDED.test(each));
+  return areNumbers ? numbersOf(values) : null;
 }
 
 /** The year of a date or a time in UTC; null for other text. */
