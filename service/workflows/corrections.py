@@ -17,6 +17,7 @@ from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError
 from service.query.schema import VECTOR_LENGTH_MAX, BudgetColumn, CategoryColumn, Column, Schema
 from service.query.suggestions import did_you_mean
+from service.workflows.as_declared import outside
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.journal import UploadRequest
@@ -25,7 +26,7 @@ from service.workflows.model.views import UploadReport
 from service.workflows.ports.row_reader import ReaderHere
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
-from service.workflows.uploads import outside, read_upload
+from service.workflows.uploads import read_upload
 from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation
 from service.workflows.writer.state import DatasetState

@@ -14,8 +14,7 @@ counts are too small where rows are dropped, and heavy individuals lose the most
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
@@ -34,8 +33,9 @@ from service.query.canonical import canonical_json
 from service.query.columns import DIGEST
 from service.query.division import ShardPlace, rows_at_fullest
 from service.query.problems import FieldError, quoted
-from service.query.schema import Column, EventsTable, IndividualsTable, Table
+from service.query.schema import EventsTable, IndividualsTable
 from service.query.suggestions import did_you_mean
+from service.workflows.as_declared import refuse_unaccepted, warnings_of
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import (
@@ -58,9 +58,6 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
 PEOPLE_MAX: Final = 20
-NOT_AS_DECLARED_MAX: Final = 0.05
-"""The share of a column's values that are clipped or made NULL without being refused."""
-NEAREST_MAX: Final = 3
 _UNKNOWN: Final = -1
 _TOMBSTONES_AT_ONCE: Final = 2**14
 _REPORT: Final = TypeAdapter(UploadReport)
@@ -152,7 +149,7 @@ def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO,
         )
         _check_floor(record, rows)
         if not request.is_dry_run:
-            _check_accepted(table, rows, request.accept)
+            refuse_unaccepted(table, rows, request.accept)
     return rows
 
 
@@ -238,7 +235,7 @@ class _UploadOperation:
             largest_share_dropped=self.dropped.largest_share,
             rows_unknown=self.rows_unknown,
             rows_repeated=self.rows.repeated,
-            warnings=_warnings(self.record.schema.tables[self.table_name], self.rows),
+            warnings=warnings_of(self.record.schema.tables[self.table_name], self.rows),
             stored=not self.request.is_dry_run,
         )
 
@@ -372,60 +369,6 @@ class _UploadOperation:
     @property
     def _key_column(self) -> str:
         return self.record.schema.tables[self.table_name].key
-
-
-def _warnings(table: Table, rows: Rows) -> tuple[str, ...]:
-    """Probable mistakes in sentences, none of which holds a value of the upload."""
-    found = [f"{column}: {words}" for column, words in _not_as_declared(table, rows).items()]
-    if rows.without_zone:
-        found.append(f"times without a zone count as UTC: {', '.join(rows.without_zone)}")
-    if rows.alike:
-        keys = "1 key differs" if rows.alike == 1 else f"{rows.alike} keys differ"
-        found.append(
-            f"{keys} from another key of this upload only by leading zeros or by .0; each is an individual of its own"
-        )
-    return tuple(found)
-
-
-def _check_accepted(table: Table, rows: Rows, accepted: Collection[str]) -> None:
-    """Refuse columns of which many values are not as declared, unless they are named."""
-    for name in accepted:
-        if name not in table.columns:
-            raise RowsProblem.of(f"accept names a column that is not declared{did_you_mean(name, table.columns)}")
-    errors = [
-        RowError(row=None, column=column, message=f"{words}; to store them so, state accept={column}")
-        for column, words in _not_as_declared(table, rows).items()
-        if column not in accepted
-    ]
-    if errors:
-        raise RowsProblem(tuple(errors))
-
-
-def _not_as_declared(table: Table, rows: Rows) -> dict[str, str]:
-    """By column, words on values that are clipped or out of the list, where these are more than a twentieth."""
-    found = {}
-    for name, clipped in rows.clipped.items():
-        column, undeclared = table.columns[name], rows.out_of_domain[name]
-        known = len(rows.keys) - rows.nulls[name]
-        if clipped + undeclared <= NOT_AS_DECLARED_MAX * known:
-            continue
-        number = f"{clipped + undeclared} of {known} values"
-        if undeclared:
-            nearest = [f"{count} of them {quoted(each)} but for case or blanks" for each, count in _most(rows, name)]
-            found[name] = ", ".join([f"{number} are no declared category and would be NULL", *nearest])
-        else:
-            found[name] = f"{number} {outside(column, 'are')} and would be moved to the nearer bound"
-    return found
-
-
-def outside(column: Column, verb: str = "is") -> str:
-    """Words on a value beyond the bounds of its column."""
-    return f"{verb} outside {getattr(column, 'lower', '')} to {getattr(column, 'upper', '')}"
-
-
-def _most(rows: Rows, column: str) -> list[tuple[str, int]]:
-    """The categories that most values out of the list may mean."""
-    return Counter(rows.nearest.get(column, {})).most_common(NEAREST_MAX)
 
 
 def _check_floor(record: DatasetRecord, rows: Rows) -> None:
