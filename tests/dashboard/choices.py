@@ -47,13 +47,13 @@ FILLED: Final = """form => {
 }"""
 FILE: Final[FilePayload] = {"name": "people.csv", "mimeType": "text/csv", "buffer": b"person_id,country\nann,NO\n"}
 ANSWERED: Final = ("/forecast", "/queries/preview", "/session")
-"""What else than a read has no effect, so that the service may answer it."""
+"""These have no effect either, so that the service may answer them as it does reads."""
 UNDONE: Final[Mapping[str, Any]] = {"status": 409, "json": {"title": "Nothing is done in this test."}}
 
 
 @dataclass(kw_only=True)
 class Choices:
-    """The forms of the pages of one visit. What would change something is noted, and not done."""
+    """The forms of the pages of one visit. A request that would change something is noted, and not done."""
 
     visit: Visit
     document: Document
@@ -135,6 +135,6 @@ def faults_of(document: Document, request: Request) -> list[str]:
 
 
 def _readings(text: str) -> list[object]:
-    """What a text in an address may stand for."""
+    """The values that a text in an address may stand for."""
     words: dict[str, object] = {"true": True, "false": False}
     return [text, *([int(text)] if text.isdecimal() else []), *([words[text]] if text in words else [])]

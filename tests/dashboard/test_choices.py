@@ -1,4 +1,4 @@
-"""Whatever a form offers makes a request that the service's own document describes."""
+"""Each choice of each form makes a request that the service's own document describes."""
 
 from typing import Any, Final
 

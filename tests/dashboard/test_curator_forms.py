@@ -78,7 +78,7 @@ def _account(page: Page, individual: str) -> None:
 
 
 def test_a_record_is_corrected_where_it_stands(visit: Visit) -> None:
-    """The fields hold the record; what was changed alone is told, and sent once it is confirmed."""
+    """The fields hold the record; the changes alone are told, and sent once they are confirmed."""
     _library(visit, "corrected")
     page = visit.enter("curator", "/curator/corrected/people")
     _account(page, "ida")

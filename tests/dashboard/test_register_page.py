@@ -146,7 +146,7 @@ def test_a_proposed_domain_is_registered_once_it_is_confirmed(visit: Visit) -> N
 
 
 def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(visit: Visit, tmp_path: Path) -> None:
-    """What the page says of its columns is what is sent: other names, its own mark, and none that holds no value."""
+    """The page says it before: other names, the file's own mark, and no column without a value."""
     page = visit.enter("curator", "/curator/_register")
     page.get_by_label("Name").first.fill("renamed")
     people = PEOPLE.replace("\nand hair", "; hair")

@@ -325,7 +325,7 @@ PLACED = [
 ]
 """Each kind with the one person in the highest slot, and with the person amid the others."""
 RECORD = "/v1/datasets/survey/record?individual=p3"
-"""What a curator may read, and is refused to all others."""
+"""A read of curators, which is refused to all others."""
 QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and kind.amid is nothing)
 """Worlds without acts: there even the operator's metrics are equal."""
 
