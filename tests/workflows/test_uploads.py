@@ -1,13 +1,10 @@
 """Refused uploads change nothing; truncation of an individual's rows depends on that individual's own rows alone."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from random import Random
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -18,30 +15,15 @@ from numpy.typing import NDArray
 from service.engine.key_digests import row_digests
 from service.query.schema import EventsTable
 from service.workflows.model.errors import InvalidRequest, InvalidRows, Unavailable
-from service.workflows.model.journal import UnknownIndividuals, UploadRequest
-from service.workflows.model.views import UploadReport
+from service.workflows.model.journal import UnknownIndividuals
 from service.workflows.registration_changes import Extension
 from service.workflows.replica import Replica
 from service.workflows.uploads import rows_to_keep
 from tests.digests import SALT
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
+from tests.workflows.sent_uploads import send, visited
 from tests.workflows.surveys import findings, newest, surveyed
-
-
-@contextmanager
-def visited(
-    store: MemoryStore | None = None,
-    people: Sequence[Sequence[object]] = (),
-    unknown_individuals: str = "create",
-    *,
-    capacity: int = 100_000,
-    **visits: Any,
-) -> Iterator[Replica]:
-    """A replica whose table of visits declares these facts."""
-    declared = VISITS | {"unknown_individuals": unknown_individuals} | visits
-    with surveyed(store, people, tables={"people": PEOPLE, "visits": declared}, capacity=capacity) as replica:
-        yield replica
 
 
 def test_a_refused_upload_leaves_no_individual_in_memory() -> None:
@@ -117,72 +99,11 @@ def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individ
         upload(replica, "visits", [("bob", 1)])
 
 
-def send(replica: Replica, rows: str, *, table: str = "visits", key: str | None = None, **options: Any) -> UploadReport:
-    """Rows of visits with options."""
-    address = None if key is None else (UUID(int=1), key)
-    request = UploadRequest(table=table, content_type="text/csv", address=address, **options)
-    return replica.curators.upload("survey", request, BytesIO(rows.encode())).report
-
-
 def items(store: MemoryStore, slot: int) -> list[int]:
     """The stored items of one slot, in order."""
     with store.transaction(1, lock=False) as transaction:
         slots, codes = transaction.records("visits")
     return sorted(codes["item"][slots == slot].tolist())
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "words"),
-    [
-        ("country", "no ", "3 of 40 values are no declared category and would be NULL, 3 of them 'NO' but for case"),
-        ("country", "Norge", "3 of 40 values are no declared category and would be NULL"),
-        ("age", "32000", "3 of 40 values are outside 0 to 120 and would be moved to the nearer bound"),
-    ],
-)
-def test_a_column_that_is_not_as_declared_is_stored_only_where_it_is_accepted(
-    column: str, value: str, words: str
-) -> None:
-    """More than a twentieth of its values: a dry run warns, and an upload is refused until the column is named."""
-    values = {"country": ["NO"] * 40, "age": ["30"] * 40}
-    values[column][:3] = [value] * 3
-    listed = zip(values["country"], values["age"], strict=True)
-    rows = "person_id,country,age,spend\n" + "".join(f"p{n},{c},{a},1\n" for n, (c, a) in enumerate(listed))
-    with visited() as replica:
-        (warning,) = send(replica, rows, table="people", is_dry_run=True).warnings
-        assert warning.startswith(f"{column}: {words}")
-        with pytest.raises(InvalidRequest) as refused:
-            send(replica, rows, table="people")
-        (error,) = refused.value.errors
-        assert error.field == f"rows.{column}"
-        assert error.message == f"{warning.removeprefix(f'{column}: ')}; to store them so, state accept={column}"
-        assert replica.curators.dataset("survey").individuals == 0
-        with pytest.raises(InvalidRequest, match="accept names a column that is not declared"):
-            send(replica, rows, table="people", accept=("contry",))
-        assert send(replica, rows, table="people", accept=(column,)).warnings == (warning,)
-
-
-@pytest.mark.parametrize(("known", "is_stored"), [(20, True), (19, False)])
-def test_a_twentieth_that_is_not_as_declared_is_counted(known: int, *, is_stored: bool) -> None:
-    """One value of twenty is; missing values are not among them."""
-    ages = [500, *[30] * (known - 1), *[""] * 9]
-    rows = "person_id,country,age,spend\n" + "".join(f"p{n},NO,{age},1\n" for n, age in enumerate(ages))
-    with visited() as replica:
-        if is_stored:
-            report = send(replica, rows, table="people")
-            assert (report.clipped["age"], report.warnings) == (1, ())
-            return
-        with pytest.raises(InvalidRequest, match=f"1 of {known} values are outside 0 to 120"):
-            send(replica, rows, table="people")
-
-
-def test_times_without_a_zone_are_said_to_count_as_utc() -> None:
-    """Once for an upload, by column."""
-    columns = {"at": {"type": "datetime", "lower": "2026-01-01T00:00:00Z", "upper": "2026-12-31T00:00:00Z"}}
-    with open_replica() as replica:
-        register(replica, tables={"people": {"kind": "individuals", "key": "person_id", "columns": columns}})
-        naive = send(replica, "person_id,at\na,2026-03-31 10:00\nb,2026-03-31 11:00\n", table="people")
-        assert naive.warnings == ("times without a zone count as UTC: at",)
-        assert send(replica, "person_id,at\nc,2026-03-31 10:00Z\n", table="people").warnings == ()
 
 
 def test_a_dry_run_checks_everything_and_stores_nothing() -> None:

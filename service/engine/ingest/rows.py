@@ -30,7 +30,7 @@ class Keys(Sequence[str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """What was counted of an upload, for the curator alone; most of it by column."""
+    """The counts of an upload, for the curator alone; most of them by column."""
 
     clipped: Mapping[str, int]
     out_of_domain: Mapping[str, int]
