@@ -71,13 +71,15 @@ function bodyPart(operation, told) {
 /** @returns {[string, any]} the status of success, and its response */
 const successOf = (operation) => Object.entries(operation.responses).filter(([code]) => code.startsWith("2"))[0];
 
+const HEADERS_OF_ALL = ["X-Request-Id", "Sparing-Reply-To"];
+
 function successes(operation, told) {
   const [status, response] = successOf(operation);
   const content = Object.entries(response.content ?? {});
   const schema = response.content?.[JSON_TYPE]?.schema;
   const ofRow = schema?.type === "array" ? schema.items : schema;
   const found = ofRow?.$ref && members(resolved(told, ofRow));
-  const headers = Object.keys(response.headers ?? {}).filter((name) => name !== "X-Request-Id");
+  const headers = Object.keys(response.headers ?? {}).filter((name) => !HEADERS_OF_ALL.includes(name));
   return [
     h.h4("Response"),
     h.p(h.strong(status), " ", inline(response.description)),

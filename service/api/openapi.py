@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from service.api.auth import COOKIE
 from service.api.models import KEY_PATTERN
-from service.api.openapi_errors import METHODS, REFUSED, refuse
+from service.api.openapi_errors import METHODS, OF_EVERY_RESPONSE, REFUSED, refuse
 from service.api.openapi_schemas import Schema, complete, tidy
 from service.api.responses import JSON
 
@@ -139,7 +139,7 @@ def _complete(operation: Schema) -> None:
         elif parameter["in"] == "path":
             parameter["description"] = _IN_PATHS[parameter["name"]]
     response = success(operation)
-    names = ("X-Request-Id", *_HEADERS_OF.get(operation["operationId"], ()))
+    names = (*OF_EVERY_RESPONSE, *_HEADERS_OF.get(operation["operationId"], ()))
     response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     if JSON in response.get("content", {}):
         response["content"] = {JSON: response["content"].pop(JSON), **response["content"]}

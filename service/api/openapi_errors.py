@@ -100,9 +100,16 @@ def refuse(document: Schema) -> None:
     components["schemas"]["Problem"]["properties"]["type"]["pattern"] = "^urn:sparing:problem:[a-z-]+$"
 
 
+OF_EVERY_RESPONSE: Final = ("X-Request-Id", "Sparing-Reply-To")
+"""The headers that any response may have."""
+
 _HEADERS: Final[Mapping[str, Schema]] = {
     "X-Request-Id": {
         "description": "The id of the request: the caller's own, if it sent one, else a new one.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
+    },
+    "Sparing-Reply-To": {
+        "description": "The word that the request had in a header of this name; absent without one.",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
     },
     "Retry-After": {"description": "In so many seconds, retry.", "schema": {"type": "integer", "minimum": 1}},
@@ -117,7 +124,7 @@ _HEADERS_OF: Final[Mapping[int, str]] = {
 
 
 def _response(status: int, slugs: list[str]) -> Schema:
-    headers = ["X-Request-Id", *([_HEADERS_OF[status]] if status in _HEADERS_OF else [])]
+    headers = [*OF_EVERY_RESPONSE, *([_HEADERS_OF[status]] if status in _HEADERS_OF else [])]
     return {
         "description": " ".join(f"`{slug}`: {PROBLEMS[slug].title.removesuffix('.')}." for slug in slugs),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},

@@ -20,8 +20,11 @@ HEADERS_READ: Final = frozenset(
 )
 """The request headers that the service reads, beside those of `HEADERS_MADE`; all of them in the one list there is."""
 
-HEADERS_MADE: Final = frozenset({b"content-length", b"transfer-encoding", b"x-request-id"})
-"""The headers that each process writes by itself: the framing of the body, and the request's id."""
+REPLY_TO: Final = b"sparing-reply-to"
+"""The header of a word by which a client knows the reply to its request; the process that it reached repeats it."""
+
+HEADERS_MADE: Final = frozenset({b"content-length", REPLY_TO, b"transfer-encoding", b"x-request-id"})
+"""The headers that each process writes by itself: the framing of the body, the request's id, and the client's word."""
 
 HOP_HEADER: Final = b"x-sparing-hop"
 """The header by which one process shows another that it sends this very request (`service.api.forwarding.hop`)."""

@@ -1,5 +1,8 @@
 """The outermost layer: a request gets an id and is counted, or is refused as too late, and its response is seen off.
 
+A caller may tell which reply is to which of its requests by a word in a header of ours, which the response repeats:
+proxies write over the id of a request, and leave that word as it is.
+
 It is one layer and not four: it looks at the headers once, and a message passes one `send`. Requests are counted by the
 template of their path, because a path may hold the key of an individual. A process that ends says so: accepted requests
 are answered, and every response then closes its connection.
@@ -20,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.forwarding.hop import echo
+from service.api.forwarding.request_head import REPLY_TO
 from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
 from service.incidents import REQUEST_ID
@@ -51,7 +55,7 @@ HEADERS: Mapping[str, str] = {
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _CLOSE = (b"connection", b"close")
 _drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+_WORD = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -82,8 +86,10 @@ class RequestContext:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else _drawn(16).hex()
+        named = dict(scope["headers"])
+        given, word = named.get(b"x-request-id", b""), named.get(REPLY_TO, b"")
+        request_id = given.decode() if _WORD.fullmatch(given) else _drawn(16).hex()
+        repeated = ((REPLY_TO, word),) if _WORD.fullmatch(word) else ()
         scope.setdefault("state", {})["request_id"] = request_id
         REQUEST_ID.set(request_id)
         status, is_open = 0, True
@@ -93,7 +99,9 @@ class RequestContext:
             nonlocal status, is_open
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = dressed(message["headers"], request_id, is_last=self.drain_state.draining)
+                message["headers"] = dressed(
+                    [*message["headers"], *repeated], request_id, is_last=self.drain_state.draining
+                )
                 await send(message)
                 return
             if len(message.get("body", b"")) > PIECE_BYTES:

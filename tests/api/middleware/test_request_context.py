@@ -53,6 +53,26 @@ class TestRequestIds:
         assert len(ids) == 3
 
 
+class TestWords:
+    """A client's word for its request comes back, by which it knows the reply."""
+
+    @pytest.mark.parametrize("is_drained", [False, True])
+    async def test_a_plain_short_word_is_repeated(self, *, is_drained: bool) -> None:
+        """Also by a refusal, and a proxy that names the request changes nothing."""
+        drain_state = DrainState()
+        if is_drained:
+            drain_state.drain()
+        headers = {"Sparing-Reply-To": "a-1", "X-Request-Id": "proxy"}
+        response = await request(received(hello, drain_state=drain_state), headers=headers)
+        assert (response.headers["sparing-reply-to"], response.headers["x-request-id"]) == ("a-1", "proxy")
+
+    @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "é"])
+    async def test_anything_else_is_passed_over(self, given: str) -> None:
+        """No other text of a caller gets into a head."""
+        response = await request(received(hello), headers={"Sparing-Reply-To": given.encode()})
+        assert "sparing-reply-to" not in response.headers
+
+
 class TestResponseHeaders:
     """Constant headers on every response."""
 
