@@ -1,7 +1,10 @@
 """The client itself: the sources of address and key, and that the key is never shown."""
 
+import copy
 import logging
+import pickle
 import pydoc
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -167,3 +170,33 @@ def test_a_wrong_option_names_itself(
         client.with_options(**given)
     with pytest.raises(kind, match=complaint):
         client_kind(base_url="https://sparing.test", api_key="k", environ={}, **given)
+
+
+GIVEN: dict[str, Any] = {"base_url": "https://x.test", "api_key": "k", "environ": {}}
+
+
+@pytest.mark.parametrize("kind", [Client, sparing.AsyncClient])
+@pytest.mark.parametrize("made", [lambda client: client, lambda client: client.dataset("d").query().count()])
+def test_a_client_is_not_pickled(kind: Any, made: Any) -> None:
+    """Its key would be in the bytes; what asks through it says the same."""
+    client = kind(**GIVEN, transport=httpx.MockTransport(lambda _: httpx.Response(200)))
+    with pytest.raises(TypeError, match="make one in the process that needs it"):
+        pickle.dumps(made(client))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_shares_the_connections(copied: Any, script: Any) -> None:
+    """Closing either closes both."""
+    script.steps = [httpx.Response(200, json=[])]
+    client = Client(**GIVEN, transport=httpx.MockTransport(script))
+    with copied({"client": client})["client"] as other:
+        assert list(other.allowances.list()) == []
+    with pytest.raises(APIConnectionError, match="this client is closed"):
+        client.allowances.list()
+
+
+def test_certificates_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The environment's are read when a client is made."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(ValueError, match="SSL_CERT_FILE or SSL_CERT_DIR"):
+        Client(**GIVEN)

@@ -233,7 +233,7 @@ def test_a_connection_makes_its_own_client(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         with connection:
             assert repr(connection.client) == "Client(base_url='https://sparing.test', api_key='********')"
-        assert connection.client._sender.http.is_closed
+        assert connection.client._sender.pool.http.is_closed
 
 
 def test_the_noise_and_the_bounds_of_a_connection_are_those_of_its_queries(fake: FakeService) -> None:

@@ -1,5 +1,6 @@
 """One class for each kind of failure, for any form of response."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -87,3 +88,12 @@ def test_a_response_of_another_service_is_reported(body: bytes, client: Client, 
     if body != b"[]":
         with pytest.raises(APIReplyError):
             list(client.datasets.list())
+
+
+def test_a_refusal_comes_whole_from_another_process(problem: Callable[..., httpx.Response]) -> None:
+    """A pool of processes pickles it."""
+    reply = problem(422, errors=[{"field": "sigma", "message": "is missing"}])
+    error = error_of(422, reply.headers, reply.content)
+    error.idempotency_key = "k"
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -62,6 +62,7 @@ from sparing import (
     UploadReport,
     Verification,
 )
+from sparing._reply_words import REPLY_TO
 
 ONE: Any = {"dataset": "d", "sigma": 1}
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -307,8 +308,10 @@ def told(outcome: Any) -> Any:
 
 def seen(script: Any) -> list[tuple[Any, ...]]:
     """All that the service saw, and the waits."""
-    requests = zip(script.requests, script.bodies, strict=True)
-    sent = [(request.method, str(request.url), dict(request.headers), body) for request, body in requests]
+    sent = [
+        (request.method, str(request.url), {**request.headers, REPLY_TO.lower(): "random"}, body)
+        for request, body in zip(script.requests, script.bodies, strict=True)
+    ]
     return [*sent, tuple(script.slept_s)]
 
 

@@ -20,6 +20,7 @@ from sparing._builder import AsyncDatasetQueries, bounded
 from sparing._connection import Connection
 from sparing._constants import MAX_RETRIES, REPLY_BYTES_MAX, TIMEOUT_S
 from sparing._options import timeout_of
+from sparing._pool import Pool
 from sparing._query import ByItem, NoiseRequest
 from sparing._retry import RetryPolicy
 
@@ -73,7 +74,7 @@ class AsyncClient:
         """
         connection = Connection.of(base_url, api_key, environ)
         sender = AsyncSender(
-            http=httpx.AsyncClient(**connection.options(transport)),
+            pool=Pool(lambda: httpx.AsyncClient(**connection.options(transport)), transport),
             timeout=timeout_of(timeout),
             retry=RetryPolicy(max_retries=max_retries, rng=rng),
             reply_bytes_max=reply_bytes_max,
@@ -118,7 +119,7 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Close the connections. Calling it twice is harmless."""
-        await self._sender.http.aclose()
+        await self._sender.pool.http.aclose()
 
     async def __aenter__(self) -> Self:
         return self

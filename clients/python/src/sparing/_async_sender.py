@@ -17,6 +17,7 @@ from sparing._deadlines import Deadline
 from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
+from sparing._pool import Pool
 from sparing._replies import Reply, ReplyBody
 from sparing._requests import Request
 
@@ -29,7 +30,7 @@ AsyncBeforeSending = Callable[[str, str, Mapping[str, object]], Awaitable[None] 
 class AsyncSender(SenderOptions):
     """Sends requests over one pool of connections, which carries the address and the API key."""
 
-    http: httpx.AsyncClient
+    pool: Pool[httpx.AsyncClient]
     sleep: Callable[[float], Awaitable[None]]  # seconds
     before_sending: AsyncBeforeSending | None = None
 
@@ -91,10 +92,10 @@ class AsyncSender(SenderOptions):
         except TimeoutError:
             if not limit.expired():
                 raise
-            asked = self.http.build_request(request.method, request.path)
+            asked = self.pool.http.build_request(request.method, request.path)
             return httpx.ReadTimeout("the try took too long as a whole", request=asked)
         except RuntimeError:
-            if not self.http.is_closed:
+            if not self.pool.http.is_closed:
                 raise
             return APIConnectionError("Nothing was received, because this client is closed")
 
@@ -102,14 +103,15 @@ class AsyncSender(SenderOptions):
         self, request: Request, content: bytes | AsyncIterator[bytes] | None, length: int | None, deadline: Deadline
     ) -> Reply:
         """The whole reply within its bounds."""
-        async with self.http.stream(
+        async with self.pool.http.stream(
             request.method,
             request.path,
             params=request.params,
             content=content,
-            headers=request.headers(length),
+            headers={**request.headers(length), **self.words.drawn()},
             timeout=self.timeout,
         ) as response:
+            self.words.check(response)
             body = ReplyBody(response, request.bytes_max(self.reply_bytes_max))
             if response.is_stream_consumed:
                 body.add(response.content)

@@ -15,6 +15,7 @@ from sparing._builder import DatasetQueries, bounded
 from sparing._connection import Connection
 from sparing._constants import MAX_RETRIES, REPLY_BYTES_MAX, TIMEOUT_S
 from sparing._options import timeout_of
+from sparing._pool import Pool
 from sparing._query import ByItem, NoiseRequest
 from sparing._resources.allowances import Allowances
 from sparing._resources.datasets import Datasets
@@ -76,7 +77,7 @@ class Client:
             raise TypeError("before_sending must not be a coroutine function, which only AsyncClient awaits")
         connection = Connection.of(base_url, api_key, environ)
         sender = Sender(
-            http=httpx.Client(**connection.options(transport)),
+            pool=Pool(lambda: httpx.Client(**connection.options(transport)), transport),
             timeout=timeout_of(timeout),
             retry=RetryPolicy(max_retries=max_retries, rng=rng),
             reply_bytes_max=reply_bytes_max,
@@ -136,7 +137,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections. Calling it twice is harmless."""
-        self._sender.http.close()
+        self._sender.pool.http.close()
 
     def __enter__(self) -> Self:
         return self

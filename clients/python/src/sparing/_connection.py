@@ -1,6 +1,7 @@
 """The address and the key of a client, from its arguments or the environment."""
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -9,11 +10,11 @@ from typing import Any
 import httpx
 
 from sparing._constants import ENV_API_KEY, ENV_URL
+from sparing._proxies import proxy_of
 from sparing._replies import GZIP
 from sparing._version import __version__
 
 _PORT_MAX = 65_535
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +34,27 @@ class Connection:
         return cls(url=url, headers={**headers, "Accept-Encoding": GZIP})
 
     def options(self, transport: object) -> dict[str, Any]:
-        """The options of either client of httpx. No cookie is kept: a key is all that the service asks for."""
+        """The options of either client of httpx. No cookie is kept: a key is all that the service asks for.
+
+        Raises ValueError where the environment names no proxy or certificates that can be used.
+        """
         return {
             "base_url": self.url,
             "headers": self.headers,
             "transport": transport,
-            "trust_env": self.trusts_environment,
+            "trust_env": False,  # httpx refuses lists of NO_PROXY with networks
+            "proxy": proxy_of(self.url) if transport is None else None,
+            "verify": _certificates() if transport is None else False,
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
         }
 
-    @property
-    def trusts_environment(self) -> bool:
-        """Tell whether proxies of the environment are used; a proxy cannot reach this machine."""
-        return self.url.host not in _LOOPBACK
+
+def _certificates() -> ssl.SSLContext:
+    """Those that the environment names, or httpx brings."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise ValueError(f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates: {error}") from None
 
 
 def _given(name: str, value: str | None, environ: Mapping[str, str], variable: str) -> str:

@@ -92,6 +92,10 @@ class APIStatusError(SparingError):
         """The last part of `type`, such as `name-taken`."""
         return self.type.rpartition(":")[2]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """The error as it is pickled, such as by a pool of processes."""
+        return _restored, (type(self), *self.args), self.__dict__
+
     def _message(self) -> str:
         # The service's detail usually names the first few already.
         unsaid = (item for item in self.errors if item.message not in self.detail)
@@ -176,6 +180,11 @@ def misread(what: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
         raise APIReplyError(f"{what}: {error}") from error
+
+
+def _restored(kind: type[APIStatusError], message: str) -> APIStatusError:
+    """An error without its attributes, which pickle adds."""
+    return kind.__new__(kind, message)
 
 
 def _wrong(item: Mapping[str, Any]) -> Wrong:

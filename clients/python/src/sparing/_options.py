@@ -1,12 +1,14 @@
 """The options that a client may change for some of its requests: its time and its tries, and the length of replies."""
 
 import math
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, Self
 
 import httpx
 
 from sparing._constants import CONNECT_TIMEOUT_S
+from sparing._reply_words import ReplyWords
 from sparing._retry import RetryPolicy
 
 
@@ -17,6 +19,15 @@ class SenderOptions:
     timeout: httpx.Timeout
     retry: RetryPolicy
     reply_bytes_max: int
+    words: ReplyWords = field(default_factory=ReplyWords)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, and with it clients and all that asks through one."""
+        raise TypeError("a client is not pickled, because its API key would be: make one in the process that needs it")
+
+    def __deepcopy__(self, memo: Mapping[int, object]) -> Self:
+        """The same: copies of a client share its connections."""
+        return self
 
     def __post_init__(self) -> None:
         """Raises TypeError for anything but a whole number of bytes, and ValueError for one below 1."""

@@ -15,6 +15,7 @@ from sparing._deadlines import Deadline, in_force, traced
 from sparing._errors import APIConnectionError, SparingError
 from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
 from sparing._options import SenderOptions
+from sparing._pool import Pool
 from sparing._replies import Reply, ReplyBody
 from sparing._requests import Content, Keyed, Request
 
@@ -27,7 +28,7 @@ BeforeSending = Callable[[str, str, Mapping[str, object]], None]
 class Sender(SenderOptions):
     """Sends requests over one pool of connections, which carries the address and the API key."""
 
-    http: httpx.Client
+    pool: Pool[httpx.Client]
     sleep: Callable[[float], None]  # seconds
     before_sending: BeforeSending | None = None
 
@@ -88,21 +89,22 @@ class Sender(SenderOptions):
             except httpx.InvalidURL as error:
                 return APIConnectionError(f"Nothing was sent, because the address is not valid: {error}")
             except RuntimeError:
-                if not self.http.is_closed:
+                if not self.pool.http.is_closed:
                     raise
                 return APIConnectionError("Nothing was received, because this client is closed")
 
     def _answered(self, request: Request, content: Content | None, length: int | None, deadline: Deadline) -> Reply:
         """The whole reply, in time and within its bounds."""
-        with self.http.stream(
+        with self.pool.http.stream(
             request.method,
             request.path,
             params=request.params,
             content=content,
-            headers=request.headers(length),
+            headers={**request.headers(length), **self.words.drawn()},
             timeout=self.timeout,
             extensions={"trace": traced},
         ) as response:
+            self.words.check(response)
             body = ReplyBody(response, request.bytes_max(self.reply_bytes_max))
             begun = deadline.clock()
             for chunk in [response.content] if response.is_stream_consumed else response.iter_raw():

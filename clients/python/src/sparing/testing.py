@@ -25,6 +25,7 @@ from typing import Any, Self
 import httpx
 
 from sparing import AsyncClient, Client, Dataset
+from sparing._reply_words import REPLY_TO
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, stated_accounting, units_of
 from sparing._testing_http import (
     OTHERS,
@@ -219,7 +220,8 @@ class FakeService:
         with self._lock:
             self.requests.append(_received(request))
             request_id = uuid.UUID(int=len(self.requests)).hex
-            headers = {"X-Request-Id": request_id}
+            words = {REPLY_TO: request.headers[REPLY_TO]} if REPLY_TO in request.headers else {}
+            headers = {"X-Request-Id": request_id, **words}
             try:
                 fault = self._faults.popleft() if self._faults else None
                 if fault is not None:
