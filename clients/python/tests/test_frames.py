@@ -1,9 +1,13 @@
 """Data frames and files with other names, as they are sent: Parquet or text with the declared columns alone."""
 
+import contextlib
 import gzip
 import io
 import json
+import re
+import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy
 
 from clients.python.tests.reply_documents import DATASET
 from sparing import Client, ColumnsError
@@ -233,3 +238,109 @@ def test_an_array_of_another_shape_is_refused(sends: Any) -> None:
     columns = {"person_id": ["a", "b"], "age": np.array([1, 2]), "town": np.zeros((2, 3, 4))}
     with pytest.raises(ValueError, match="it has the shape"):
         sends(columns)
+
+
+TWO_ROWS = "SELECT 'a' AS person_id, 1.0 AS age, 'x' AS town UNION ALL SELECT 'b', NULL, NULL"
+
+
+def cursor_rows() -> list[sqlite3.Row]:
+    """The rows of a cursor of sqlite3."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute(TWO_ROWS).fetchall()
+
+
+def mapped_rows(kind: str) -> list[Any]:
+    """The rows of a result of SQLAlchemy."""
+    with sqlalchemy.create_engine("sqlite://").connect() as connection:
+        result = connection.execute(sqlalchemy.text(TWO_ROWS))
+        return list(result.mappings() if kind == "mapping" else result)
+
+
+RECORDS: dict[str, Callable[[], Any]] = {
+    "dicts": lambda: SENT,
+    "dicts without what is NULL": lambda: [SENT[0], {"person_id": "b", "age": float("nan")}],
+    "an iterator": lambda: iter(SENT),
+    "sqlite3": cursor_rows,
+    "mappings of SQLAlchemy": lambda: mapped_rows("mapping"),
+    "rows of SQLAlchemy": lambda: mapped_rows("row"),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_rows_are_sent_by_the_names_of_their_columns(kind: str, sends: Any, script: Any) -> None:
+    """As NDJSON, which needs no library of data frames; a value that is not there is NULL."""
+    assert sends(RECORDS[kind]()).headers["Content-Type"] == "application/x-ndjson"
+    assert [json.loads(line) for line in script.bodies[-1].splitlines()] == SENT
+
+
+def test_rows_may_be_renamed_and_sent_in_parts(client: Client, script: Any) -> None:
+    """As columns of a data frame are."""
+    report = httpx.Response(200, json={"rows": 1, "individuals": 1})
+    script.steps = [httpx.Response(200, json=REGISTERED), report] * 2
+    rows = [{"ID": row["person_id"], "age": row["age"], "town": row["town"], "note": "secret"} for row in SENT]
+    columns = {"ID": "person_id", "note": None}
+    client.datasets.upload_parts(dataset="d", table="people", data=rows, files=(), columns=columns, rows=1)
+    assert [json.loads(body) for body in script.bodies[1::2]] == SENT
+
+
+CSV_TEXT = "person_id,age,town\na,1,x\n"
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, lambda text: bytearray(text.encode())])
+def test_text_and_any_bytes_are_files(kind: Any, client: Client, script: Any) -> None:
+    """In UTF-8."""
+    script.steps = [httpx.Response(200, json={"rows": 1, "individuals": 1})]
+    client.datasets.upload(dataset="d", table="people", data=kind(CSV_TEXT))
+    assert script.bodies == [CSV_TEXT.encode()]
+
+
+PACKED = gzip.compress(b"person_id,age,town\na,1,x\n" * 999)
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "a number": (7, TypeError, "not a int"),
+    "rows without names": ([("a", 1.0, "x")], TypeError, "row 1 is a tuple"),
+    "a value without a form": ([SENT[0], SENT[1] | {"age": b"1"}], ValueError, "row 2: the bytes in the column 'age'"),
+    "other rows": ([{"person_id": "a", "age": 1}], ColumnsError, "'town' is missing"),
+    "keys of two types": (ROWS | {"person_id": [1, "b"]}, ValueError, "the column 'person_id'"),
+    "objects in pandas": (pd.DataFrame(ROWS | {"town": [object(), None]}), ValueError, "column town"),
+    "objects in polars": (pl.DataFrame(ROWS | {"town": [object(), None]}), ValueError, "cannot be sent as Parquet"),
+    "unequal columns": (ROWS | {"town": ["x"]}, ValueError, "'person_id' 2, 'age' 2, 'town' 1"),
+    "a column that is a text": (ROWS | {"town": "ab"}, TypeError, "the column 'town' must be a list"),
+    "a series": (pd.Series(["x"], name="town"), ColumnsError, "'person_id' is missing"),
+    "a series of polars": (pl.Series("town", ["x"]), ColumnsError, "'person_id' is missing"),
+    "gzip that is cut short": (PACKED[:-9], ValueError, "the data is gzipped and broken"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_data_that_cannot_be_sent_are_named(kind: str, client: Client, script: Any) -> None:
+    """In words of ours, and no row is sent."""
+    data, error, words = WRONG[kind]
+    script.steps = [httpx.Response(200, json=REGISTERED)]
+    with pytest.raises(error, match=re.escape(words)) as refused:
+        client.datasets.upload(dataset="d", table="people", data=data)
+    assert type(refused.value) is error
+    assert [request.method for request in script.requests] in ([], ["GET"])
+
+
+def test_nan_among_texts_is_null(sends: Any, script: Any) -> None:
+    """As in a data frame."""
+    data = {"person_id": ["a", "b"], "age": [1.0, None], "town": ["x", float("nan")]}
+    assert rows_of(sends(data), script) == SENT
+
+
+def test_a_broken_file_ends_the_upload(client: Client, script: Any, tmp_path: Path) -> None:
+    """Where it is found while it is sent: without its end, nothing is stored."""
+    where = tmp_path / "people.csv.gz"
+    where.write_bytes(PACKED[:-9])
+    with pytest.raises(ValueError, match=r"people\.csv\.gz is gzipped and broken"):
+        client.datasets.upload(dataset="d", table="people", file=where)
+    assert script.bodies == []
+
+
+@pytest.mark.parametrize(("data", "words"), [(b"PAR1 not", "the file cannot be read"), (b"{}[]", "Extra data")])
+def test_a_file_that_is_not_what_it_seems_is_named(data: bytes, words: str, sends: Any) -> None:
+    """Where its columns are looked at."""
+    with pytest.raises(ValueError, match=words) as refused:
+        sends(data, columns={})
+    assert type(refused.value).__module__ != "pyarrow.lib"

@@ -1,17 +1,19 @@
 """The sources of an upload: a path, bytes or an open file, plain or gzipped; and which of the four formats it is."""
 
+import contextlib
 import gzip
 import io
 import os
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TextIO, cast
 
 from sparing._bodies import chunks
 from sparing._requests import Content
 
-Source = str | os.PathLike[str] | bytes | BinaryIO
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO
 Opened = Callable[[], IO[bytes]]
 
 CSV = "text/csv"
@@ -31,7 +33,7 @@ def content_of(source: Source) -> tuple[Callable[[], Content], str]:
     """
     opened, content_type, is_packed = opened_of(source)
     # Chunks and not the file object: httpx would take the packed file's length for the body's.
-    return (lambda: chunks(opened())) if is_packed else opened, content_type
+    return (lambda: _parts(str(source), opened())) if is_packed else opened, content_type
 
 
 def opened_of(source: Source) -> tuple[Opened, str, bool]:
@@ -42,10 +44,39 @@ def opened_of(source: Source) -> tuple[Opened, str, bool]:
     """
     if isinstance(source, str | os.PathLike):
         return _opened_path(Path(source))
-    content = source if isinstance(source, bytes) else source.read()
+    content = _content(source)
     if content.startswith(_GZIP_MAGIC):
-        content = gzip.decompress(content)
+        with _unpacking("the data"):
+            content = gzip.decompress(content)
     return lambda: io.BytesIO(content), _sniffed(content[:4]), False
+
+
+def _content(source: bytes | bytearray | memoryview | BinaryIO | TextIO) -> bytes:
+    """The bytes of what is open or in memory; text is in UTF-8."""
+    read = getattr(source, "read", None)
+    content = source if read is None else read()
+    if isinstance(content, str):
+        return content.encode()
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise TypeError(
+            "rows are a data frame, a list of mappings from column to value, a mapping from column to values, a path,"
+            f" bytes or an open file, not a {type(source).__name__}"
+        )
+    return bytes(content)
+
+
+@contextlib.contextmanager
+def _unpacking(what: object) -> Iterator[None]:
+    """Errors of gzip as a ValueError which names the source."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{what} is gzipped and broken: {error}") from error
+
+
+def _parts(where: str, content: IO[bytes]) -> Iterator[bytes]:
+    with _unpacking(where):
+        yield from chunks(content)
 
 
 def _opened_path(where: Path) -> tuple[Opened, str, bool]:
@@ -53,7 +84,7 @@ def _opened_path(where: Path) -> tuple[Opened, str, bool]:
         head = file.read(4)
     if not head.startswith(_GZIP_MAGIC):
         return lambda: where.open("rb"), _BY_SUFFIX.get(where.suffix.lower(), _sniffed(head)), False
-    with gzip.open(where) as unpacked:
+    with _unpacking(where), gzip.open(where) as unpacked:
         head = unpacked.read(4)
     return partial(_unpacked, where), _BY_SUFFIX.get(Path(where.stem).suffix.lower(), _sniffed(head)), True
 

@@ -3,9 +3,10 @@
 No library is imported that the frame does not need: polars writes Parquet by itself, all others need pyarrow.
 """
 
+import contextlib
 import importlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparing._columns import Columns, chosen_columns
@@ -33,7 +34,8 @@ def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes
             return _of_pandas(frame, columns, declared)
         case _ if isinstance(frame, Mapping):
             arrow = pyarrow("a mapping of columns")
-            table = arrow.table({name: _column(arrow, values) for name, values in frame.items()})
+            check_lengths(frame)
+            table = arrow.table({str(name): _column(arrow, str(name), values) for name, values in frame.items()})
             return parquet_of_arrow(table, columns, declared)
         case _:
             return parquet_of_arrow(pyarrow("an Arrow table").table(frame), columns, declared)
@@ -48,6 +50,29 @@ def parquet_of_arrow(table: Any, columns: Columns, declared: Sequence[str]) -> b
     return sink.getvalue()
 
 
+@contextlib.contextmanager
+def ours(what: str) -> Iterator[None]:
+    """Errors of pyarrow and polars as a ValueError which says `what` is at fault."""
+    try:
+        yield
+    except Exception as error:
+        if library_of(error) not in {"pyarrow", "polars"}:
+            raise
+        raise ValueError(f"{what}: {', '.join(map(str, error.args))}") from error
+
+
+def check_lengths(columns: Mapping[object, Any]) -> None:
+    """Raise ValueError unless the columns of a mapping have one length, and TypeError where one is no list."""
+    for name, values in columns.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise TypeError(f"the column {name!r} must be a list or an array, not a {type(values).__name__}")
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"the columns have different lengths: {', '.join(f'{name!r} {length}' for name, length in lengths.items())}"
+        )
+
+
 def pyarrow(data: str) -> Any:  # noqa: ANN401 - a module
     """The library, or an ImportError that says what to install."""
     try:
@@ -57,26 +82,38 @@ def pyarrow(data: str) -> Any:  # noqa: ANN401 - a module
 
 
 def _of_polars(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
-    frame = frame.collect() if hasattr(frame, "collect") else frame
+    frame = _whole(frame)
     names = chosen_columns(frame.columns, columns, declared)
     sink = io.BytesIO()
-    frame.select(list(names)).rename(names).write_parquet(sink)
+    with ours("the frame cannot be sent as Parquet"):
+        frame.select(list(names)).rename(names).write_parquet(sink)
     return sink.getvalue()
 
 
 def _of_pandas(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
-    arrow = pyarrow("a pandas frame")
+    arrow, frame = pyarrow("a pandas frame"), _whole(frame)
     levels = [name for name in frame.index.names if name in columns]
     frame = frame.reset_index(level=levels) if levels else frame
     names = chosen_columns([str(name) for name in frame.columns], columns, declared)
     chosen = frame.set_axis([str(name) for name in frame.columns], axis=1)[list(names)]
-    return parquet_of_arrow(arrow.Table.from_pandas(chosen, preserve_index=False), names, declared)
+    with ours("the frame cannot be sent as Parquet"):
+        table = arrow.Table.from_pandas(chosen, preserve_index=False)
+    return parquet_of_arrow(table, names, declared)
 
 
-def _column(arrow: Any, values: Any) -> Any:  # noqa: ANN401 - a list or an array of any library
-    """The array of a column; one of two dimensions has a vector in each row."""
+def _whole(frame: Frame) -> Frame:
+    """The data frame of a lazy one or of a series."""
+    for method in ("collect", "to_frame"):
+        if not hasattr(frame, "write_parquet") and hasattr(frame, method):
+            frame = getattr(frame, method)()
+    return frame
+
+
+def _column(arrow: Any, name: str, values: Any) -> Any:  # noqa: ANN401 - a list or an array of any library
+    """The array of a column, in which NaN is NULL; one of two dimensions has a vector in each row."""
     if getattr(values, "ndim", 1) == 1:
-        return arrow.array(values)
+        with ours(f"the column {name!r} cannot be sent as Parquet"):
+            return arrow.array(values, from_pandas=True)
     if values.ndim != 2 or values.shape[1] == 0:
         raise ValueError(f"a column has one dimension, or two for vectors; it has the shape {values.shape}")
     return arrow.FixedSizeListArray.from_arrays(arrow.array(values.reshape(-1)), values.shape[1])

@@ -4,10 +4,11 @@ import csv
 import importlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from sparing._files import ARROW, NDJSON, PARQUET, Opened, Source, opened_of
-from sparing._frames import Frame, is_frame, library_of, pyarrow
+from sparing._frames import Frame, check_lengths, is_frame, library_of, ours, pyarrow
+from sparing._records import are_records
 
 Part = tuple[Frame | bytes, str | None]
 """Rows as a data frame, or as a file of the content type."""
@@ -24,6 +25,8 @@ def parts_of(source: Frame | Source, content_type: str | None, rows: int, delimi
     """
     if is_frame(source) or isinstance(source, Mapping):
         return ((part, None) for part in _of_frame(source, rows))
+    if are_records(source):
+        return ((part, None) for part in _of_records(cast("Iterable[object]", source), rows))
     opened, inferred, _ = opened_of(source)
     kind = content_type or inferred
     form = kind.partition(";")[0].strip().lower()
@@ -41,6 +44,7 @@ def _of_frame(frame: Frame, rows: int) -> Iterator[Frame]:
     if library == "pandas":
         return (frame.iloc[start : start + rows] for start in range(0, max(len(frame), 1), rows))
     if isinstance(frame, Mapping):
+        check_lengths(frame)
         length = max((len(values) for values in frame.values()), default=0)
         starts = range(0, max(length, 1), rows)
         return ({name: values[start : start + rows] for name, values in frame.items()} for start in starts)
@@ -48,9 +52,16 @@ def _of_frame(frame: Frame, rows: int) -> Iterator[Frame]:
     return _of_batches(arrow, arrow.RecordBatchReader.from_stream(frame), rows)
 
 
+def _of_records(data: Iterable[object], rows: int) -> Iterator[Frame]:
+    waiting = iter(data)
+    yield list(itertools.islice(waiting, rows))
+    while part := list(itertools.islice(waiting, rows)):
+        yield part
+
+
 def _of_typed(opened: Opened, content_type: str, rows: int) -> Iterator[Frame]:
     arrow = pyarrow("a Parquet file or Arrow stream in parts")
-    with opened() as file:
+    with opened() as file, ours("the file cannot be read"):
         if content_type == ARROW:
             yield from _of_batches(arrow, arrow.ipc.open_stream(file), rows)
             return

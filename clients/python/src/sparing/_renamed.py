@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sparing._columns import Columns, chosen_columns
 from sparing._files import ARROW, CSV, NDJSON, PARQUET, Opened
-from sparing._frames import parquet_of_arrow, pyarrow
+from sparing._frames import ours, parquet_of_arrow, pyarrow
 from sparing._requests import Content
 
 _ROWS_AT_ONCE = 1024
@@ -33,7 +33,7 @@ def renamed(
         if content_type == CSV:
             header = next(csv.reader(text, delimiter=delimiter), [])
         else:
-            header = list(json.loads(next((line for line in text if line.strip()), "{}")))
+            header = list(_members(next((line for line in text if line.strip()), "{}")))
     names = chosen_columns(header, columns, declared)
     if content_type == CSV:
         return lambda: _csv_rows(opened, header, names, delimiter), CSV
@@ -44,11 +44,20 @@ def _of_typed(opened: Opened, content_type: str, columns: Columns, declared: Seq
     arrow = pyarrow("a Parquet file or Arrow stream with other names")
     with opened() as file:
         source = io.BytesIO(file.read())
-    if content_type == PARQUET:
-        table = importlib.import_module("pyarrow.parquet").read_table(source)
-    else:
-        table = arrow.ipc.open_stream(source).read_all()
+    with ours("the file cannot be read"):
+        if content_type == PARQUET:
+            table = importlib.import_module("pyarrow.parquet").read_table(source)
+        else:
+            table = arrow.ipc.open_stream(source).read_all()
     return parquet_of_arrow(table, columns, declared)
+
+
+def _members(line: str | bytes) -> dict[str, object]:
+    """A row of NDJSON. Raises ValueError."""
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("a row of NDJSON must be an object")  # noqa: TRY004 - as of text that is no JSON
+    return found
 
 
 def _csv_rows(opened: Opened, header: Sequence[str], names: Mapping[str, str], delimiter: str) -> Iterator[bytes]:
@@ -74,7 +83,7 @@ def _ndjson_rows(opened: Opened, columns: Columns) -> Iterator[bytes]:
     with opened() as file:
         for line in file:
             if line.strip():
-                members = json.loads(line)
+                members = _members(line)
                 names = {name: columns.get(name, name) for name in members}
                 kept = {target: members[name] for name, target in names.items() if target is not None}
                 yield json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

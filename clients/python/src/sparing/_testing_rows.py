@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._expressions import plain
+from sparing._records import records_of
 from sparing._rooms.fake import (
     BooleanColumn,
     CategoryColumn,
@@ -157,12 +158,5 @@ def _records(rows: object) -> Iterable[Mapping[str, Any]]:
     for method, arguments in (("to_dicts", ()), ("to_pylist", ()), ("to_dict", ("records",))):
         convert = getattr(rows, method, None)
         if convert is not None:
-            return _mappings(convert(*arguments))
-    return _mappings(rows)
-
-
-def _mappings(rows: object) -> Iterable[Mapping[str, Any]]:
-    found = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, Mapping | str | bytes) else None
-    if found is None or not all(isinstance(row, Mapping) for row in found):
-        raise TypeError("rows are a list of mappings from column to value, or a data frame")
-    return found
+            return records_of(convert(*arguments))
+    return records_of(rows)

@@ -106,8 +106,8 @@ class Datasets:
             dataset: the dataset's name.
             table: the table's name in the schema.
             data: a data frame of pandas, polars or pyarrow (or anything that hands out an Arrow stream), sent as
-                Parquet; or a path, bytes or an open binary file, plain or gzipped: CSV with a header, NDJSON, Parquet,
-                Arrow.
+                Parquet, or a mapping from column to values; rows as mappings from column to value, also those of a
+                cursor; or a path, bytes or an open file, plain or gzipped: CSV with a header, NDJSON, Parquet, Arrow.
             file: the same as `data`.
             columns: from names in the data to declared ones, such as `{"Customer ID": "person_id"}`; None as a name
                 leaves the column out. An index of pandas is left out unless it is named here.
@@ -125,6 +125,8 @@ class Datasets:
             InvalidRequestError: rows are wrong; `errors` name the first, `rows` counts all. Or the key was used for
                 another upload.
             ColumnsError: the data does not have the declared columns; a ValueError.
+            ValueError: a value, a column or a file cannot be sent, and nothing was.
+            TypeError: the data is nothing of these.
             ImportError: the frame is sent as Parquet by pyarrow, which is not installed.
         """
         return self._sender.run(upload(dataset, table, data, file, columns, options))

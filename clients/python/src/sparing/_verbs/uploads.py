@@ -10,10 +10,11 @@ from typing import Final, Literal, TypedDict, cast
 from sparing._calls import Call, blocking, reply_of
 from sparing._columns import Columns, declared_columns
 from sparing._dataset_replies import described
-from sparing._files import PARQUET, Source, content_of, opened_of
+from sparing._files import NDJSON, PARQUET, Source, content_of, opened_of
 from sparing._frames import Frame, is_frame, parquet_of
 from sparing._models import UploadReport
 from sparing._parts import parts_of
+from sparing._records import are_records, ndjson_of, records_of
 from sparing._renamed import renamed
 from sparing._requests import Content, Keyed, Progress, Request, get, path
 from sparing._retry import Repeat
@@ -158,6 +159,10 @@ def _content(
         declared = yield from _declared(dataset, table)
         content = yield from blocking(partial(parquet_of, source, columns or {}, declared))
         return lambda: content, PARQUET
+    if are_records(source):
+        declared = yield from _declared(dataset, table)
+        content = yield from blocking(lambda: ndjson_of(records_of(source), columns or {}, declared))
+        return lambda: content, NDJSON
     if columns is None:
         return (yield from blocking(partial(content_of, source)))
     opened, inferred, _ = yield from blocking(partial(opened_of, source))
