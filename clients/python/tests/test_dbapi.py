@@ -99,14 +99,15 @@ def test_pandas_reads_an_answer(fake: FakeService, connection: dbapi.Connection)
 @pytest.mark.filterwarnings("ignore:This answer was released")
 def test_a_query_is_asked_once_under_one_key(fake: FakeService, cursor: dbapi.Cursor) -> None:
     """However it is fetched; a lost reply is fetched under the same key, and each execute has its own."""
+    cursor.connection.known_tables()
     fake.break_connection(after=True)
     cursor.execute(BY_TOWN)
     assert (len(cursor.fetchall()), cursor.fetchall()) == (3, [])
-    first, again = fake.requests
+    _, first, again = fake.requests
     cursor.execute(BY_TOWN, ())
 
-    assert first.idempotency_key == again.idempotency_key != fake.requests[2].idempotency_key
-    assert len(fake.requests) == 3
+    assert first.idempotency_key == again.idempotency_key != fake.requests[3].idempotency_key
+    assert len(fake.requests) == 4
     assert cursor.answer is not None
     assert cursor.answer.reused
 
@@ -114,6 +115,7 @@ def test_a_query_is_asked_once_under_one_key(fake: FakeService, cursor: dbapi.Cu
 def test_an_unknown_outcome_is_fetched_by_its_key(fake: FakeService) -> None:
     """The error of the interface carries it, and the second time charges nothing."""
     cursor = sparing.connect(dataset="shop", share=0.01, reuse=False, client=fake.client(max_retries=0)).cursor()
+    cursor.connection.known_tables()
     fake.break_connection(after=True)
     with pytest.raises(dbapi.OperationalError) as caught:
         cursor.execute(COUNT)
@@ -396,3 +398,10 @@ def test_threads_share_a_connection(fake: FakeService, connection: dbapi.Connect
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(rows, range(6))) == list(range(6))
+
+
+def test_the_rows_of_a_connection_are_those_of_events(fake: FakeService) -> None:
+    """An individual has one row, so that the table of individuals is asked without them."""
+    with sparing.connect(dataset="shop", share=0.01, rows=2, client=fake.client()) as connection:
+        connection.cursor().execute(COUNT)
+    assert "per_individual" not in fake.queries[-1]

@@ -74,7 +74,7 @@ def test_a_parameter_is_read_as_its_value(values: list[Any]) -> None:
         (dt.date(2026, 3, 31), "'2026-03-31'"),
         (dt.datetime(2026, 3, 31, 12, 30), "'2026-03-31T12:30:00'"),  # noqa: DTZ001 - as columns have it
         (dt.datetime(2026, 3, 31, tzinfo=dt.UTC), "'2026-03-31T00:00:00+00:00'"),
-        (pd.Timestamp("2026-03-31"), "'2026-03-31T00:00:00'"),
+        (pd.Timestamp("2026-03-31"), "'2026-03-31'"),
         (np.int64(4), "4"),
         (np.float64(0.1), "0.1"),
         (np.bool_(True), "TRUE"),

@@ -70,6 +70,21 @@ TABLE: list[tuple[str, tuple[str, ...], list[tuple[Any, ...]]]] = [
     ),
     (f'SELECT town t, COUNT(*) "n of \'em" {FROM} t', ("t", "n of 'em"), [("Oslo", 2), ("Bergen, N", 5)]),
     (f"SELECT town, COUNT(*) {FROM} 1", ("town", "count"), [("Oslo", 2), ("Bergen, N", 5)]),
+    *(
+        (f"SELECT town, COUNT(*) AS N {TOWN} HAVING {having} ORDER BY n", ("town", "N"), kept)
+        for having, kept in (
+            ("COUNT(*) > 3", [("Bergen, N", 5)]),
+            ("n BETWEEN 1 AND 3 OR NOT n > -1", [("Oslo", 2)]),
+            ("(2) <= N AND COUNT(*) <> 5", [("Oslo", 2)]),
+            ("n > 9", []),
+        )
+    ),
+    (f"SELECT COUNT(*) AS n, SUM(age) AS n {TOWN}", ("town", "n", "n_"), [("Oslo", 2, 110), ("Bergen, N", 5, 100)]),
+    (
+        "SELECT p.town, COUNT(1) FROM people AS p GROUP BY People.town",
+        ("town", "count"),
+        [("Oslo", 2), ("Bergen, N", 5)],
+    ),
     (
         f"SELECT COUNT(*) AS a, SUM(age) AS b, COUNT(*) AS c {TOWN}",
         ("town", "a", "b", "c"),
@@ -216,8 +231,10 @@ REFUSED = [
     (f"SELECT COUNT(*) {FROM} 1", "is not supported"),
     (f"SELECT DISTINCT town, COUNT(*) {TOWN}", "is not supported"),
     (f"SELECT COUNT(*) {TOWN} FETCH FIRST 1 ROW ONLY", "is not supported"),
-    (f"SELECT COUNT(*) {TOWN} HAVING COUNT(*) > 1", "HAVING"),
-    ("SELECT COUNT(*) FROM people AS p", "is not supported"),
+    (f"SELECT COUNT(*) {TOWN} HAVING SUM(age) > 1", "HAVING takes what is selected"),
+    (f"SELECT COUNT(*) {TOWN} HAVING COUNT(*) IN (1)", "HAVING takes comparisons"),
+    (f"SELECT COUNT(*) {TOWN} HAVING COUNT(*) > 'a'", "'a' is no number"),
+    (f"SELECT COUNT(*) {TOWN} HAVING town = 'Oslo'", "conditions on columns are written in WHERE"),
     ("SELECT town AS t FROM people", "neither counted nor in GROUP BY"),
     ("SELECT COUNT(*) FROM people LIMIT 1 FOR UPDATE", "is not supported"),
 ]

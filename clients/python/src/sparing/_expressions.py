@@ -243,6 +243,12 @@ def plain(value: object) -> object:
     return item()
 
 
+def iso(value: dt.date) -> str:
+    """A date or a time as text; midnight without a zone is its date, which stands for it."""
+    text = value.isoformat()
+    return text.removesuffix("T00:00:00") if isinstance(value, dt.datetime) else text
+
+
 def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Item:
     """The sum of a weight for each value of a column, values without a weight adding nothing; several make a vector.
 
@@ -300,7 +306,7 @@ def _operand(value: object) -> object:
 def _literal(value: object) -> Literal:
     value = plain(value)
     if isinstance(value, dt.date):
-        return value.isoformat()
+        return iso(value)
     if not isinstance(value, str | int | float | bool):
         raise TypeError(
             f"a column is compared with a value, a string, a number, a boolean, a date or a time, not with {value!r}"

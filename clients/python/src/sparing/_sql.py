@@ -5,13 +5,16 @@ any part of a translated node that has no meaning here: at the end every node of
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from sparing._averages import AverageItem, quantile
 from sparing._expressions import Column, Condition, Group, Item
 from sparing._query import QueryRequest
+from sparing._sql_names import WORDS, Tables, put_names
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
@@ -19,9 +22,10 @@ if TYPE_CHECKING:
 TEXT_MAX: Final = 20_000
 DEPTH_MAX: Final = 14
 SUPPORTED: Final = (
-    "SELECT of grouping columns, COUNT(*), COUNT_INDIVIDUALS(), SUM(value), AVG(value), VARIANCE(value), STDDEV(value),"
-    " MEDIAN(column), APPROX_QUANTILE(column, p) and HISTOGRAM(column); FROM one table; WHERE with AND, OR, NOT, =, <>,"
-    " <, <=, >, >=, IN, BETWEEN and IS NULL; values of columns, literals, +, -, *, ABS and CLIP(value, low, high);"
+    "SELECT of grouping columns, COUNT(*), COUNT(column), COUNT_INDIVIDUALS(), SUM(value), AVG(value),"
+    " VARIANCE(value), STDDEV(value), MEDIAN(column), APPROX_QUANTILE(column, p) and HISTOGRAM(column), all with the"
+    " same FILTER or CASE; FROM one table; WHERE with AND, OR, NOT, =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL, IS TRUE"
+    " and one CASE WHEN; values of columns, literals, +, -, *, ABS and CLIP(value, low, high);"
     " GROUP BY columns, BINS(column, width or edges), DATE_TRUNC('month', column) and EXTRACT(YEAR, HOUR or ISODOW"
     " FROM column); in WHERE also EXTRACT(YEAR FROM column) beside years"
 )
@@ -50,7 +54,10 @@ _AVERAGES: Final = {
     "StddevSamp": "stddev",
 }
 """A sample's and a population's variance differ by a part in n, which is below the noise."""
-_WORDS: Final = frozenset({"GROUP", "HAVING", "ORDER", "SELECT", "WHERE"})  # read as names where no clause can begin
+_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    word: getattr(operator, word) for word in _COMPARISONS.values()
+}
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)")
 _ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
 _BEFORE_ITEMS: Final = frozenset({"", "COMMA", "L_PAREN", "SELECT", "GROUP_BY"})
 _AFTER_ITEMS: Final = frozenset({"", "COMMA", "R_PAREN", "FROM", "WHERE", "GROUP_BY"})
@@ -62,13 +69,14 @@ class SQLError(ValueError):
 
 
 def question_of(
-    text: str, edited: "Callable[[Expression], Expression]" = lambda tree: tree
+    text: str, edited: "Callable[[Expression], Expression]" = lambda tree: tree, tables: Callable[[], Tables] = dict
 ) -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
     """The items and the `from_`, `where` and `group_by` of a query in SQL, without its dataset and noise.
 
     Args:
         text: the query.
         edited: takes parts off the tree that are no part of the query; what it leaves is translated.
+        tables: reads the public schema, by which names have no case; by default they are as they are written.
 
     Raises:
         SQLError: the text cannot be read, is too long or too deep, or holds what the dialect does not have.
@@ -85,7 +93,8 @@ def question_of(
         trees = sqlglot.parse(text, read="postgres")
         if len(trees) != 1 or trees[0] is None:
             raise SQLError("give one SELECT, and nothing after it")
-        return _Translation().question(edited(trees[0]))
+        own = put_names(trees[0], tables)
+        return _Translation(str(own.get("key", ""))).question(edited(trees[0]))
     except SqlglotError as error:
         raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
     except RecursionError:
@@ -114,9 +123,11 @@ def _check_commas(kinds: Sequence[str]) -> None:
 class _Translation:
     """One tree; `_used` are the nodes that have been given a meaning."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
+        """`key` is the column that names the individuals; empty where it is not known."""
         self._used: set[int] = set()
-        self._table = ""
+        self._table, self._key_column = "", key
+        self._filters: list[dict[str, Any] | None] = []  # of each item
 
     def question(self, tree: "Expression") -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
         if _kind(tree) != "Select":
@@ -124,9 +135,7 @@ class _Translation:
         parts = self._parts(tree, "expressions", "from_", "where", "group")
         self._table = self._from(parts["from_"])
         question: QueryRequest = {"from_": self._table}  # type: ignore[typeddict-item]  # the caller gives the dataset
-        if parts["where"] is not None:
-            (condition,) = self._parts(parts["where"], "this").values()
-            question["where"] = Condition(self._condition(condition))
+        conditions = [] if parts["where"] is None else self._where(parts["where"])
         keys: list[tuple[str, str | Group]] = []
         if parts["group"] is not None:
             grouped = self._parts(parts["group"], "expressions")["expressions"]
@@ -135,6 +144,9 @@ class _Translation:
         items = self._items(parts["expressions"], [text for text, _ in keys])
         if not items:
             raise SQLError("select something beside the columns of GROUP BY, such as COUNT(*) or AVG(value)")
+        conditions += self._filter()
+        if conditions:
+            question["where"] = Condition(conditions[0] if len(conditions) == 1 else {"and": conditions})
         left = [node for node in tree.walk() if id(node) not in self._used]
         if left:
             raise _refused(left[0])
@@ -161,7 +173,7 @@ class _Translation:
             raise _refused(node)
         parts = self._parts(node, "this", "quoted")
         name = str(parts["this"])
-        if name.upper() in _WORDS and not parts["quoted"]:
+        if name.upper() in WORDS and not parts["quoted"]:
             raise SQLError(f'{name} is a word of SQL: write a column of this name as "{name}"')
         return name
 
@@ -171,20 +183,31 @@ class _Translation:
             if _text(node) in grouped:
                 self._used.update(id(each) for each in node.walk())  # the same text as a key, which was translated
                 continue
+            self._filters.append(None)
             items.append(self._item(node))
         return items
 
+    def _filter(self) -> list[dict[str, Any]]:
+        """The condition that all items have; a query has no others."""
+        first = self._filters[0]
+        if any(each != first for each in self._filters):
+            raise SQLError(
+                "items that count different rows are queries of their own: ask for those of each FILTER, CASE or"
+                " COUNT(column) by themselves"
+            )
+        return [] if first is None else [first]
+
+    def _of_rows(self, condition: object) -> None:
+        """The item that is translated is of the rows with this condition."""
+        if not isinstance(condition, dict):
+            raise SQLError("the condition of an item is a condition on columns")
+        before = self._filters[-1]
+        self._filters[-1] = condition if before is None else {"and": [before, condition]}
+
     def _item(self, node: "Expression") -> Item | AverageItem:
         kind = _kind(node)
-        if kind == "Count":
-            star = self._parts(node, "this", "big_int")["this"]
-            if _kind(star) != "Star":
-                raise SQLError("write COUNT(*), or COUNT_INDIVIDUALS() for the number of individuals")
-            self._parts(star)
-            return Item({"count": {}})
-        if kind == "Sum":
-            value = self._value(self._parts(node, "this")["this"])
-            return Item({"sum": {"column": value["col"]} if "col" in value else {"of": value}})
+        if kind in {"Count", "Filter", "Sum"}:
+            return self._added(node, kind)
         if kind in _AVERAGES:
             return AverageItem(_AVERAGES[kind], self._value(self._parts(node, "this")["this"]))
         if kind in {"ApproxQuantile", "Median"}:
@@ -197,6 +220,67 @@ class _Translation:
         if kind == "Column":
             raise SQLError(f"{_text(node)} is neither counted nor in GROUP BY")
         raise _refused(node)
+
+    def _added(self, node: "Expression", kind: str) -> Item | AverageItem:
+        """A count or a sum, also of the rows of FILTER or CASE alone."""
+        if kind == "Filter":
+            parts = self._parts(node, "this", "expression")
+            self._of_rows(self._condition(self._parts(parts["expression"], "this")["this"]))
+            return self._item(parts["this"])
+        if kind == "Count":
+            counted = self._parts(node, "this", "big_int")["this"]
+            if counted is None:
+                raise _refused(node)
+            return self._count(counted)
+        summed = self._parts(node, "this")["this"]
+        if _kind(summed) == "Case":
+            condition, summed, default = self._case(summed)
+            if default not in (None, 0):
+                raise _refused(node)
+            self._of_rows(self._condition(condition))
+            if _is_literal(summed):
+                return self._sum_of_ones(summed)
+        value = self._value(summed)
+        return Item({"sum": {"column": value["col"]} if "col" in value else {"of": value}})
+
+    def _sum_of_ones(self, node: "Expression") -> Item:
+        if self._literal(node) != 1:
+            raise SQLError(f"a sum of {_text(node)} is no count: sum a column, or 1")
+        return Item({"count": {}})
+
+    def _count(self, node: "Expression") -> Item:
+        """The count of rows, of those with a value, or of the individuals by their key."""
+        kind = _kind(node)
+        if kind == "Distinct":
+            listed = self._parts(node, "expressions")["expressions"]
+            if len(listed) == 1 and _kind(listed[0]) == "Column" and self._column(listed[0]) == self._key_column:
+                return Item({"count_individuals": {}})
+            raise SQLError("write COUNT_INDIVIDUALS() for the number of individuals; no other values are told apart")
+        if kind == "Star":
+            self._parts(node)
+        elif kind == "Case":
+            condition, then, default = self._case(node)
+            if default is not None:
+                raise _refused(node)
+            self._literal(then)
+            self._of_rows(self._condition(condition))
+        elif _is_literal(node):
+            self._literal(node)
+        else:
+            self._of_rows({"not": {"is_null": {"col": self._column(node)}}})
+        return Item({"count": {}})
+
+    def _case(self, node: "Expression") -> tuple["Expression", "Expression", object]:
+        """The condition of `CASE WHEN condition THEN value ELSE literal END`, the value, and the literal or None."""
+        parts = self._parts(node, "ifs", "default")
+        if len(parts["ifs"]) != 1:
+            raise SQLError("CASE takes one WHEN here; write the others as conditions")
+        then = self._parts(parts["ifs"][0], "this", "true")
+        default = parts["default"]
+        if default is None or _kind(default) == "Null":
+            self._used.update([] if default is None else [id(default)])
+            return then["this"], then["true"], None
+        return then["this"], then["true"], self._literal(default)
 
     def _quantile(self, node: "Expression") -> AverageItem:
         parts = self._parts(node, "this", "quantile")
@@ -247,22 +331,53 @@ class _Translation:
             raise SQLError(f"EXTRACT takes {', '.join(_PARTS)}, not {part}")
         return _PARTS[part], self._column(column)
 
-    def _condition(self, node: "Expression") -> dict[str, Any]:
+    def _where(self, node: "Expression") -> list[dict[str, Any]]:
+        """The condition of WHERE, none where it is always true."""
+        (condition,) = self._parts(node, "this").values()
+        found = self._condition(condition)
+        if not isinstance(found, bool):
+            return [found]
+        columns = [each for each in condition.walk() if _kind(each) == "Column"]
+        if not (found or columns):
+            raise SQLError("WHERE is never true, so that there is nothing to ask")
+        return [] if found else [_never(self._column(columns[0]))]
+
+    def _condition(self, node: "Expression") -> dict[str, Any] | bool:
+        """A condition, or its truth where no column decides on it."""
+        constant = _constant(node)
+        if constant is not None:
+            self._used.update(id(each) for each in node.walk())
+            return constant
         kind = _kind(node)
         if kind == "Paren":
             return self._condition(self._parts(node, "this")["this"])
         if kind in {"And", "Or"}:
-            return {kind.lower(): [self._condition(part) for part in self._flat(node, kind)]}
+            found = [self._condition(part) for part in self._flat(node, kind)]
+            deciding = [part for part in found if not isinstance(part, bool)]
+            return deciding[0] if len(deciding) == 1 else {kind.lower(): deciding}
         if kind == "Not":
+            if any(_kind(each) == "Case" for each in node.walk()):
+                raise SQLError("CASE has no NOT before it here; write its condition")
             return {"not": self._condition(self._parts(node, "this")["this"])}
+        if kind == "Column":
+            return {"eq": [{"col": self._column(node)}, True]}
+        if kind == "Case":
+            return self._condition_of_case(node, is_true=True)
+        return self._compared(node, kind)
+
+    def _compared(self, node: "Expression", kind: str) -> dict[str, Any] | bool:
+        """A condition on values."""
         if kind in _COMPARISONS:
             return self._comparison(node, _COMPARISONS[kind])
         if kind in {"In", "Between"}:
             return self._several(node, kind)
         if kind == "Is":
             parts = self._parts(node, "this", "expression", "negate")
+            if _kind(parts["expression"]) == "Boolean" and not parts["negate"]:
+                value = self._value(parts["this"])
+                return {"and": [{"not": {"is_null": value}}, {"eq": [value, self._literal(parts["expression"])]}]}
             if _kind(parts["expression"]) != "Null":
-                raise SQLError("write IS NULL or IS NOT NULL; a boolean is compared with = TRUE")
+                raise SQLError("write IS NULL, IS TRUE or IS FALSE, each also with NOT")
             self._parts(parts["expression"])
             is_null = {"is_null": self._year_of(parts["this"]) or self._value(parts["this"])}
             return {"not": is_null} if parts["negate"] else is_null
@@ -278,6 +393,7 @@ class _Translation:
             parts = self._parts(node, "this", "low", "high")
             words, nodes = ["ge", "le"], [parts["low"], parts["high"]]
         literals = [self._literal(each) for each in nodes]
+        literals = literals if kind == "In" else [_in_order(each) for each in literals]
         column = self._year_of(parts["this"])
         if column is not None:
             years = [_in_years(column, word, year) for word, year in zip(words, literals, strict=True)]
@@ -297,13 +413,23 @@ class _Translation:
                 found.append(each)
         return found
 
-    def _comparison(self, node: "Expression", word: str) -> dict[str, Any]:
+    def _condition_of_case(self, node: "Expression", *, is_true: object) -> dict[str, Any] | bool:
+        """The condition of a CASE whose value is `is_true` where the condition holds, and another one elsewhere."""
+        condition, then, default = self._case(node)
+        if self._literal(then) != is_true or default == is_true:
+            raise _refused(node)
+        return self._condition(condition)
+
+    def _comparison(self, node: "Expression", word: str) -> dict[str, Any] | bool:
         left, right = self._parts(node, "this", "expression").values()
         if _is_literal(left) and not _is_literal(right):
             word, left, right = _FLIPPED[word], right, left
         if (column := self._year_of(left)) is not None:
             return _in_years(column, word, self._literal(right))
-        return {word: [self._value(left), self._operand(right)]}
+        if _kind(left) == "Case" and word == "eq" and _is_literal(right):
+            return self._condition_of_case(left, is_true=self._literal(right))
+        operand = self._operand(right)
+        return {word: [self._value(left), operand if word in {"eq", "ne"} else _in_order(operand)]}
 
     def _year_of(self, node: "Expression") -> dict[str, str] | None:
         """The column of whose values a condition compares the year; None for any other value."""
@@ -370,7 +496,7 @@ class _Translation:
         kind = str(self._parts(parts["to"], "this")["this"]).rpartition(".")[2]
         if kind not in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"} or not parts["this"].args.get("is_string"):
             raise _refused(node)
-        return self._literal(parts["this"])
+        return _in_order(self._literal(parts["this"]))
 
 
 def _in_years(column: dict[str, str], word: str, year: object) -> dict[str, Any]:
@@ -382,6 +508,51 @@ def _in_years(column: dict[str, str], word: str, year: object) -> dict[str, Any]
         within = {"and": [{"ge": first}, {"lt": next_first}]}
         return within if word == "eq" else {"not": within}
     return {"lt": {"lt": first}, "ge": {"ge": first}, "le": {"lt": next_first}, "gt": {"ge": next_first}}[word]
+
+
+def _never(column: str) -> dict[str, Any]:
+    """A condition that no row has."""
+    is_null = {"is_null": {"col": column}}
+    return {"and": [is_null, {"not": is_null}]}
+
+
+def _constant(node: "Expression") -> bool | None:
+    """The truth of a condition that no column decides on, such as `1 = 1`; None for any other."""
+    kind = _kind(node)
+    if kind == "Boolean":
+        return bool(node.this)
+    if kind in {"Paren", "Not"}:
+        inner = _constant(node.this)
+        return inner if inner is None or kind == "Paren" else not inner
+    if kind in {"And", "Or"}:
+        decisive = kind == "Or"
+        found = [_constant(part) for part in _parts_of_chain(node, kind)]
+        return decisive if decisive in found else None if None in found else not decisive
+    if kind in _COMPARISONS and _kind(node.this) == _kind(node.expression) == "Literal":
+        left, right = (each.this if each.args["is_string"] else _number(each.this) for each in node.args.values())
+        if isinstance(left, str) == isinstance(right, str):
+            return _COMPARED[_COMPARISONS[kind]](left, right)
+    return None
+
+
+def _parts_of_chain(node: "Expression", kind: str) -> Iterator["Expression"]:
+    """The parts of a chain of one operator."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if _kind(each) == kind:
+            waiting += [each.expression, each.this]
+        else:
+            yield each
+
+
+def _in_order(value: object) -> object:
+    """A literal of a time as the language has it, where order or a type says that it is one: midnight is the day."""
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    day, time = found.groups()
+    return f"{day}T{time}" if time.strip("0:.") else day
 
 
 def _kind(node: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 
-from sparing._expressions import plain
+from sparing._expressions import iso, plain
 from sparing._sql import SQLError
 
 
@@ -45,7 +45,7 @@ def literal(value: object) -> str:
     if isinstance(value, int | float | Decimal):
         return _number(value)
     if isinstance(value, date) and value == value:  # noqa: PLR0124 - NaT of pandas does not equal itself
-        value = value.isoformat()
+        value = iso(value)
     if not isinstance(value, str):
         raise ParameterError(f"a {type(value).__name__} has no literal in SQL")
     if "\0" in value:

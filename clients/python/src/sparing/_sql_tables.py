@@ -16,6 +16,8 @@ from sparing._expressions import Item
 from sparing._query import QueryRequest
 from sparing._result_names import ResultNames
 from sparing._sql import SQLError, question_of
+from sparing._sql_having import Having, Kept
+from sparing._sql_names import Tables
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Expression
@@ -42,6 +44,7 @@ class TableQuery:
     question: QueryRequest
     outputs: tuple[Output, ...]
     order: tuple[tuple[Output, bool], ...]  # and whether it is descending
+    having: Kept[Output] | None
     limit: int | None
     offset: int
     dates: frozenset[int]  # the places of the keys of DATE_TRUNC
@@ -56,15 +59,15 @@ class Table:
     samples: tuple[object, ...]
 
 
-def table_query(text: str) -> TableQuery:
-    """Read a SELECT.
+def table_query(text: str, tables: Callable[[], Tables] = dict) -> TableQuery:
+    """Read a SELECT; `tables` reads the public schema, by which names have no case.
 
     Raises:
         SQLError: as `question_of`, and where a histogram stands beside other items, or where the order is by something
             that is not selected. NotASelectError for other statements.
     """
     reading = _Reading()
-    items, question = question_of(text, reading.edited)
+    items, question = question_of(text, reading.edited, tables)
     if len(items) > 1 and any("histogram" in _json(item) for item in items):
         raise SQLError("HISTOGRAM beside other items is no table; ask for it alone, or for COUNT(*) in groups")
     return TableQuery(
@@ -72,6 +75,7 @@ def table_query(text: str) -> TableQuery:
         question=question,
         outputs=tuple(reading.outputs),
         order=tuple(reading.order),
+        having=reading.having,
         limit=reading.limit,
         offset=reading.offset,
         dates=frozenset(reading.dates),
@@ -84,12 +88,13 @@ class _Reading:
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.order: list[tuple[Output, bool]] = []
+        self.having: Kept[Output] | None = None
         self.limit: int | None = None
         self.offset = 0
         self.dates: list[int] = []
 
     def edited(self, tree: "Expression") -> "Expression":
-        """The tree without aliases, repeated items, ORDER BY, LIMIT and OFFSET, which are kept here."""
+        """The tree without aliases, repeated items, HAVING, ORDER BY, LIMIT and OFFSET, which are kept here."""
         if _kind(tree) != "Select":
             raise NotASelectError("this service answers SELECT, and nothing else")
         listed = tree.expressions
@@ -105,7 +110,11 @@ class _Reading:
         order, limit, offset = (tree.args.pop(name, None) for name in ("order", "limit", "offset"))
         for ordered in [] if order is None else _parts(order, "expressions")["expressions"]:
             parts = _parts(ordered, "this", "desc", "nulls_first")  # no column of an answer has a NULL
-            self.order.append((self._named(parts["this"], keys, list(items)), bool(parts["desc"])))
+            self.order.append((self._named(parts["this"], keys, list(items), "ORDER BY"), bool(parts["desc"])))
+        having = tree.args.pop("having", None)
+        if having is not None:
+            (condition,) = _parts(having, "this").values()
+            self.having = Having(lambda node: self._number(node, keys, list(items))).read(condition)
         self.limit = None if limit is None else _whole(limit)
         self.offset = 0 if offset is None else _whole(offset)
         tree.set("expressions", list(items.values()))
@@ -116,33 +125,41 @@ class _Reading:
         group = tree.args.get("group")
         if group is None:
             return []
-        aliased = {alias: node for node, alias in selected if alias}
+        aliased = {alias.casefold(): node for node, alias in selected if alias}
         keys = []
         for key in group.expressions:
             found = key
             if _kind(key) == "Literal" and not key.args.get("is_string"):
                 found = selected[_place(selected, str(key.this))][0]
-            elif _kind(key) == "Column" and not key.args.get("table") and key.name in aliased:
-                found = aliased[key.name]
+            elif _kind(key) == "Column" and not key.args.get("table") and key.name.casefold() in aliased:
+                found = aliased[key.name.casefold()]
             keys.append(found if found is key else found.copy())
         self.dates = [place for place, key in enumerate(keys) if _kind(key) == "TimestampTrunc"]
         group.set("expressions", keys)
         return [_text(key) for key in keys]
 
-    def _named(self, node: "Expression", keys: Sequence[str], items: Sequence[str]) -> Output:
-        """The output that a part of ORDER BY names: by its place, its alias, or its text."""
+    def _named(self, node: "Expression", keys: Sequence[str], items: Sequence[str], clause: str) -> Output:
+        """The output that a part of ORDER BY or HAVING names: by its place, its alias, or its text."""
         if _kind(node) == "Literal" and not node.args.get("is_string"):
             return self.outputs[_place(self.outputs, str(node.this))]
         alias = node.name if _kind(node) == "Column" and not node.args.get("table") else ""
-        for output in self.outputs:
-            if alias and output.alias == alias:
-                return output
+        for fold in (str, str.casefold):  # an alias has no case, where none has the very case
+            for output in self.outputs:
+                if alias and output.alias and fold(output.alias) == fold(alias):
+                    return output
         text = _text(node)
         if text in keys:
             return Output(is_key=True, place=keys.index(text))
         if text in items:
             return Output(is_key=False, place=items.index(text))
-        raise SQLError(f"ORDER BY takes what is selected or grouped by, not {text[:200]}")
+        raise SQLError(f"{clause} takes what is selected or grouped by, not {text[:200]}")
+
+    def _number(self, node: "Expression", keys: Sequence[str], items: Sequence[str]) -> Output:
+        """The item that a part of HAVING names."""
+        output = self._named(node, keys, items, "HAVING")
+        if output.is_key:
+            raise SQLError("HAVING is about numbers; conditions on columns are written in WHERE")
+        return output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +202,8 @@ def table_of(answer: Answer, query: TableQuery, *, has_half_widths: bool) -> Tab
         columns += [(names.free(f"{name}_{end}"), each) for end, each in item.beside.items() if has_half_widths]
     rows = [tuple([values[row] for _, values in columns]) for row in _ordered(query, keys, items)]
     samples = tuple(next((value for value in values if value is not None), None) for _, values in columns)
-    return Table(names=tuple(name for name, _ in columns), rows=rows, samples=samples)
+    apart = ResultNames(())
+    return Table(names=tuple(apart.free(name) for name, _ in columns), rows=rows, samples=samples)
 
 
 def _depth(query: TableQuery) -> int:
@@ -252,7 +270,11 @@ def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
 
 def _ordered(query: TableQuery, keys: Sequence[_Key], items: Sequence[_Numbers]) -> Sequence[int]:
     """The rows that are kept, in order; what is None comes as the largest does."""
-    rows = list(range(len(items[0].values)))
+
+    def looking(row: int) -> Callable[[Output], float | None]:
+        return lambda output: items[output.place].values[row]
+
+    rows = [row for row in range(len(items[0].values)) if query.having is None or query.having(looking(row))]
     for output, is_descending in reversed(query.order):
         if output.is_key:
             ranks = keys[output.place].ranks

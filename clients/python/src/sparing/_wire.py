@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 
-from sparing._expressions import plain
+from sparing._expressions import iso, plain
 
 
 def json_of(body: object) -> bytes:
@@ -32,14 +32,12 @@ def record_of(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _form(value: object) -> object:
-    """A value that `json` does not write. A time at midnight without a zone is a date, which also stands for it."""
+    """A value that `json` does not write."""
     own = plain(value)
     if type(own).__name__ in {"NAType", "NaTType"}:
         return None
-    if isinstance(own, dt.datetime) and own.tzinfo is None and own.time() == dt.time():
-        return own.date().isoformat()
     if isinstance(own, dt.date):
-        return own.isoformat()
+        return iso(own)
     if isinstance(own, Mapping):
         return dict(own)
     if isinstance(own, Iterable) and not isinstance(own, bytes | set | frozenset):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from time import localtime
 from types import TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import Any, Final, NoReturn, Self, Unpack
 
 from sparing._answers import Answer
 from sparing._client import Client
@@ -178,6 +178,7 @@ class Connection:
         self.client, self.dataset = client, asked["dataset"]
         self.has_half_widths = has_half_widths
         self._asked, self._owns_client, self._is_open = asked, owns_client, True
+        self._tables: Mapping[str, Any] | None = None
 
     def cursor(self) -> "Cursor":
         """A cursor, which asks one query after the other."""
@@ -207,6 +208,8 @@ class Connection:
         """The answer of a query, with the noise and the bounds of this connection."""
         items = tuple((item, ItemNoise()) for item in query.items)
         asked: QueryRequest = {**self._asked, **query.question}
+        if self.known_tables().get(str(asked.get("from_")), {}).get("kind") == "individuals":
+            asked["rows"] = None  # an individual has one row there
         steps = replace(self.client.dataset(self.dataset).query(), _asked=asked, _items=items)
         return steps.run(idempotency_key=idempotency_key)
 
@@ -221,6 +224,12 @@ class Connection:
         self.check_open()
         with _translated():
             return self.client.datasets.get(dataset=self.dataset).tables
+
+    def known_tables(self) -> Mapping[str, Any]:
+        """The public schema as this connection has read it first: no name in it changes its meaning."""
+        if self._tables is None:
+            self._tables = self.tables()
+        return self._tables
 
     def __enter__(self) -> Self:
         return self
@@ -315,7 +324,7 @@ class Cursor:
         self.close()
 
     def _ask(self, text: str, idempotency_key: str | None) -> Table:
-        query = table_query(text)
+        query = table_query(text, self.connection.known_tables)
         self.answer = self.connection.ask(query, idempotency_key)
         named = self.connection.named(self.answer)
         with misread("the reply is not an answer to this text"):

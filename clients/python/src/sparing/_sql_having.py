@@ -1,0 +1,89 @@
+"""The condition of HAVING on the numbers of an answer, which are there: it leaves rows out, and asks for nothing."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from sparing._sql import SQLError
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Expression
+
+Output = TypeVar("Output")
+Look = Callable[[Output], float | None]
+"""Gives the number of an output in one row; None where it has none."""
+Kept = Callable[[Look[Output]], bool | None]
+"""Tells whether a row is kept; None where a value is not known, as in SQL."""
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "EQ": operator.eq,
+    "NEQ": operator.ne,
+    "LT": operator.lt,
+    "LTE": operator.le,
+    "GT": operator.gt,
+    "GTE": operator.ge,
+}
+
+
+class Having(Generic[Output]):
+    """The reading of one HAVING; `named` gives the output that a node names, or raises SQLError."""
+
+    def __init__(self, named: Callable[["Expression"], Output]) -> None:
+        self._named = named
+
+    def read(self, node: "Expression") -> Kept[Output]:
+        """The condition. Raises SQLError for anything but comparisons of numbers, BETWEEN, AND, OR and NOT."""
+        kind = type(node).__name__
+        parts = [part for part in node.args.values() if hasattr(part, "args")]
+        if kind == "Paren":
+            return self.read(parts[0])
+        if kind == "Not":
+            return _negated(self.read(parts[0]))
+        if kind in {"And", "Or"}:
+            return _joined([self.read(part) for part in parts], decisive=kind == "Or")
+        if kind == "Between" and len(parts) == 3:
+            return _joined([self._compared(parts[0], "GTE", parts[1]), self._compared(parts[0], "LTE", parts[2])])
+        if kind in _COMPARISONS:
+            return self._compared(parts[0], kind, parts[1])
+        raise SQLError(f"HAVING takes comparisons of what is selected, not {node.sql(dialect='postgres')[:200]}")
+
+    def _compared(self, left: "Expression", kind: str, right: "Expression") -> Kept[Output]:
+        sides, compare = [self._side(left), self._side(right)], _COMPARISONS[kind]
+
+        def kept(look: Look[Output]) -> bool | None:
+            one, other = (side(look) for side in sides)
+            return None if one is None or other is None else compare(one, other)
+
+        return kept
+
+    def _side(self, node: "Expression") -> Callable[[Look[Output]], float | None]:
+        kind = type(node).__name__
+        if kind == "Paren":
+            return self._side(node.this)
+        is_negative = kind == "Neg"
+        literal = node.this if is_negative else node
+        if type(literal).__name__ == "Literal":
+            if literal.args.get("is_string"):
+                raise SQLError(f"{literal.sql()[:200]} is no number, with which HAVING compares")
+            value = -float(literal.this) if is_negative else float(literal.this)
+            return lambda _: value
+        output = self._named(node)
+        return lambda look: look(output)
+
+
+def _negated(kept: Kept[Output]) -> Kept[Output]:
+    def found(look: Look[Output]) -> bool | None:
+        inner = kept(look)
+        return None if inner is None else not inner
+
+    return found
+
+
+def _joined(parts: Sequence[Kept[Output]], *, decisive: bool = False) -> Kept[Output]:
+    """AND, or with `decisive` OR."""
+
+    def found(look: Look[Output]) -> bool | None:
+        told = [part(look) for part in parts]
+        return decisive if decisive in told else None if None in told else not decisive
+
+    return found

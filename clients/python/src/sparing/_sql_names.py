@@ -1,0 +1,59 @@
+"""Names in a SELECT as the query language has them: of declared case, and without the alias of the table."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Expression
+
+Tables = Mapping[str, Any]
+"""The public schema of a dataset; empty where it is not known."""
+
+WORDS: Final = frozenset({"GROUP", "HAVING", "ORDER", "SELECT", "WHERE"})
+"""Words that the parser reads as names where no clause can begin."""
+
+
+def put_names(tree: "Expression", tables: Callable[[], Tables]) -> Mapping[str, Any]:
+    """Write tables and columns as the schema does, columns of the table of FROM by themselves; the table's own schema.
+
+    Names without quotes have no case. A name that the schema does not have stays as it is.
+    """
+    source: Any = tree.args.get("from_")
+    table: Any = None if source is None else source.this
+    if _kind(table) != "Table" or _kind(table.this) != "Identifier":
+        return {}
+    schema = tables()
+    written, alias = table.this.copy(), table.args.get("alias")
+    own = [written] if alias is None or alias.args.get("columns") else [alias.this, written]
+    if len(own) > 1:
+        table.set("alias", None)
+    name = _declared(table.this, schema)
+    for column in [node for node in tree.walk() if _kind(node) == "Column" and _kind(node.this) == "Identifier"]:
+        of = column.args.get("table")
+        if of is not None and any(_are_one(of, each) for each in own):
+            column.set("table", None)
+            of = None
+        found = schema.get(name if of is None else _declared(of, schema), {})
+        _declared(column.this, [str(found.get("key", "")), *found.get("columns", ())])
+    declared: Mapping[str, Any] = schema.get(name, {})
+    return declared
+
+
+def _are_one(one: "Expression", other: "Expression") -> bool:
+    is_exact = one.args.get("quoted") and other.args.get("quoted")
+    return one.name == other.name if is_exact else one.name.casefold() == other.name.casefold()
+
+
+def _declared(identifier: "Expression", known: Collection[str]) -> str:
+    """The declared name, which the identifier has from now on, without quotes where it needs none."""
+    name = identifier.name
+    if identifier.args.get("quoted"):
+        identifier.set("quoted", not name.isidentifier() or name.upper() in WORDS)
+    elif name not in known:
+        alike = [each for each in known if each.casefold() == name.casefold()]
+        identifier.set("this", alike[0] if len(alike) == 1 else name)
+    return str(identifier.name)
+
+
+def _kind(node: object) -> str:
+    return type(node).__name__
