@@ -69,9 +69,10 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
     table = schema.tables[plan.table]
     if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
         return
-    if (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
+    stated = query.per_individual
+    if stated is not None and (stated.l2_clip is not None or stated.rows is not None):
         return
-    if query.per_individual is not None and query.per_individual.l2_clip is not None:
+    if table.rows_per_individual <= UNCLIPPED_ROWS_MAX:
         return
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
     suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"

@@ -23,14 +23,14 @@ def tables(rows: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("rows", "is_refused"), [(64, False), (65, True), (4096, True)])
-def test_above_64_rows_a_clip_is_required(rows: int, is_refused: bool) -> None:
+def test_above_64_rows_a_clip_or_their_number_is_required(rows: int, is_refused: bool) -> None:
     """A count of events at its natural bound charges most budgets more than they hold, and leaves people out."""
     with surveyed(people=TWO_PEOPLE, tables=tables(rows)) as replica:
         who = analyst(replica)
         ask(replica, who, "clipped", **CLIPPED)
         ask(replica, who, "people", noise={"sigma": 200.0})
         ask(replica, who, "once", **COUNT | {"select": [{"count_individuals": {}}]})
-        ask(replica, who, "first", **COUNT | {"per_individual": {"rows": 64}})
+        ask(replica, who, "stated", **COUNT | {"per_individual": {"rows": rows}})
         if not is_refused:
             ask(replica, who, "unclipped", **COUNT)
             return

@@ -37,7 +37,9 @@ class QueryRequest(NoiseRequest, total=False):
     where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
     group_by: GroupKey | Sequence[GroupKey]  # one group per declared value, empty ones included
-    l2_clip: ByItem | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
+    l2_clip: (
+        ByItem | None
+    )  # bound on one individual's vector (L2 norm); above 64 rows of one, this or `rows` is required
     rows: int | None  # of one individual's selected rows of events, the first so many count; default: all
     reduce: str | None  # "max" or "norm": one number of the exact sum, with one noise; default: all its numbers
     rule: str  # "clip" shortens the vectors of those who cannot pay; default "skip": the dataset's rule
