@@ -405,3 +405,16 @@ def test_the_rows_of_a_connection_are_those_of_events(fake: FakeService) -> None
     with sparing.connect(dataset="shop", share=0.01, rows=2, client=fake.client()) as connection:
         connection.cursor().execute(COUNT)
     assert "per_individual" not in fake.queries[-1]
+
+
+def test_a_refusal_names_the_arguments_of_connect() -> None:
+    """Of which none is called `per_individual`; a number of rows that is stated is taken."""
+    people = {"kind": "individuals", "key": "id", "columns": {"age": {"type": "integer", "lower": 0, "upper": 9}}}
+    buys = {"kind": "events", "key": "id", "rows_per_individual": 100, "columns": {}}
+    with FakeService() as fake:
+        fake.add_dataset("shop", {"people": people, "buys": buys}, rows={"people": [{"id": 1, "age": 2}], "buys": []})
+        connected: dict[str, Any] = {"dataset": "shop", "share": 0.01, "client": fake.client()}
+        with pytest.raises(dbapi.ProgrammingError, match=r"\bl2_clip: is required") as refused:
+            sparing.connect(**connected).cursor().execute("SELECT COUNT(*) FROM buys")
+        assert "per_individual" not in str(refused.value)
+        sparing.connect(**connected, rows=100).cursor().execute("SELECT COUNT(*) FROM buys")

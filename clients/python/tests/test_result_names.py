@@ -82,7 +82,7 @@ def test_a_frame_has_the_groups_and_the_numbers(fake: FakeService, name: str, as
 @pytest.mark.filterwarnings("ignore:The interval is the whole domain")
 @pytest.mark.parametrize("item", ["COUNT(*)", "AVG(number)", "COUNT(*) AS n"])
 def test_a_table_of_sql_has_each_name_once(fake: FakeService, name: str, item: str) -> None:
-    """A key and an alias keep their names."""
+    """A key keeps its name, and an alias does where no column before it has it."""
     cursor = connect(dataset="d", client=fake.client(), rho=1).cursor()
     rows = cursor.execute(f'SELECT "{name}", {item} FROM people GROUP BY 1').fetchall()  # noqa: S608 - names of ours
     names = [column for column, *_ in cursor.description or ()]

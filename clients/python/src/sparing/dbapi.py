@@ -367,7 +367,7 @@ def _translated() -> Iterator[None]:
         yield
     except (SparingError, ImportError, ValueError, TypeError) as error:
         kind = next(found for known, found in ERRORS.items() if isinstance(error, known))
-        translated = kind(str(error))
+        translated = kind(str(error).replace("per_individual.", ""))  # as `connect` names `l2_clip` and `rows`
         translated.idempotency_key = getattr(error, "idempotency_key", None)
         raise translated from error
 
