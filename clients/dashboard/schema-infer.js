@@ -18,6 +18,7 @@ const BYTES_MAX = 2 ** 22;
 const INTEGER = /^-?[0-9]{1,18}$/;
 const PADDED = /^-?0[0-9]+$/;
 const LONG = /^-?[0-9]{1,100}$/;
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
 const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}/;
@@ -128,6 +129,8 @@ function columnOf(/** @type {Map<string, number>} */ counts, /** @type {boolean}
     return "it holds whole numbers beyond 2^53: number them and declare a size, or make categories of them";
   const column = isText ? null : plainColumnOf(values);
   if (column) return column;
+  if (values.some((each) => UNSEEN.test(each) || !each.trim()))
+    return "it holds texts with characters that cannot be seen, which no category has";
   if (values.length > CATEGORIES_MAX)
     return `it holds ${values.length} different texts: number them and declare a size`;
   return { type: "category", categories: written(values.sort()), isProposed: true };

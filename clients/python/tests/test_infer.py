@@ -173,6 +173,7 @@ def test_names_that_a_schema_refuses_are_changed_or_refused() -> None:
         (["1990-01-31", "1991-02-28"], "date"),
         (["2026-01-01 10:00", "2026-01-02"], "datetime"),
         (["1582218195625938945", "1"], None),
+        (["Skin\u2028and hair", "Eyes"], None),
     ],
 )
 def test_texts_of_a_file_and_of_a_frame_mean_what_they_say(values: list[str], declared: str | None) -> None:

@@ -74,6 +74,8 @@ class Seen:
         if self._numbers() is None and not self._are_booleans():
             if not all(isinstance(value, str) for value in self.counts):
                 return "it holds neither numbers, nor text, nor booleans"
+            if not all(text.isprintable() and text.strip(" ") for text in self.counts):
+                return "it holds texts with characters that cannot be seen, which no category has"
             if len(self.counts) > CATEGORIES_MAX:
                 return f"it holds {len(self.counts)} different texts: number the categories and declare a size"
         return None
