@@ -1,4 +1,4 @@
-"""What is proposed for a file or a frame, once it is confirmed, registers, uploads, and gives every value back."""
+"""A proposal for a file or a frame, once it is confirmed, registers, uploads, and gives every value back."""
 
 import csv
 import io
@@ -138,7 +138,7 @@ def test_what_is_proposed_for_data_gives_every_value_back(client: Client, form: 
 
 
 def is_itself(value: Any, found: Any) -> bool:
-    """Tell whether a value is what was read, a time in UTC."""
+    """Tell whether a value came back as it was, a time in UTC."""
     if isinstance(value, datetime):
         return bool(found in (f"{value:%Y-%m-%dT%H:%M:%S}Z", f"{value:%Y-%m-%d}"))
     if isinstance(value, date):
