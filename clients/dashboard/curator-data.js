@@ -195,10 +195,17 @@ function uploadFields(dataset, /** @type {HTMLInputElement} */ file) {
       field("Fields of CSV are separated by", select("delimiter", DELIMITERS, "")),
     ),
     ofEvents,
+    h.details(
+      h.summary("Columns that are not as declared"),
+      field("Columns to store though many of their values are not as declared", h.input({ name: "accept" }), ACCEPT),
+    ),
     check("Only check it; store nothing", { name: "dry" }),
   ];
 }
 
+const ACCEPT =
+  "Names with commas between them. Where more than a twentieth of a column is outside its bounds or no declared" +
+  " category, the file is refused otherwise.";
 const OPTIONS_OF_EVENTS = ["unknown_individuals", "rows_over_limit", "duplicates"];
 
 /** The media type of a file, by its ending; none of one that is not known. */
@@ -237,6 +244,7 @@ async function sent(dataset, data, key, progress) {
   const address = withQuery(path("datasets", dataset.name, "tables", table, "rows"), {
     dry_run: data.has("dry") ? "true" : "",
     delimiter: mark,
+    accept: String(data.get("accept")).replaceAll(" ", ""),
     ...Object.fromEntries(options.map((option) => [option, String(data.get(option))])),
   });
   const headers = { "Content-Type": type, "Idempotency-Key": key, ...(isPacked && { "Content-Encoding": "gzip" }) };

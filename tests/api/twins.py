@@ -113,7 +113,8 @@ def twins(datasets: Mapping[str, tuple[Mapping[str, Any], Rows]], **guarantee: A
             replica.curators.register(Registration.model_validate(registered))
             service.add_dataset(name, tables, rows=rows, capacity=1000, **guarantee)
             for table in sorted(rows, key=lambda each: tables[each]["kind"], reverse=True):  # individuals come first
-                replica.curators.append_rows(name, table, "application/x-ndjson", ndjson(rows[table]))
+                accept = tables[table]["columns"]
+                replica.curators.append_rows(name, table, "application/x-ndjson", ndjson(rows[table]), accept=accept)
         first = next(iter(datasets))
         keys = {"analyst": service.api_key, "stranger": "no-key", "one": service.add_analyst(dataset=first)}
         keys["sparse"] = service.add_analyst(allowance_rho="0.002")

@@ -70,7 +70,7 @@ def test_vectors_are_arrays_of_their_own_and_as_long_for_everybody() -> None:
     with open_replica() as replica:
         registration = {"name": "seen", "guarantee": {"rho": "1"}, "capacity": 10, "tables": PIXELS}
         replica.curators.register(Registration.model_validate(registration))
-        rows = [("ann", [-4, 0, 300]), ("bob", None)]
+        rows = [("ann", [-4, 0, 250]), ("bob", None)]
         lines = b"\n".join(orjson.dumps({"person_id": key, "age": 7, "image": image}) for key, image in rows)
         replica.curators.append_rows("seen", "people", "application/x-ndjson", BytesIO(lines))
         event = orjson.dumps({"person_id": "ann", "image": 5})
