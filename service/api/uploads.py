@@ -190,7 +190,7 @@ def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadOptions:
-    """The parameters in the address; rows that are kept are the first in the order of their own columns."""
+    """The parameters in the address of an upload."""
 
     delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ","
     decimal: Annotated[DecimalMark, Query(description="The mark before the fraction of a number in CSV.")] = "."

@@ -49,7 +49,8 @@ def instant_of(text: str) -> Fraction | None:
 
 def written_day_of(text: str) -> int | None:
     """The days of the date that an ISO date or time is written with, whatever its zone, or None for other text."""
-    return None if instant_of(text) is None else days_of(text[: len("2026-03-31")])
+    found = _TIME.fullmatch(text)
+    return None if found is None or instant_of(text) is None else days_of(found["day"])
 
 
 def has_zone(text: str) -> bool:

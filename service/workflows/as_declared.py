@@ -18,7 +18,7 @@ NOT_AS_DECLARED_MAX: Final = 0.05
 NEAREST_MAX: Final = 3
 
 
-def warnings_of(table: Table, rows: Rows) -> tuple[str, ...]:
+def upload_warnings(table: Table, rows: Rows) -> tuple[str, ...]:
     """Probable mistakes in sentences, none of which holds a value of the upload."""
     found = [f"{column}: {words}" for column, words in _not_as_declared(table, rows).items()]
     if rows.without_zone:

@@ -35,7 +35,7 @@ from service.query.division import ShardPlace, rows_at_fullest
 from service.query.problems import FieldError, quoted
 from service.query.schema import EventsTable, IndividualsTable
 from service.query.suggestions import did_you_mean
-from service.workflows.as_declared import refuse_unaccepted, warnings_of
+from service.workflows.as_declared import refuse_unaccepted, upload_warnings
 from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import (
@@ -235,7 +235,7 @@ class _UploadOperation:
             largest_share_dropped=self.dropped.largest_share,
             rows_unknown=self.rows_unknown,
             rows_repeated=self.rows.repeated,
-            warnings=warnings_of(self.record.schema.tables[self.table_name], self.rows),
+            warnings=upload_warnings(self.record.schema.tables[self.table_name], self.rows),
             stored=not self.request.is_dry_run,
         )
 

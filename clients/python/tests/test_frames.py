@@ -198,9 +198,11 @@ def test_options_are_parameters_of_the_address(client: Client, script: Any) -> N
         httpx.Response(200, json={"rows": 0, "individuals": 0, "stored": False, "rows_dropped": 3}),
         httpx.Response(200, json={"rows": 1, "individuals": 0, "rows_unknown": 2, "warnings": ["so"]}),
     ]
-    report = client.datasets.upload(dataset="d", table="people", data=b"a\n", dry_run=True, rows_over_limit="truncate")
+    report = client.datasets.upload(
+        dataset="d", table="people", data=b"a\n", dry_run=True, decimal=",", accept=["age", "town"]
+    )
     assert (report.stored, report.rows_dropped) == (False, 3)
-    assert script.requests[0].url.query == b"dry_run=true&rows_over_limit=truncate"
+    assert script.requests[0].url.query == b"dry_run=true&accept=age%2Ctown&decimal=%2C"
     report = client.datasets.upload(
         dataset="d", table="people", data=b"a\n", unknown_individuals="drop", duplicates="reject", delimiter=","
     )

@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from sparing import infer_schema
 from sparing._domains import Seen, plain_name
+from sparing._infer import KEY_WORDS, PEOPLE_WORDS
 
 ROWS: dict[str, list[Any]] = {
     "Customer ID": ["a", "b", "c"],
@@ -147,6 +149,15 @@ def test_the_key_is_guessed_by_whole_words_and_marked_with_what_else_it_may_be(h
     assert guess.startswith(f"the key was guessed among {person} (")
     assert kind.startswith(f"the kind is {table['kind']} as the key ")
     assert "(2 in 3 rows)" in guess
+
+
+def test_the_page_guesses_by_the_same_words() -> None:
+    """They stand in its script too, as a browser runs no Python."""
+    page = Path(__file__).parents[2].joinpath("dashboard", "schema-infer.js").read_text(encoding="utf-8")
+    (people,) = re.findall(r"const PEOPLE_WORDS = \(\n(.+?)\n\)\.split", page, re.DOTALL)
+    (keys,) = re.findall(r"const KEY_WORDS = \[(.+?)\];", page)
+    assert set(" ".join(re.findall(r'"(.+?)"', people)).split()) == PEOPLE_WORDS
+    assert set(re.findall(r'"(\w+)"', keys)) == KEY_WORDS
 
 
 def test_names_that_a_schema_refuses_are_changed_or_refused() -> None:

@@ -64,10 +64,9 @@ class Average:
         """Tell whether its interval at 95 % is all that the declared bounds allow."""
         return self.bounds is not None and self.interval() == self.bounds
 
-    @property
-    def distances(self) -> tuple[float, float]:
-        """The distances to the ends of its interval at 95 %."""
-        around = self.interval()
+    def distances(self, confidence: float = 0.95) -> tuple[float, float]:
+        """The distances to the ends of its interval."""
+        around = self.interval(confidence)
         return self.value - around.low, around.high - self.value
 
     def interval(self, confidence: float = 0.95) -> Interval:
@@ -76,8 +75,7 @@ class Average:
 
     def half_width(self, confidence: float = 0.95) -> float:
         """The distance to the further end of its interval."""
-        around = self.interval(confidence)
-        return max(around.high - self.value, self.value - around.low)
+        return max(self.distances(confidence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -285,7 +283,7 @@ class Answer:
     def __repr__(self) -> str:
         """One line, whatever the dimension."""
         if self.averages:
-            shown = _beside([with_error(each.value, *each.distances) for each in self.averages[:3]])
+            shown = _beside([with_error(each.value, *each.distances()) for each in self.averages[:3]])
             shown += ", ..." if len(self.averages) > 3 else ""
         else:
             rest = ", ..." if self.dimension > 3 else ""
@@ -323,8 +321,7 @@ class Answer:
         if not self.averages:
             widths = self.half_widths if confidence is None else self._half_widths(confidence)
             return self.labels, self.values, [(width, width) for width in widths]
-        around = [(each.value, each.interval(confidence or 0.95)) for each in self.averages]
-        distances = [(value - ends.low, ends.high - value) for value, ends in around]
+        distances = [each.distances(confidence or 0.95) for each in self.averages]
         return [each.label for each in self.averages], [each.value for each in self.averages], distances
 
     def _columns(self) -> dict[str, list[object]]:
