@@ -45,7 +45,8 @@ FILLED: Final = """form => {
     node.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }"""
-FILE: Final[FilePayload] = {"name": "people.csv", "mimeType": "text/csv", "buffer": b"person_id,country\nann,NO\n"}
+PEOPLE: Final = b"person_id,country\nann,NO\n"
+KEYS: Final = b"person_id\nann\n"
 ANSWERED: Final = ("/forecast", "/queries/preview", "/session")
 """These have no effect either, so that the service may answer them as it does reads."""
 UNDONE: Final[Mapping[str, Any]] = {"status": 409, "json": {"title": "Nothing is done in this test."}}
@@ -57,6 +58,7 @@ class Choices:
 
     visit: Visit
     document: Document
+    file: bytes = PEOPLE
 
     def __post_init__(self) -> None:
         self._told: list[str] = []
@@ -90,8 +92,9 @@ class Choices:
     def _send(self, form: ElementHandle) -> None:
         form.evaluate("form => { form.dataset.sent = true; }")
         form.evaluate(FILLED)
+        file: FilePayload = {"name": "people.csv", "mimeType": "text/csv", "buffer": self.file}
         for field in form.query_selector_all("input[type=file]"):
-            field.set_input_files(FILE)
+            field.set_input_files(file)
         form.evaluate("form => form.requestSubmit()")
         self.visit.settle()
         for confirm in form.query_selector_all(".note button.main"):

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.api.described import Document
 from tests.dashboard.browser import TABLES, Site, Visit
-from tests.dashboard.choices import Choices
+from tests.dashboard.choices import KEYS, PEOPLE, Choices
 from tests.dashboard.conftest import Opening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -68,7 +68,7 @@ def test_every_choice_is_one_that_the_service_knows(
 ) -> None:
     """Each option of each list, each box ticked and not, and each form as it stands."""
     assert visit.site is choosing
-    choices = Choices(visit=visit, document=document)
+    choices = Choices(visit=visit, document=document, file=KEYS if address.endswith("/_keys") else PEOPLE)
     _reach(visit, role, address)
     made = dict(choices.made())
     assert len(made) > 1

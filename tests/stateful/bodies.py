@@ -92,7 +92,8 @@ def extension(random: Random) -> dict[str, Any]:
 def correction(random: Random) -> dict[str, Any]:
     """Another value of an individual, or another vector."""
     image = [random.randrange(256) for _ in range(random.choice([3, 3, 2]))]
-    return random.choice([{"age": random.randrange(150)}, {"image": random.choice([image, None])}])
+    ages: list[dict[str, Any]] = [{"age": random.randrange(150)}] * 3
+    return random.choice([*ages, {"image": random.choice([image, None])}])
 
 
 def principal(random: Random, datasets: list[str]) -> dict[str, Any]:

@@ -48,6 +48,10 @@ WEIGHTS: Final = {
     "POST /v1/datasets/{dataset}/verification": 0.3,
     "POST /v1/datasets/{dataset}/forecast": 0.5,
 }
+SOUGHT: Final = 5.0
+"""The weight that an operation has in addition until it succeeds, in a walk that seeks successes."""
+ENDINGS: Final = {str(each) for each in ROUTES if each.method == "DELETE"} | {"POST /v1/datasets/{dataset}/archive"}
+OTHERS: Final = {str(each) for each in ROUTES if each.status < 300} - ENDINGS
 HOLDERS_MAX: Final = 60
 STEPS: Final = 2_500
 """Those of a walk of the soak."""
@@ -98,17 +102,24 @@ class Step:
 
 @dataclass(kw_only=True)
 class Walk:
-    """The state of a walk, and its next steps. Without `has_crowds`, no two requests are at the same time."""
+    """The state of a walk, and its next steps.
+
+    Without `has_crowds`, no two requests are at the same time. Where it `seeks_successes`, an operation that has not
+    succeeded yet is drawn more often, and what ends things comes after the others, so that the walk reaches all of them
+    whatever else changes in what it draws.
+    """
 
     world: World
     random: Random
     has_crowds: bool
+    seeks_successes: bool = False
     credentials: list[Credential] = field(init=False, default_factory=list)
     datasets: list[str] = field(init=False, default_factory=lambda: ["care"])
     queries: dict[str, set[str]] = field(init=False, default_factory=dict)  # the analysts that were answered with it
     cursors: list[str] = field(init=False, default_factory=lambda: ["", "x", "1"])
     last: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=12))
     answered: Counter[tuple[str, int]] = field(init=False, default_factory=Counter)
+    succeeded: set[str] = field(init=False, default_factory=set)
     steps: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -139,6 +150,8 @@ class Walk:
     def _judge(self, step: Step, response: Response, *, is_alone: bool) -> None:
         route, status = str(step.route), response.status
         self.answered[route, status] += 1
+        if status < 300 and step.request.method == step.route.method:
+            self.succeeded.add(route)
         self._claim(status < 500, "is a failure")
         if status >= 400:
             document = response.document()
@@ -264,7 +277,7 @@ class Walk:
 
     def _drawn(self) -> Step:
         random = self.random
-        route = random.choices(ROUTES, [WEIGHTS.get(str(each), 1.0) for each in ROUTES])[0]
+        route = random.choices(ROUTES, [self._weight(str(each)) for each in ROUTES])[0]
         credential = self._credential_for(route)
         names = self._names(credential)
         path = route.template.format(**{name: quote(value, safe="") for name, value in names.items()})
@@ -291,6 +304,12 @@ class Walk:
             is_odd=is_odd or method != route.method,
             is_marked=is_marked,
         )
+
+    def _weight(self, route: str) -> float:
+        weight = WEIGHTS.get(route, 1.0)
+        if not self.seeks_successes or route in self.succeeded:
+            return weight
+        return 0.0 if route in ENDINGS and not self.succeeded >= OTHERS else weight + SOUGHT
 
     def _credential_for(self, route: Route) -> Credential | None:
         """Mostly one that the route is for."""
@@ -362,11 +381,13 @@ def sent_with(credential: Credential, *, is_marked: bool) -> dict[str, str]:
     return cookie | {"X-Sparing-Request": "1"} if is_marked else cookie
 
 
-async def walked(number: int, steps: int = STEPS, *, has_crowds: bool = True) -> Counter[tuple[str, int]]:
+async def walked(
+    number: int, steps: int = STEPS, *, has_crowds: bool = True, seeks_successes: bool = False
+) -> Counter[tuple[str, int]]:
     """One walk; the statuses of each operation. Raises AssertionError for an answer that is not allowed."""
     world = build_world()
     try:
-        walk = Walk(world=world, random=Random(number), has_crowds=has_crowds)
+        walk = Walk(world=world, random=Random(number), has_crowds=has_crowds, seeks_successes=seeks_successes)
         await walk.go(steps)
         assert [report.findings for report in verify_all(world.store) if report.findings] == []
     finally:
