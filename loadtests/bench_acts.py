@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from loadtests.rig import arrow_bytes, people, throw_away_home
 from service.embedded import EmbeddedPostgres
+from service.query.keys import Key
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
@@ -155,7 +156,7 @@ def acts_of(made: Rig) -> dict[str, Callable[[int], object]]:
 
     def pause(n: int) -> None:
         someone = Principal(
-            id=UUID(int=n), role="individual", name="", dataset="million", individual=f"p{n}", allowance_units=None
+            id=UUID(int=n), role="individual", name="", dataset="million", individual=Key(f"p{n}"), allowance_units=None
         )
         made.replica.individuals.lower_limit(someone, "million", limit_rho=Decimal("0.001"))
 

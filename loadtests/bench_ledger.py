@@ -22,6 +22,7 @@ import psycopg
 from loadtests.rig import throw_away_home
 from service.arrays import uniform
 from service.embedded import EmbeddedPostgres
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
@@ -214,7 +215,7 @@ def aged(store: PostgresStore) -> DatasetRecord:
     """A dataset with many sparse entries."""
     record, few = dataset(store), told(FEW, one_norm=True)
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(few.touched, [str(n) for n in range(FEW)], np.full(FEW, 2**60))
+        transaction.add_individuals(few.touched, [Key(str(n)) for n in range(FEW)], np.full(FEW, 2**60))
         transaction.journal("rows", {}, slots=PEOPLE)
         transaction.commit()
     for _ in range(AGED // AT_ONCE):

@@ -61,6 +61,7 @@ DATASETS: Final = Table(
     Column("archived_at", DateTime(timezone=True)),
     Column("monitor", JSONB),
     _required("salt", LargeBinary()),
+    _required("keys", Text()),
     UniqueConstraint("name"),
 )
 
@@ -199,6 +200,8 @@ INDIVIDUALS: Final = Table(
     Column("tombstone", LargeBinary),
     _required("limit_units", BigInteger()),
     Column("paused", Boolean, nullable=False, server_default=text("false")),
+    Column("plain", Text),
+    Index("individuals_plain", "dataset_id", "plain", postgresql_where=text("plain IS NOT NULL")),
     Index("individuals_key", "dataset_id", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
     Index(
         "individuals_tombstone", "dataset_id", "tombstone", unique=True, postgresql_where=text("tombstone IS NOT NULL")

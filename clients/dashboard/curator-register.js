@@ -18,6 +18,14 @@ const RULES = [
 ];
 
 /** @type {[string, string][]} */
+const KEYS = [
+  ["exact", "only where they are the same text"],
+  ["caseless", "whatever the case of their letters"],
+  ["number", "as whole numbers: 7, 007 and 7.0"],
+  ["uuid", "as UUIDs, however written"],
+];
+
+/** @type {[string, string][]} */
 const ACCOUNTINGS = [
   ["gdp", "Gaussian DP"],
   ["zcdp", "zero-concentrated DP"],
@@ -43,6 +51,7 @@ const newState = () => ({
   delta: "1e-6",
   capacity: 10000,
   rule: "skip",
+  keys: "exact",
   accounting: "gdp",
   order: 16,
   conversion: "optimal",
@@ -174,11 +183,6 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
     state.epsilon = Number((2 ** Number(epsilon.value)).toPrecision(2));
     tell();
   });
-  const rule = select("rule", RULES, state.rule);
-  rule.addEventListener("change", () => {
-    state.rule = rule.value;
-    tell();
-  });
   const delta = bound("δ", state, "delta", tell, { placeholder: "1e-6" });
   const more = h.div({ class: "stack" });
   const monitor = h.div({ class: "stack" });
@@ -203,12 +207,30 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
       { class: "fields" },
       field("ε for each person", epsilon),
       delta,
-      field("Who cannot pay for a query", rule),
+      choice("Who cannot pay for a query", state, "rule", RULES, tell),
       field("Charges add up by", accounting),
+      choice("Keys are one person's", state, "keys", KEYS, tell),
     ),
     more,
     monitor,
   ];
+}
+
+/**
+ * A list of words that the state may have.
+ * @param {string} label
+ * @param {Edited} state
+ * @param {string} name
+ * @param {[string, string][]} options
+ * @param {() => void} tell
+ */
+function choice(label, state, name, options, tell) {
+  const list = select(name, options, state[name]);
+  list.addEventListener("change", () => {
+    state[name] = list.value;
+    tell();
+  });
+  return field(label, list);
 }
 
 /** A continual count of the exhausted, which is paid from a reserve of each limit. */
@@ -277,6 +299,7 @@ function registration(/** @type {Edited} */ state) {
     guarantee: { epsilon: String(state.epsilon), ...(state.accounting === "pure" ? {} : { delta: state.delta }) },
     capacity: state.capacity,
     rule: state.rule,
+    keys: state.keys,
     ...accountingOf(state),
     ...monitorOf(state),
     tables: Object.fromEntries(state.tables.map((/** @type {Edited} */ each) => [each.name, tableOf(each)])),

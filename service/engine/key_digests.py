@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from service.arrays import Codes
 from service.query.columns import DIGEST_CODING, codings_of
+from service.query.keys import Key
 from service.query.schema import Table
 
 SALT_BYTES: Final = 32
 
 
-def key_digests(salt: bytes, keys: Sequence[str]) -> NDArray[np.uint64]:
+def key_digests(salt: bytes, keys: Sequence[Key]) -> NDArray[np.uint64]:
     """The digests (n,) of some keys (n of them), as codes of the column of digests: 64 bits of BLAKE2b (RFC 7693)."""
     begun = hashlib.blake2b(digest_size=8, key=salt, person=b"sparing key")
     digests = bytearray()
@@ -33,7 +34,7 @@ def key_digests(salt: bytes, keys: Sequence[str]) -> NDArray[np.uint64]:
     return np.minimum(np.frombuffer(digests, dtype="<u8").astype(np.uint64), np.uint64(DIGEST_CODING.span))
 
 
-def row_digests(salt: bytes, table: Table, keys: Sequence[str], codes: Mapping[str, Codes]) -> NDArray[np.uint64]:
+def row_digests(salt: bytes, table: Table, keys: Sequence[Key], codes: Mapping[str, Codes]) -> NDArray[np.uint64]:
     """The digests (n,) of rows (n of them): of the key, of the values that are not NULL, and of how often they came.
 
     Neither the order of the rows nor that of the columns matters, and a column that is added later and is NULL does

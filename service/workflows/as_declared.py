@@ -23,11 +23,6 @@ def upload_warnings(table: Table, rows: Rows) -> tuple[str, ...]:
     found = [f"{column}: {words}" for column, words in _not_as_declared(table, rows).items()]
     if rows.without_zone:
         found.append(f"times without a zone count as UTC: {', '.join(rows.without_zone)}")
-    if rows.alike:
-        keys = "1 key differs" if rows.alike == 1 else f"{rows.alike} keys differ"
-        found.append(
-            f"{keys} from another key of this upload only by leading zeros or by .0; each is an individual of its own"
-        )
     return tuple(found)
 
 

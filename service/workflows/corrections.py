@@ -14,6 +14,7 @@ from pydantic import Field, Strict
 
 from service.engine.ingest import Rows
 from service.query.json_text import ERRORS_MAX
+from service.query.keys import Key
 from service.query.problems import FieldError
 from service.query.schema import VECTOR_LENGTH_MAX, BudgetColumn, CategoryColumn, Column, Schema
 from service.query.suggestions import did_you_mean
@@ -39,7 +40,7 @@ Value = Annotated[str, Field(max_length=TEXT_MAX)] | int | float | bool | _Numbe
 _NDJSON: Final = "application/x-ndjson"
 
 
-def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Preparation[UploadReport]:
+def correcting(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> Preparation[UploadReport]:
     """Put `values`, by column, into an individual's row. Raises NotFound, InvalidRequest naming columns."""
     people = record.schema.individuals_name
     rows = _read(record, key, values)
@@ -71,7 +72,7 @@ def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> 
     return prepare
 
 
-def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
+def _read(record: DatasetRecord, key: Key, values: Mapping[str, Value]) -> Rows:
     """The values as a row of an upload with these columns alone is read."""
     people = record.schema.individuals_name
     table = record.schema.tables[people]

@@ -9,6 +9,7 @@ import numpy as np
 
 from service.background import in_background
 from service.engine.key_digests import SALT_BYTES
+from service.query.keys import Key
 from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
 from service.workflows.model.api_keys import Pepper
@@ -105,9 +106,9 @@ class Curators:
         """Get ready to read uploads, so that the first need not wait; a start does not need it."""
         self.reader.open()
 
-    def erase_individual(self, dataset: str, key: str) -> None:
+    def erase_individual(self, dataset: str, individual: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
-        record = self._registry.record(dataset)
+        record, key = self._named(dataset, individual)
         self._run_in_background(
             record, lambda: act_beside(self._registry.writer(record), erasing(record, key, self._pepper))
         )
@@ -126,11 +127,11 @@ class Curators:
         """End all queries and uploads of a dataset for good; its ledger is kept. Raises NotFound."""
         return self._change(dataset, archiving(wish))
 
-    def correct(self, dataset: str, key: str, values: Mapping[str, Value]) -> UploadReport:
+    def correct(self, dataset: str, individual: str, values: Mapping[str, Value]) -> UploadReport:
         """Change columns of one individual's row; its events stay. Raises NotFound, InvalidRequest, DatasetArchived."""
 
         def correct(record: DatasetRecord) -> UploadReport:
-            return act_beside(self._registry.writer(record), correcting(record, key, values))
+            return act_beside(self._registry.writer(record), correcting(record, record.key_of(individual), values))
 
         return self._as_registered(dataset, correct)
 
@@ -152,25 +153,25 @@ class Curators:
         self._registry.record(dataset)
         return self.files.begin(self._pages(dataset), form)
 
-    def account(self, dataset: str, key: str) -> BudgetRow:
+    def account(self, dataset: str, individual: str) -> BudgetRow:
         """One individual's account, by its key. Raises NotFound."""
-        record = self._registry.record(dataset)
+        record, key = self._named(dataset, individual)
         return accounts.one_account(record, key, self._registry.writer(record), self._exchange)
 
-    def record(self, dataset: str, key: str) -> IndividualRecord:
+    def record(self, dataset: str, individual: str) -> IndividualRecord:
         """One individual's record as the service holds it. Raises NotFound."""
-        record = self._registry.record(dataset)
+        record, key = self._named(dataset, individual)
         with snapshot(self._registry.guard(record)) as transaction:
             return individual_record(record, transaction, slot_of(transaction, key), key)
 
-    def divergence(self, dataset: str, key: str) -> RunDivergence:
+    def divergence(self, dataset: str, individual: str) -> RunDivergence:
         """The divergence of one individual's record along the run, a sealed diagnostic. Raises NotFound."""
-        record = self._registry.record(dataset)
+        record, key = self._named(dataset, individual)
         return accounts.divergence(record, key, self._registry.writer(record), self._exchange)
 
-    def receipts(self, dataset: str, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+    def receipts(self, dataset: str, individual: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """The cost of each query to one individual, newest first. Raises NotFound."""
-        record = self._registry.record(dataset)
+        record, key = self._named(dataset, individual)
         askers = self._principals.askers
         return receipts(record, self._registry.guard(record), key, askers, cursor=cursor, limit=limit)
 
@@ -188,6 +189,11 @@ class Curators:
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
         return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
+
+    def _named(self, dataset: str, individual: str) -> tuple[DatasetRecord, Key]:
+        """The registration, and the key of an individual that a request names. Raises NotFound."""
+        record = self._registry.record(dataset)
+        return record, record.key_of(individual)
 
     def _pages(self, dataset: str) -> Iterator[list[BudgetRow]]:
         page = self.budgets(dataset, cursor=None, limit=PAGE_ROWS)
@@ -219,13 +225,13 @@ class Curators:
         return in_background(task, name=f"act-{record.name}")
 
 
-def _key_in(transaction: Transaction, slot: int) -> list[str]:
+def _key_in(transaction: Transaction, slot: int) -> list[Key]:
     """The key of the individual in a slot; empty where none is."""
     found = transaction.keys_of(after_slot=slot - 1, limit=1, bytes_max=1)
     return [key for taken, key in found if taken == slot]
 
 
-def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
+def erasing(record: DatasetRecord, key: Key, pepper: Pepper) -> Preparation[None]:
     """Delete an individual's rows. No other individual gets its slot; if it returns, it keeps its spent total."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.accounting.accountings import Accounting, OrderTooLow, accounting_of
 from service.accounting.monitor import Monitor, NoiseTooLarge, monitor_of
 from service.core.charge import rho_of_units, units_down
+from service.query.keys import KeyComparison
 from service.query.schema import Schema, VectorColumn, doc, optional
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
 from service.workflows.model.ledger_entry import genesis
@@ -63,6 +64,14 @@ class Registration(BaseModel):
     monitor: StatedMonitor | None = optional("A continual count of the exhausted, paid from a reserve of each limit.")
     accounting: StatedAccounting = "gdp"
     """Bound by the genesis, so that an entry can be priced in one way only."""
+    keys: Annotated[
+        KeyComparison,
+        Field(exclude_if=lambda keys: keys == "exact"),
+        doc(
+            "How keys are compared in every table: as the texts that they are, without regard to case, as whole numbers"
+            " or as UUIDs; for good. They are stored and listed in the form that is compared."
+        ),
+    ] = "exact"
     limit_floor_rho: Annotated[
         Annotated[PositiveDecimal, Field(le=1_000_000)] | None,
         doc("The smallest limit that an upload may state, in rho; the budget, or 0 with a budget column."),
@@ -99,6 +108,7 @@ def register(
         capacity=registration.capacity,
         rule=registration.rule,
         accounting=accounting,
+        keys=registration.keys,
         monitor=monitor,
         schema=registration.tables,
         genesis=genesis(registration.name, canonical),
@@ -275,6 +285,7 @@ def _public_facts(record: DatasetRecord, store: Store) -> dict[str, Any]:
         "limit_floor_rho": str(rho_of_units(record.limit_floor_units)),
         "capacity": record.capacity,
         "rule": record.rule,
+        "keys": record.keys,
         "epoch": store.head(record.id).epoch,
         "version": record.version,
         "archived": record.is_archived,

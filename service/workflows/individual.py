@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import partial
 
 from service.core.charge import rho_of_units, units_down
+from service.query.keys import Key
 from service.query.vector_columns import vectors_of
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.individual_views import MyBudget, Receipt
@@ -79,7 +80,7 @@ class Individuals:
         with snapshot(self._registry.guard(record)) as transaction:
             return is_erasure_asked(transaction, slot_of(transaction, key))
 
-    def _own(self, principal: Principal, dataset: str | None = None) -> tuple[DatasetRecord, str]:
+    def _own(self, principal: Principal, dataset: str | None = None) -> tuple[DatasetRecord, Key]:
         """The individual's dataset and key. Raises NotFound, and where `dataset` is another one."""
         if principal.dataset is None or principal.individual is None:
             raise NotFound
@@ -89,7 +90,7 @@ class Individuals:
         return record, principal.individual
 
     def _change(
-        self, principal: Principal, dataset: str, operation_of: Callable[[str], Operation[OwnAccount]]
+        self, principal: Principal, dataset: str, operation_of: Callable[[Key], Operation[OwnAccount]]
     ) -> MyBudget:
         """Commit an operation on the individual's account, made for its key."""
         record, key = self._own(principal, dataset)
@@ -100,7 +101,7 @@ class Individuals:
         return my_budget_view(record, account, promise)
 
 
-def lowering(key: str, *, stated_units: int, reserve_units: int) -> Operation[OwnAccount]:
+def lowering(key: Key, *, stated_units: int, reserve_units: int) -> Operation[OwnAccount]:
     """Lower an individual's limit to `stated_units` in all, of which `reserve_units` are kept for the monitor.
 
     Raises InvalidRequest above the present limit, and below what is spent by then and kept: of a smaller limit nothing
@@ -126,7 +127,7 @@ def lowering(key: str, *, stated_units: int, reserve_units: int) -> Operation[Ow
     return act
 
 
-def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
+def pausing(key: Key, *, paused: bool) -> Operation[OwnAccount]:
     """Pause an individual, or end its pause; without effect if that is its state already.
 
     The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
@@ -146,7 +147,7 @@ def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
     return act
 
 
-def asking_erasure(key: str) -> Operation[None]:
+def asking_erasure(key: Key) -> Operation[None]:
     """Journal that an individual asks to be erased; without effect where that was asked and not yet done."""
 
     def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - an Operation sees both

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 from service.background import in_background
 from service.core.charge import rho_of_units, units_down
+from service.query.keys import Key
 from service.query.names import fault_of_name
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
@@ -32,6 +33,7 @@ REMEMBERED_MAX: Final = 10_000
 INDIVIDUALS_MAX: Final = 100_000
 SEARCHED_MAX: Final = 4096
 _SHOWN_MAX: Final = 20
+_NOT_THERE: Final = "no such individual is in the dataset"
 _UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
 
@@ -130,12 +132,13 @@ class Principals:
     ) -> tuple[Principal, str]:
         """A new principal and its key, which is shown once and never stored. Raises InvalidRequest naming the field."""
         check_bounds(role, dataset, individual)
+        key = None if dataset is None or individual is None else self.key_in(dataset, individual)
         record = PrincipalRecord(
             id=uuid4(),
             role=role,
             name=name,
             dataset=dataset,
-            individual=individual,
+            individual=key,
             allowance_units=allowance_units(allowance_rho),
             key_hash=b"",
             created_at=self._clock(),
@@ -144,10 +147,17 @@ class Principals:
             expires_at=expires_at,
         )
         check_details(record, self._clock())
-        self._check_bounds_known(dataset, individual)
+        self._check_bounds_known(dataset, key)
         record, api_key = self._with_key(record)
         self._store.principals.add([record])
         return record, api_key
+
+    def key_in(self, dataset: str, individual: str) -> Key:
+        """The key of an individual that somebody names, as the dataset compares it. Raises InvalidRequest."""
+        try:
+            return self._registered(dataset).key_of(individual)
+        except NotFound:
+            raise InvalidRequest.of("individual", _NOT_THERE) from None
 
     def introduce(self, record: PrincipalRecord) -> None:
         """Keep a principal that another has vouched for. Raises InvalidRequest naming the field."""
@@ -182,15 +192,17 @@ class Principals:
             raise NotFound
         if not 1 <= len(individuals) <= INDIVIDUALS_MAX:
             raise InvalidRequest.of("individuals", f"1 to {INDIVIDUALS_MAX} individuals")
-        twice = [key for key, times in Counter(individuals).items() if times > 1]
-        for wrong, fault in ((twice, "named twice"), (self._unknown(registered, individuals), "not in the dataset")):
+        keys, unfit = _keys_of(registered, individuals)
+        twice = [key for key, times in Counter(keys).items() if times > 1]
+        unknown = [*unfit, *self._unknown(registered, keys)]
+        for wrong, fault in ((twice, "named twice"), (unknown, "not in the dataset")):
             if wrong:
                 shown = ", ".join(wrong[:_SHOWN_MAX])
                 raise InvalidRequest.of("individuals", f"{len(wrong)} are {fault}, the first of them {shown}")
-        made = [self._with_key(individual_record(dataset, key, self._clock(), expires_at)) for key in individuals]
+        made = [self._with_key(individual_record(dataset, key, self._clock(), expires_at)) for key in keys]
         check_details(made[0][0], self._clock())
         self._store.principals.add([record for record, _ in made])
-        return [(individual, key) for individual, (_, key) in zip(individuals, made, strict=True)]
+        return [(key, api_key) for key, (_, api_key) in zip(keys, made, strict=True)]
 
     def change(self, principal_id: UUID, changes: Mapping[str, Any]) -> PrincipalRow:
         """Change `name`, `allowance_rho`, `organisation`, `purpose` or `expires_at`, from the next request on.
@@ -256,7 +268,7 @@ class Principals:
         if not revoked:
             raise NotFound
 
-    def forget_individual(self, dataset: str, key: str) -> None:
+    def forget_individual(self, dataset: str, key: Key) -> None:
         """Forget the principals of an erased individual; the erasure's transaction has revoked them."""
         for record, _ in list(self._remembered.values()):
             if (record.dataset, record.individual) == (dataset, key):
@@ -273,13 +285,17 @@ class Principals:
         check_details(record, self._clock())
         self._check_bounds_known(record.dataset, record.individual)
 
-    def _check_bounds_known(self, dataset: str | None, individual: str | None) -> None:
+    def _check_bounds_known(self, dataset: str | None, individual: Key | None) -> None:
         """Raise InvalidRequest unless the dataset, and the individual in it, are there."""
-        registered = None if dataset is None else self._store.dataset(dataset)
-        if dataset is not None and registered is None:
-            raise InvalidRequest.of("dataset", "no such dataset")
+        registered = None if dataset is None else self._registered(dataset)
         if registered is not None and individual is not None and self._unknown(registered, [individual]):
-            raise InvalidRequest.of("individual", "no such individual is in the dataset")
+            raise InvalidRequest.of("individual", _NOT_THERE)
+
+    def _registered(self, dataset: str) -> DatasetRecord:
+        registered = self._store.dataset(dataset)
+        if registered is None:
+            raise InvalidRequest.of("dataset", "no such dataset")
+        return registered
 
     def _with_key(self, record: PrincipalRecord) -> tuple[PrincipalRecord, str]:
         api_key, secret = new_api_key(record.id)
@@ -292,11 +308,22 @@ class Principals:
             raise NotFound
         return shown(PrincipalRow, record)
 
-    def _unknown(self, dataset: DatasetRecord, individuals: Sequence[str]) -> list[str]:
-        """Those of the individuals that are not in the dataset."""
+    def _unknown(self, dataset: DatasetRecord, keys: Sequence[Key]) -> list[Key]:
+        """Those of the keys that no individual in the dataset has."""
         with self._store.transaction(dataset.id, lock=False) as transaction:
-            slots = transaction.slots_of(individuals).tolist()
-        return [key for key, slot in zip(individuals, slots, strict=True) if slot < 0]
+            slots = transaction.slots_of(keys).tolist()
+        return [key for key, slot in zip(keys, slots, strict=True) if slot < 0]
+
+
+def _keys_of(dataset: DatasetRecord, individuals: Sequence[str]) -> tuple[list[Key], list[str]]:
+    """(the keys of individuals that somebody names, the texts that can be no keys)."""
+    keys, unfit = [], []
+    for text in individuals:
+        try:
+            keys.append(dataset.key_of(text))
+        except NotFound:
+            unfit.append(text)
+    return keys, unfit
 
 
 def check_bounds(role: Role, dataset: str | None, individual: str | None) -> None:
@@ -329,7 +356,7 @@ def allowance_units(allowance_rho: Decimal | None) -> int | None:
     return None if allowance_rho is None else units_down(Fraction(allowance_rho))
 
 
-def individual_record(dataset: str, individual: str, now: datetime, expires_at: datetime | None) -> PrincipalRecord:
+def individual_record(dataset: str, individual: Key, now: datetime, expires_at: datetime | None) -> PrincipalRecord:
     """A principal of an individual, without a key yet; named by the individual's key, where that can be a name."""
     is_name = fault_of_name(individual, NAME_MAX) is None
     return PrincipalRecord(

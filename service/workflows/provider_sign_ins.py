@@ -184,7 +184,11 @@ class ProviderSignIns:
     ) -> PrincipalRecord:
         """The principal as it would be made now, without a key."""
         if grant.dataset is not None and individual is not None:
-            record = individual_record(grant.dataset, individual, self._clock(), None)
+            try:
+                key = self._principals.key_in(grant.dataset, individual)
+            except InvalidRequest as error:
+                raise _no_bounds() from error
+            record = individual_record(grant.dataset, key, self._clock(), None)
             return replace(record, id=principal_id, key_hash=NO_KEY)
         return PrincipalRecord(
             id=principal_id,

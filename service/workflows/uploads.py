@@ -14,7 +14,7 @@ counts are too small where rows are dropped, and heavy individuals lose the most
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from service.arrays import Codes, Integers, Mask
-from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
+from service.engine.ingest import CsvMarks, Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.key_digests import key_digests, row_digests
 from service.engine.memory import Placed
 from service.engine.pages import union
@@ -52,6 +52,7 @@ from service.workflows.model.views import FilePreview, UploadReport
 from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest, RowReader
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
+from service.workflows.twins import TWIN, twin_words, twins
 from service.workflows.writer.committer import BaseVersion, Operation
 from service.workflows.writer.operations import Preparation, Settled, act_beside
 from service.workflows.writer.state import DatasetState
@@ -141,8 +142,8 @@ def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO,
                 content_type=request.content_type,
                 table=table,
                 budget_units=record.budget_units,
-                delimiter=request.delimiter,
-                decimal=request.decimal,
+                keys=record.keys,
+                csv=CsvMarks(delimiter=request.delimiter, decimal=request.decimal),
                 duplicates=request.duplicates,
                 bounds=request.bounds,
             ),
@@ -211,6 +212,8 @@ class _UploadOperation:
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
         self.added: dict[str, Placed] = {}
+        self.plain_forms: Mapping[int, str] = {}  # of the keys of new individuals
+        self.twin_rows = np.empty(0, dtype=np.int64)  # from 1, the first one of each key that has a twin
 
     def write(self) -> None:
         """Write rows and individuals. Raises InvalidRequest."""
@@ -235,7 +238,10 @@ class _UploadOperation:
             largest_share_dropped=self.dropped.largest_share,
             rows_unknown=self.rows_unknown,
             rows_repeated=self.rows.repeated,
-            warnings=upload_warnings(self.record.schema.tables[self.table_name], self.rows),
+            warnings=(
+                *upload_warnings(self.record.schema.tables[self.table_name], self.rows),
+                *twin_words(self.twin_rows),
+            ),
             stored=not self.request.is_dry_run,
         )
 
@@ -251,43 +257,53 @@ class _UploadOperation:
         """New individuals, each once; one erased before gets its old slot back and keeps its spent total."""
         known = self.transaction.slots_of(self.rows.keys)
         self._refuse_where(known != _UNKNOWN, "is registered already")
+        self._note_twins(np.arange(known.size), self.rows.keys)
         return self._join(self.rows.keys, self.rows.limits)
 
     def _add_events(self, table: EventsTable) -> Integers:
         """Rows of known individuals; the schema says whether an unknown key is an error or a new individual."""
-        slots = self._known(table, self.transaction.slots_of(self.rows.keys))
+        slots = self.transaction.slots_of(self.rows.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
-        # Until the rows are accepted, unknown individuals are counted in slots that are not taken yet.
         new, whose = self.rows.keys.taken(unknown).distinct()
-        slots[unknown] = self.slots_used + whose
+        self._note_twins(unknown[np.unique(whose, return_index=True)[1]], new)
+        if table.unknown_individuals == "create" and self.request.unknown_individuals != "drop":
+            # Until the rows are accepted, unknown individuals are counted in slots that are not taken yet.
+            slots[unknown] = self.slots_used + whose
+        else:
+            slots = self._without_unknown(table, slots)
         slots = self._within_limit(table, slots)
         self._check_rows_capacity(table, slots)
-        if unknown.size:
-            is_new = slots >= self.slots_used
+        is_new = slots >= self.slots_used
+        if is_new.any():
             whose = slots[is_new] - self.slots_used  # each has a row left, and so all of them join
             slots[is_new] = self._create(new)[whose]
         return slots
 
-    def _known(self, table: EventsTable, slots: Integers) -> Integers:
+    def _without_unknown(self, table: EventsTable, slots: Integers) -> Integers:
         """The slots of the rows that stay. Whether a row does depends on its own individual alone."""
         is_unknown = slots == _UNKNOWN
-        if "drop" in {self.request.unknown_individuals, table.unknown_individuals}:
-            self.rows_unknown = int(is_unknown.sum())
-            if self.rows_unknown:
-                self.rows, slots = self.rows.only(~is_unknown), slots[~is_unknown]
-        elif table.unknown_individuals == "reject":
+        if "drop" not in {self.request.unknown_individuals, table.unknown_individuals}:
             message = "no such individual; unknown_individuals=drop leaves such rows out"
-            self._refuse_where(is_unknown, message)
+            self._refuse_where(is_unknown, message, where_twin=f"no such individual; {TWIN}")
+        self.rows_unknown = int(is_unknown.sum())
+        if self.rows_unknown:
+            self.rows, slots = self.rows.only(~is_unknown), slots[~is_unknown]
         return slots
 
-    def _create(self, keys: Sequence[str]) -> Integers:
+    def _note_twins(self, firsts: Integers, keys: Keys) -> None:
+        """Find twins among the keys (n,) of individuals that are not there; `firsts` (n,) has the first row of each."""
+        self.plain_forms = keys.plain_forms()
+        rows = firsts[twins(self.transaction, keys, self.plain_forms)]
+        self.twin_rows = 1 + (rows if self.rows.places is None else self.rows.places[rows])
+
+    def _create(self, keys: Keys) -> Integers:
         """New individuals known by their events alone: all their columns are NULL."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
         self._add(people, slots, self.records.null_codes(people, slots.size) | self._digests(keys))
         return slots
 
-    def _digests(self, keys: Sequence[str]) -> dict[str, Codes]:
+    def _digests(self, keys: Keys) -> dict[str, Codes]:
         return {DIGEST: key_digests(self.record.salt, keys)}
 
     def _add(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
@@ -295,7 +311,7 @@ class _UploadOperation:
             self.transaction.add_records(table, slots, codes)
         self.added[table] = slots, codes
 
-    def _join(self, keys: Sequence[str], limits: Integers | None) -> Integers:
+    def _join(self, keys: Keys, limits: Integers | None) -> Integers:
         """Slots for new keys in order of arrival, and their accounts and limits."""
         slots = self._returning(keys)
         new = slots == _UNKNOWN
@@ -313,11 +329,11 @@ class _UploadOperation:
         limits_before, spent = self.records.limits_and_spent(slots[~new])
         limits[~new] = np.maximum(np.minimum(limits[~new], limits_before), spent)
         if not self.request.is_dry_run:
-            self.transaction.add_individuals(slots, keys, limits)
+            self.transaction.add_individuals(slots, keys, limits, self.plain_forms)
         self.joined, self.limits = slots, limits
         return slots
 
-    def _returning(self, keys: Sequence[str]) -> Integers:
+    def _returning(self, keys: Keys) -> Integers:
         slots = np.full(len(keys), _UNKNOWN, dtype=np.int64)
         if self.transaction.has_tombstones():
             for start in range(0, len(keys), _TOMBSTONES_AT_ONCE):
@@ -361,10 +377,18 @@ class _UploadOperation:
         self.rows = self.rows.only(kept)
         return slots[kept]
 
-    def _refuse_where(self, wrong: Mask, message: str, *, over_limit: OverLimit | None = None) -> None:
-        """Refuse the upload where any of its rows (n,) is wrong."""
+    def _refuse_where(
+        self, wrong: Mask, message: str, *, where_twin: str | None = None, over_limit: OverLimit | None = None
+    ) -> None:
+        """Refuse the upload where any of its rows (n,) is wrong, with other words for the first row of a twin."""
+        twin_rows = set(self.twin_rows.tolist() if where_twin else ())
         with _refusing(over_limit):
-            _raise_where(_in_upload(wrong, self.rows.places), message, column=self._key_column)
+            _raise_where(
+                _in_upload(wrong, self.rows.places),
+                message,
+                column=self._key_column,
+                of_row=lambda place: (where_twin or message) if place + 1 in twin_rows else message,
+            )
 
     @property
     def _key_column(self) -> str:
@@ -392,9 +416,9 @@ def _in_upload(wrong: Mask, places: Integers | None) -> Mask:
     return of_all
 
 
-def _raise_where(wrong: Mask, message: str, *, column: str | None) -> None:
+def _raise_where(wrong: Mask, message: str, *, column: str | None, of_row: Callable[[int], str] | None = None) -> None:
     problems = Problems()
-    problems.add_where(wrong, message, column=column)
+    problems.add_where(wrong, message, column=column, of_row=of_row)
     problems.raise_if_any()
 
 

@@ -24,6 +24,14 @@ async def crowded(world: World) -> World:
     return world
 
 
+async def test_twins_among_hostile_keys_are_told(world: World) -> None:
+    """By their rows: an accented letter in one character and in two, and what differs by a blank alone."""
+    added = await world.call("curator", "POST", ROWS, headers={"Content-Type": NDJSON}, content=PEOPLE)
+    rows = [1 + HOSTILE.index(key) for key in ("a\nb", "a\tb", "a b", "\u00e9", "e\u0301")]
+    (words,) = added.json()["warnings"]
+    assert f"(rows {', '.join(map(str, rows))})" in words
+
+
 async def keys_of(world: World) -> set[str]:
     """The keys of all accounts."""
     listed = await world.call("curator", "GET", "/v1/datasets/care/budgets?limit=1000")

@@ -11,6 +11,7 @@ import numpy as np
 
 from service.arrays import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
@@ -218,7 +219,7 @@ def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
 def join(store: Store, record: DatasetRecord, limits: Mapping[str, int]) -> None:
     """Commit the first individuals, by key, with their limits."""
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(len(limits)), list(limits), np.array(list(limits.values())))
+        transaction.add_individuals(np.arange(len(limits)), list(map(Key, limits)), np.array(list(limits.values())))
         transaction.journal("rows", {}, slots=len(limits))
         transaction.commit()
 

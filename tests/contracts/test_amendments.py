@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service.query.keys import Key
 from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE
@@ -43,10 +44,10 @@ def written(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
     return made
 
 
-def people(count: int) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
+def people(count: int) -> tuple[NDArray[np.int64], list[Key], NDArray[np.int64]]:
     """Slots, keys and limits."""
     slots = np.arange(count)
-    return slots, [f"p{slot}" for slot in slots.tolist()], np.full(count, 10**9)
+    return slots, [Key(f"p{slot}") for slot in slots.tolist()], np.full(count, 10**9)
 
 
 def rewritten(transaction: LongAct, *, erasure: int = ERASURE) -> list[Rewritten]:

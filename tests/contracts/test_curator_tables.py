@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from service.query.keys import Key
 from service.workflows.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
 from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from service.workflows.principals import EXPIRY_END
@@ -79,7 +80,7 @@ def test_a_principal_is_bound_anew_and_its_sign_ins_end(
     store.sign_ins.add(sign_in(bound, 4), now=AT)
     assert not store.principals.rebind(replace(bound, name="again"))
     assert (store.principals.find(first.id), found(store, bytes([4]) * 32)) == (bound, sign_in(bound, 4))
-    last = replace(bound, role="individual", individual="ada", allowance_units=None, expires_at=AT + HOUR)
+    last = replace(bound, role="individual", individual=Key("ada"), allowance_units=None, expires_at=AT + HOUR)
     assert (store.principals.rebind(last), store.principals.find(first.id)) == (True, last)
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from service.query.keys import Key
 from service.workflows.model.journal import UploadRecord
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store
@@ -21,7 +22,7 @@ def keep(store: Store, record: DatasetRecord, upload: UploadRecord, *, is_commit
     """One individual, uploaded under the key."""
     with store.long_act(record.id) as act:
         slot = act.head.slots
-        act.add_individuals(np.array([slot]), [f"person {slot}"], np.array([9]))
+        act.add_individuals(np.array([slot]), [Key(f"person {slot}")], np.array([9]))
         act.lock()
         act.journal("rows", {}, slots=slot + 1)
         act.keep_upload(upload)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
+from service.query.keys import Key
 from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
 from service.workflows.model.pieces import Outcome, OwnOutcome
 from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
@@ -193,7 +194,7 @@ def test_an_account_is_its_page_plus_later_entries(
     """Two pages, one of them written: with the checkpoint finished or not, no charge counts twice."""
     slots, limits = np.array([0, 1, 2, PAGE_SLOTS, PAGE_SLOTS + 1]), np.array([100, 90, 80, 70, 60])
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
+        transaction.add_individuals(slots, [Key("a"), Key("b"), Key("c"), Key("d"), Key("e")], limits)
         transaction.journal("rows", {}, slots=PAGE_SLOTS + 2)
         transaction.commit()
     first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2, PAGE_SLOTS + 1), length=1, is_priced=is_priced)]
@@ -259,7 +260,7 @@ def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRec
 def acted(store: Store, record: DatasetRecord) -> None:
     """Three individuals join, one lowers its limit twice and is erased, another lowers its own, an epoch is opened."""
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(3), ["ann", "é" * 5, "eve"], np.full(3, 9))
+        transaction.add_individuals(np.arange(3), [Key("ann"), Key("é" * 5), Key("eve")], np.full(3, 9))
         transaction.journal("rows", {"table": "people", "joined": {"bits": "x"}, "slots": {"bits": "y"}}, slots=3)
         for slot, units in ((0, 8), (0, 7), (1, 5)):
             transaction.set_limit(slot, units)
@@ -294,7 +295,7 @@ def test_acts_are_listed_newest_first_with_their_individuals(store: Store, recor
     ]
     assert all(before < each.at < wall_clock() + timedelta(minutes=1) for each in found)
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([7]))
+        transaction.add_individuals(np.array([0]), [Key("ann")], np.array([7]))
         transaction.journal("rows", {"table": "people"})
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:

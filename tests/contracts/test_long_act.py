@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from service.query.keys import Key
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store
 from tests.contracts.stores import answer, dataset, entry, join
@@ -25,8 +26,8 @@ def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: 
     join(store, record, {"ann": 9})
     with store.long_act(record.id) as act:
         assert act.head.slots == 1
-        assert act.slots_of(["ann", "bob"]).tolist() == [0, -1]
-        act.add_individuals(np.array([1]), ["bob"], np.array([7]))
+        assert act.slots_of([Key("ann"), Key("bob")]).tolist() == [0, -1]
+        act.add_individuals(np.array([1]), [Key("bob")], np.array([7]))
         act.add_records("visits", np.array([0, 1]), {"item": np.array([3, 4], dtype=np.uint32)})
         act.hasten()
         with store.transaction(record.id, lock=True) as transaction:
@@ -53,13 +54,13 @@ def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: 
 def test_an_abandoned_long_act_has_written_nothing(store: Store, record: DatasetRecord, is_locked: bool) -> None:
     """Left before or after it took its lock: the next act finds the dataset unchanged and unlocked."""
     with store.long_act(record.id) as act:
-        act.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        act.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
         if is_locked:
             act.lock()
             act.journal("rows", {}, slots=1)
     assert joined(store, record) == []
     with store.long_act(record.id) as act:
-        act.add_individuals(np.array([0]), ["bob"], np.array([9]))
+        act.add_individuals(np.array([0]), [Key("bob")], np.array([9]))
         act.lock()
         act.journal("rows", {}, slots=1)
         act.commit()
@@ -73,12 +74,12 @@ def test_one_long_act_waits_for_the_other(store: Store, record: DatasetRecord) -
     def second() -> list[int]:
         is_waiting.set()
         with store.long_act(record.id) as act:
-            return [act.head.slots, *act.slots_of(["ann"]).tolist()]
+            return [act.head.slots, *act.slots_of([Key("ann")]).tolist()]
 
     with ThreadPoolExecutor(1) as pool, store.long_act(record.id) as act:
         found = pool.submit(second)
         assert is_waiting.wait(WAIT_S)
-        act.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        act.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
         act.lock()
         act.journal("rows", {}, slots=1)
         assert not found.done()
@@ -101,7 +102,7 @@ def test_erasing_after_the_rows_were_deleted_leaves_the_account(store: Store, re
         transaction.commit()
     with store.long_act(record.id) as act:
         act.delete_records(0)
-        assert act.slots_of(["ann"]).tolist() == [0]
+        assert act.slots_of([Key("ann")]).tolist() == [0]
         act.lock()
         act.erase(0, b"x" * 32)
         act.journal("erase", {"slot": 0})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.query.keys import Key
 from service.workflows.model.rows import Checkpoint, DatasetRecord, StoredPage
 from service.workflows.ports.store import Store
 from tests.contracts.stores import entry, priced_entry
@@ -26,7 +27,7 @@ def written(store: Store, record: DatasetRecord) -> list[bytes]:
     """Entries of one piece and of several, and a checkpoint at the last; their hashes."""
     many = dict.fromkeys(range(PAGE_SLOTS), 5)
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(2), ["a", "b"], np.full(2, 10**9))
+        transaction.add_individuals(np.arange(2), [Key("a"), Key("b")], np.full(2, 10**9))
         transaction.journal("rows", {}, slots=200_000)
         made = []
         for number in range(ENTRIES):

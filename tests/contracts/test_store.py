@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX
 from service.query.columns import coding_of
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.journal import JournalAct
@@ -158,14 +159,14 @@ def test_without_a_commit_nothing_is_stored(store: Store, record: DatasetRecord)
     with pytest.raises(ZeroDivisionError):
         append_and_fail()
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
+        transaction.add_individuals(np.array([0]), [Key("ann")], np.array([10]))
         transaction.journal("rows", {}, slots=1)
 
     asked = [Asked(address=(ANALYST, "key-1"), query_hash="q")]
     with store.transaction(record.id, lock=False, asked=asked) as transaction:
         assert list(transaction.entries(after=0)) == []
         assert (transaction.known.answers, transaction.known.reusable) == ({}, {})
-        assert transaction.slots_of(["ann"]).tolist() == [-1]
+        assert transaction.slots_of([Key("ann")]).tolist() == [-1]
     assert store.head(record.id).slots == 0
 
 
@@ -180,7 +181,7 @@ def test_people_records_and_limits_read_back_by_slot(store: Store, record: Datas
     }
     codes = with_digests(declared, ["ann", "bob", "eve"])
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(slots, ["ann", "bob", "eve"], np.array([10, 20, 30]))
+        transaction.add_individuals(slots, [Key("ann"), Key("bob"), Key("eve")], np.array([10, 20, 30]))
         transaction.add_records("people", slots, codes)
         transaction.add_records(
             "visits", np.array([2, 0, 2]), {"item": np.array([7, 99_999, 100_000], dtype=np.uint32)}
@@ -191,7 +192,7 @@ def test_people_records_and_limits_read_back_by_slot(store: Store, record: Datas
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.head.slots == 3
         assert transaction.head.data_version == 1
-        assert transaction.slots_of(["eve", "nobody", "ann"]).tolist() == [2, -1, 0]
+        assert transaction.slots_of([Key("eve"), Key("nobody"), Key("ann")]).tolist() == [2, -1, 0]
         assert transaction.keys_of(after_slot=0, limit=5, bytes_max=MANY_BYTES) == [(1, "bob"), (2, "eve")]
         people = transaction.individuals()
         order = np.argsort(people.slots)
@@ -213,7 +214,7 @@ def test_rows_and_accounts_of_some_slots_read_back(store: Store, record: Dataset
     people = np.arange(200)
     rows = np.repeat(people, people % 4)
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(people, [f"p{slot}" for slot in people], 5 + people)
+        transaction.add_individuals(people, [Key(f"p{slot}") for slot in people], 5 + people)
         transaction.add_records("visits", rows, {"item": rows.astype(np.uint32)})
         transaction.journal("rows", {}, slots=200)
         transaction.set_paused(50, paused=True)
@@ -269,13 +270,15 @@ def test_accounts_with_usual_and_unusual_limits_read_back(store: Store, record: 
     usual = record.budget_units
     with store.transaction(record.id, lock=True) as transaction:
         assert transaction.individuals().slots.size == 0
-        transaction.add_individuals(np.arange(4), ["ann", "bob", "eve", "dan"], np.array([usual, usual, 7, 0]))
+        transaction.add_individuals(
+            np.arange(4), [Key("ann"), Key("bob"), Key("eve"), Key("dan")], np.array([usual, usual, 7, 0])
+        )
         transaction.journal("rows", {}, slots=4)
         transaction.erase(0, bytes(32))
         transaction.erase(2, b"x" * 32)
         transaction.set_paused(1, paused=True)
         dense = transaction.individuals()
-        transaction.add_individuals(np.array([9]), ["kim"], np.array([usual]))
+        transaction.add_individuals(np.array([9]), [Key("kim")], np.array([usual]))
         sparse = transaction.individuals()
 
     for people, slots in ((dense, [0, 1, 2, 3]), (sparse, [0, 1, 2, 3, 9])):
@@ -306,7 +309,7 @@ def test_the_ends_of_a_domain_read_back(store: Store, lower: int, upper: int) ->
     coding = coding_of(kept.schema.tables["people"].columns["number"])
     codes = np.array([0, coding.span, coding.null_code], dtype=coding.dtype)
     with store.transaction(kept.id, lock=True) as transaction:
-        transaction.add_individuals(np.arange(3), ["ann", "bob", "eve"], np.full(3, 5))
+        transaction.add_individuals(np.arange(3), [Key("ann"), Key("bob"), Key("eve")], np.full(3, 5))
         transaction.add_records("people", np.arange(3), with_digests({"number": codes}, "abe"))
         transaction.journal("rows", {}, slots=3)
         slots, read = transaction.records("people")
@@ -326,15 +329,39 @@ def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
         transaction.commit()
 
     with store.transaction(record.id, lock=True) as transaction:
-        assert transaction.slots_of(["ann", "bob"]).tolist() == [-1, 1]
+        assert transaction.slots_of([Key("ann"), Key("bob")]).tolist() == [-1, 1]
         assert transaction.slots_of_tombstones([bytes(32), b"x" * 32]).tolist() == [0, -1]
         assert transaction.records("visits")[0].tolist() == [1]
         assert transaction.individuals().present.tolist().count(False) == 1
-        transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        transaction.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.slots_of(["ann"]).tolist() == [0]
+        assert transaction.slots_of([Key("ann")]).tolist() == [0]
         assert not transaction.has_tombstones()
+
+
+def test_a_plain_form_is_found_until_its_individual_is_erased(store: Store, record: DatasetRecord) -> None:
+    """Of new individuals and of one that returns; several may have the same."""
+    keys, forms = [Key("Ann"), Key("bob"), Key("ANN")], ["ann", "bob", "ANN", "\u00e9" * 256]
+    with store.transaction(record.id, lock=True) as transaction:
+        assert transaction.are_plain_forms(forms).tolist() == [False] * 4
+        transaction.add_individuals(np.arange(3), keys, np.full(3, 9), {0: "ann", 2: "ann"})
+        transaction.journal("rows", {}, slots=3)
+        transaction.commit()
+    found = []
+    for slot in (0, 2):
+        with store.transaction(record.id, lock=True) as transaction:
+            found.append(transaction.are_plain_forms(forms).tolist())
+            transaction.erase(slot, bytes([slot] * 32))
+            transaction.commit()
+    with store.transaction(record.id, lock=True) as transaction:
+        found.append(transaction.are_plain_forms(forms).tolist())
+        transaction.add_individuals(np.array([2]), [Key("\u00c9" * 256)], np.array([9]), {0: "\u00e9" * 256})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        found.append(transaction.are_plain_forms(forms).tolist())
+        assert transaction.slots_of([Key("\u00c9" * 256), keys[1]]).tolist() == [2, 1]
+    assert found == [[True, False, False, False], [True, False, False, False], [False] * 4, [False, False, False, True]]
 
 
 def test_the_acts_on_one_slot_are_found(store: Store, record: DatasetRecord) -> None:
@@ -439,7 +466,7 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
         act.commit()
     assert paused() == [True, False]
     with store.long_act(record.id) as act:
-        act.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        act.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
         act.lock()
         act.commit()
     assert paused() == [True, False]
@@ -523,7 +550,7 @@ def test_text_is_never_a_part_of_a_statement(store: Store, record: DatasetRecord
     """Keys of individuals and names of principals read back as they are, and each finds itself alone."""
     join(store, record, dict.fromkeys(HOSTILE, 10))
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.slots_of(HOSTILE).tolist() == list(range(len(HOSTILE)))
+        assert transaction.slots_of(list(map(Key, HOSTILE))).tolist() == list(range(len(HOSTILE)))
     for number, text in enumerate(HOSTILE):
         assert store.dataset(text) is None
         made = principal(number, name=text, purpose=text)

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from psycopg import sql
 
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.query.vector_columns import vectors_of
 from service.store.postgres import data_tables
@@ -44,7 +45,7 @@ def filled(store: Store) -> tuple[DatasetRecord, Codes]:
     record, codes = store.add_dataset(replace(dataset(), schema=SCHEMA)), codes_of(COUNT)
     slots = np.random.default_rng(1).permutation(COUNT)
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(slots, [f"p{slot}" for slot in slots], np.full(COUNT, 9))
+        transaction.add_individuals(slots, [Key(f"p{slot}") for slot in slots], np.full(COUNT, 9))
         transaction.add_records("people", slots, {name: each[slots] for name, each in codes.items()})
         transaction.journal("rows", {}, slots=COUNT)
         transaction.commit()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Block
 from service.engine.pages import PAGE_SLOTS
+from service.query.keys import Key
 from service.query.plan import Plan
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -123,7 +124,7 @@ def world(density: float, all_slots: int = SLOTS) -> World:
     rows = [np.arange(starts[each], starts[each + 1]) for each in range(len(visits))]
     chosen = np.concatenate([np.empty(0, dtype=np.int64), *(rows[each] for each in who.tolist())])
     with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(slots, [f"p{slot}" for slot in slots.tolist()], np.zeros(slots.size, np.int64))
+        transaction.add_individuals(slots, [Key(f"p{slot}") for slot in slots.tolist()], np.zeros(slots.size, np.int64))
         transaction.add_records("people", slots, with_digests(_taken(codes_of("people", records), who), slots))
         all_visits = [row for rows_ in visits for row in rows_]
         transaction.add_records("visits", owners, _taken(codes_of("visits", all_visits), chosen))

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
+from service.query.keys import Key
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
 from service.workflows.maintenance.reconcile import reconcile
@@ -78,7 +79,9 @@ def price(left: int, sigma: float, query_rule: str) -> int:
 
 def individual(key: str) -> Principal:
     """The principal of an individual that reads its account."""
-    return Principal(id=UUID(int=9), role="individual", name=key, dataset=NAME, individual=key, allowance_units=None)
+    return Principal(
+        id=UUID(int=9), role="individual", name=key, dataset=NAME, individual=Key(key), allowance_units=None
+    )
 
 
 class RestoreMachine(RuleBasedStateMachine):
@@ -129,7 +132,7 @@ class RestoreMachine(RuleBasedStateMachine):
         people = self.store.kept[1].people
         self.keys |= {slot: person.key for slot, person in people.items() if person.key in wanted}
         self.truth.joined |= set(wanted)
-        limits = {person.key: person.limit_units for person in people.values()}
+        limits = {str(person.key): person.limit_units for person in people.values()}
         self.truth.lowered |= {key for key in wanted if limits[key] < Truth.limit(key)}
 
     @rule(

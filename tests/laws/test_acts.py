@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
+from service.query.keys import Key
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.workflows.model.errors import InvalidRequest, NotFound
@@ -171,7 +172,7 @@ class ActsMachine(RuleBasedStateMachine):
     def act_in_another_way(self, key: str) -> None:
         """After an act that is not followed by its slots, as an extension is not, all is read again: the same."""
         with self.store.transaction(1, lock=True) as transaction:
-            slot = transaction.slots_of([key])
+            slot = transaction.slots_of([Key(key)])
             if slot[0] < 0 or self.visits_of(int(slot[0])) == ROWS_MAX:
                 return
             transaction.add_records("visits", slot, {"item": np.array([1], dtype=np.uint8)})
@@ -223,7 +224,7 @@ class ActsMachine(RuleBasedStateMachine):
 def individual(key: str) -> Principal:
     """The principal of an individual."""
     return Principal(
-        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=Key(key), allowance_units=None
     )
 
 

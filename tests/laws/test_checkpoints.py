@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from service.engine.pages import PAGE_SLOTS, slots_on
+from service.query.keys import Key
 from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay
 from service.workflows.model.journal import told_slots
@@ -51,7 +52,7 @@ class CheckpointMachine(RuleBasedStateMachine):
         self.keys = 0
         with self.store.transaction(1, lock=True) as transaction:
             slots = np.array(SLOTS)
-            transaction.add_individuals(slots, [f"p{slot}" for slot in SLOTS], np.full(slots.size, 10**9))
+            transaction.add_individuals(slots, [Key(f"p{slot}") for slot in SLOTS], np.full(slots.size, 10**9))
             transaction.add_records("visits", slots, {"item": slots.astype(np.uint32) % 7})
             told = told_slots(joined=np.arange(SLOTS[-1] + 1), rows=slots)  # slots are handed out without a gap
             transaction.journal("rows", told, slots=SLOTS[-1] + 1)
@@ -122,10 +123,10 @@ class CheckpointMachine(RuleBasedStateMachine):
     def leave_or_return(self, place: int) -> None:
         """An individual is erased, or registers again with its former spent total."""
         with self.store.transaction(1, lock=True) as transaction:
-            if transaction.slots_of([f"p{place}"])[0] >= 0:
+            if transaction.slots_of([Key(f"p{place}")])[0] >= 0:
                 transaction.erase(place, place.to_bytes(32))
             else:
-                transaction.add_individuals(np.array([place]), [f"p{place}"], np.array([10**9]))
+                transaction.add_individuals(np.array([place]), [Key(f"p{place}")], np.array([10**9]))
             transaction.journal("extend", {})  # an act after which all is read again
             transaction.commit()
 

@@ -15,6 +15,7 @@ import pytest
 from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS, Counters
+from service.query.keys import Key
 from service.workflows.maintenance.reconcile import burn
 from service.workflows.model.journal import told_slots
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -68,7 +69,7 @@ class Account:
         self.rule, self.store = rule, MemoryStore()
         self.state = DatasetState(self.store.add_dataset(dataset()))
         with self.store.transaction(1, lock=True) as transaction:
-            transaction.add_individuals(np.array([0]), ["p0"], np.array([LIMIT_MAX * UNIT]))
+            transaction.add_individuals(np.array([0]), [Key("p0")], np.array([LIMIT_MAX * UNIT]))
             transaction.journal("rows", told_slots(joined=np.arange(1), rows=np.arange(1)), slots=1)
             transaction.commit()
             self.state.catch_up(transaction)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.columns import stored_codings
+from service.query.keys import Key
 from service.query.vector_columns import vectors_of
 from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
@@ -201,9 +202,13 @@ class MemorySnapshot:
             name: np.concatenate([empty, *(codes[name] for _, codes in parts)]) for name, empty in none.items()
         }
 
-    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+    def slots_of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         known = {person.key: slot for slot, person in self._draft.people.items() if person.key is not None}
         return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
+
+    def are_plain_forms(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        known = {person.plain_form for person in self._draft.people.values()}
+        return np.array([text in known for text in texts], dtype=np.bool_)
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         known = {person.tombstone: slot for slot, person in self._draft.people.items() if person.tombstone is not None}
@@ -215,7 +220,7 @@ class MemorySnapshot:
     def has_tombstones(self) -> bool:
         return any(person.tombstone is not None for person in self._draft.people.values())
 
-    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, Key]]:
         rows = sorted((slot, person.key) for slot, person in self._draft.people.items() if person.key is not None)
         later = [(slot, key) for slot, key in rows if slot > after_slot][:limit]
         return first_of(later, [len(key.encode()) for _, key in later], bytes_max=bytes_max)

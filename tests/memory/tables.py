@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.query.columns import DIGEST, coding_of
+from service.query.keys import Key
 from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
 from service.query.vector_columns import vector_coding
 from service.workflows.model.amendments import Amendment, Rewritten
@@ -45,7 +46,8 @@ class Person:
     """One individual: a limit in units, a key, or a tombstone once erased, and whether a pause is on."""
 
     limit_units: int
-    key: str | None = None
+    key: Key | None = None
+    plain_form: str | None = None
     tombstone: bytes | None = None
     paused: bool = False
 
@@ -95,11 +97,13 @@ class Dataset:
         body = with_values(answer.body, entry.values, sigma=sigma, grid_log2=grid_log2, sigmas=sigmas)
         return replace(answer, body=body)
 
-    def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
+    def add_people(self, accounts: Iterable[tuple[int, Key, int]], plain_forms: Mapping[int, str]) -> None:
         """(slot, key, limit) of each; an individual that returns to a slot is paused if it was before."""
-        for slot, key, limit in accounts:
+        for place, (slot, key, limit) in enumerate(accounts):
             before = self.people.get(slot)
-            self.people[slot] = Person(limit_units=limit, key=key, paused=before is not None and before.paused)
+            is_paused = before is not None and before.paused
+            form = plain_forms.get(place)
+            self.people[slot] = Person(limit_units=limit, key=key, plain_form=form, paused=is_paused)
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         """Rows of a table."""
@@ -136,7 +140,7 @@ class Dataset:
         """Leave a tombstone for an individual."""
         self.delete_records(slot)
         person = self.people[slot]
-        person.key, person.tombstone = None, tombstone
+        person.key, person.plain_form, person.tombstone = None, None, tombstone
 
     def amend(self, parts: Sequence[Rewritten]) -> None:
         """Put parts of entries in the place of others."""

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
@@ -75,9 +77,15 @@ class MemoryTransaction(MemorySnapshot):
             last = entries[-1]
             draft.head = replace(draft.head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
-    def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
+    def add_individuals(
+        self,
+        slots: NDArray[np.int64],
+        keys: Sequence[Key],
+        limits: NDArray[np.int64],
+        plain_forms: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         accounts = list(zip(slots.tolist(), keys, limits.tolist(), strict=True))
-        self._write(lambda draft: draft.add_people(accounts))
+        self._write(lambda draft: draft.add_people(accounts, plain_forms))
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         self._write(lambda draft: draft.add_records(table, slots, codes))

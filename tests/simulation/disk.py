@@ -29,6 +29,7 @@ READS = (
     "individuals",
     "records",
     "slots_of",
+    "are_plain_forms",
     "slots_of_tombstones",
     "keys_of",
 )

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import orjson
 
+from service.query.keys import Key
 from service.query.parse import parse_query
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest, NotFound
@@ -202,7 +203,7 @@ class Pause:
 def individual(key: str) -> Principal:
     """The principal of an individual."""
     return Principal(
-        id=UUID(int=99), role="individual", name=key, dataset=DATASET, individual=key, allowance_units=None
+        id=UUID(int=99), role="individual", name=key, dataset=DATASET, individual=Key(key), allowance_units=None
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from service.query.canonical import canonical_json
+from service.query.keys import Key
 from service.store.witness.combined import decode, encode
 from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.api_keys import Pepper
@@ -80,7 +81,7 @@ def test_keyed_hashes_are_as_they_were() -> None:
     made = [
         pepper.key_hash("secret"),
         pepper.sign_in_hash("token"),
-        pepper.tombstone(1, "ann"),
+        pepper.tombstone(1, Key("ann")),
         pepper.upload_digest(1, b"rows"),
         pepper.database_proof(bytes(32)),
         pepper.ledger_key(),

@@ -9,10 +9,11 @@ The `reader` is not imported from here: with pyarrow that takes fifty millisecon
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, ErrorCounts, ErrorGroup, Problems, RowError, RowsProblem
-from service.engine.ingest.rows import DecimalMark, Duplicates, FirstRows, Keys, Rows
+from service.engine.ingest.rows import CsvMarks, DecimalMark, Duplicates, FirstRows, Keys, Rows
 
 __all__ = [
     "PROBLEMS_MAX",
+    "CsvMarks",
     "DecimalMark",
     "Duplicates",
     "ErrorCounts",

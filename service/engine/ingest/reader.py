@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import BinaryIO, Final, overload
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,15 @@ from service.arrays import Codes, Mask
 from service.engine.ingest.columnar import arrow_batches, declared, parquet_batches
 from service.engine.ingest.columns import Coded, LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
+from service.engine.ingest.keys import ArrowKeys, compared_keys
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
-from service.engine.ingest.repeats import alike_keys, repeated_rows, told_apart
-from service.engine.ingest.rows import DecimalMark, Duplicates, Keys, Rows
+from service.engine.ingest.repeats import repeated_rows, told_apart
+from service.engine.ingest.rows import USUAL_MARKS, CsvMarks, DecimalMark, Duplicates, Rows
 from service.engine.ingest.upload_size import BOUNDS, UploadBounds, UploadSize
 from service.engine.ingest.vectors import code_vectors
 from service.query.columns import codings_of
+from service.query.keys import KEY_CHARACTERS_MAX, KeyComparison
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
@@ -40,9 +42,6 @@ NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
-KEY_CHARACTERS_MAX = 256
-KEYS_AT_ONCE: Final = 2**12
-"""Keys that become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
 _KEY_TYPES: JsonTypes = frozenset({str, int})
 
 
@@ -52,72 +51,30 @@ def read_rows(
     table: Table,
     *,
     budget_units: int,
-    delimiter: str = ",",
-    decimal: DecimalMark = ".",
+    keys: KeyComparison = "exact",
+    csv: CsvMarks = USUAL_MARKS,
     duplicates: Duplicates = "keep",
     bounds: UploadBounds = BOUNDS,
 ) -> Rows:
     """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
 
-    `delimiter` is the mark between fields of CSV, and `decimal` the one before the fraction of its numbers. Rows that
-    are the same as an earlier one are counted, and kept, dropped or reported. `bounds` are those of the whole upload.
-    Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
+    `keys` says how the dataset compares keys. Rows that are the same as an earlier one are counted, and kept, dropped
+    or reported. `bounds` are those of the whole upload. Raises RowsProblem naming rows and columns,
+    ValueError for a content type that is not one of CONTENT_TYPES.
     """
     problems = Problems()
     size = UploadSize(table, bounds)
-    upload = _Upload(table, budget_units, problems, size, decimal=decimal)
+    upload = _Upload(table, budget_units, problems, size, keys=keys, decimal=csv.decimal)
     is_text = content_type in {CSV, NDJSON}
-    for batch in _batches(source, content_type, table, problems, size, delimiter=delimiter):
+    for batch in _batches(source, content_type, table, problems, size, delimiter=csv.delimiter):
         upload.add(batch, is_text=is_text)
     repeated = upload.check_rows(duplicates)
     if content_type == CSV:
         rows = {error.row for error in problems.first() if error.row is not None}
-        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=delimiter))
+        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=csv.delimiter))
     problems.raise_if_any()
     read = replace(upload.rows(), repeated=int(repeated.sum()))
     return read.only(~repeated) if duplicates == "drop" and read.repeated else read
-
-
-class ArrowKeys(Keys):
-    """The keys of an upload, none missing: a list of a million strings would take four times the memory.
-
-    Freeing it would hold the GIL for tens of milliseconds.
-    """
-
-    def __init__(self, keys: pa.ChunkedArray) -> None:
-        self._keys = keys
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, int):
-            key: str = self._keys[place].as_py()
-            return key
-        start, stop, step = place.indices(len(self))
-        found: list[str] = self._keys.slice(start, max(stop - start, 0)).to_pylist()
-        return found[::step]
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), KEYS_AT_ONCE):
-            yield from self[start : start + KEYS_AT_ONCE]
-
-    def in_one(self) -> pa.Array:
-        """All keys in one array."""
-        return pa.concat_arrays([pa.array([], pa.string()), *self._keys.chunks])
-
-    def taken(self, rows: NDArray[np.int64]) -> "ArrowKeys":
-        """The keys of some rows, in their order."""
-        return ArrowKeys(self._keys.take(pa.array(rows)))
-
-    def distinct(self) -> tuple["ArrowKeys", NDArray[np.int64]]:
-        """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
-        encoded = self._keys.combine_chunks().dictionary_encode()
-        return ArrowKeys(pa.chunked_array([encoded.dictionary])), np.asarray(encoded.indices).astype(np.int64)
 
 
 def _batches(
@@ -143,9 +100,16 @@ class _Upload:
     """The rows read so far."""
 
     def __init__(
-        self, table: Table, budget_units: int, problems: Problems, size: UploadSize, *, decimal: DecimalMark
+        self,
+        table: Table,
+        budget_units: int,
+        problems: Problems,
+        size: UploadSize,
+        *,
+        keys: KeyComparison,
+        decimal: DecimalMark,
     ) -> None:
-        self._table, self._size, self._decimal = table, size, decimal
+        self._table, self._size, self._comparison, self._decimal = table, size, keys, decimal
         self._problems = problems
         self._limit_reader = LimitReader(budget_units)
         self._keys: list[pa.Array] = []
@@ -210,7 +174,6 @@ class _Upload:
             nulls=self._nulls,
             nearest={name: dict(found) for name, found in self._nearest.items() if found},
             without_zone=tuple(sorted(self._without_zone)),
-            alike=alike_keys(self._all_keys()),
         )
 
     def _all_codes(self) -> dict[str, Codes]:
@@ -256,6 +219,7 @@ class _Upload:
         report(_where(pc.match_substring(keys, "\0")), "the key holds a NUL character")
         is_padded = pc.not_equal(keys, pc.utf8_trim_whitespace(keys))
         report(_where(is_padded) & (length > 0), "the key begins or ends with a blank")
+        keys = compared_keys(keys, self._comparison, report)
         self._size.keep(len(keys), int(pc.sum(pc.binary_length(keys)).as_py() or 0))
         self._keys.append(_compact(keys))
         self._count += len(keys)

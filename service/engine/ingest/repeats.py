@@ -1,4 +1,4 @@
-"""Rows that an upload holds twice, and keys so alike that they may be meant for one individual.
+"""Rows that an upload holds twice.
 
 Two rows are the same where key and all stored values are. Whether a row is the same as an earlier one depends on the
 rows of its own individual alone.
@@ -9,14 +9,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from service.arrays import Codes, Integers, Mask
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
-_PADDED: Final = r"^0|\.0+$"
-_FRACTION: Final = r"\.0+$"
 
 
 def repeated_rows(keys: pa.ChunkedArray, columns: Sequence[Codes | Integers]) -> Mask:
@@ -46,15 +43,6 @@ def told_apart(rows: Codes) -> Integers:
     whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
     numbers: Integers = np.unique(whole, return_inverse=True)[1].astype(np.int64)
     return numbers
-
-
-def alike_keys(keys: pa.ChunkedArray) -> int:
-    """How many distinct keys differ from another one only by leading zeros, or by a `.0` as of a rounded number."""
-    if not pc.any(pc.match_substring_regex(keys, _PADDED)).as_py():
-        return 0
-    distinct = pc.unique(keys)
-    plain = pc.utf8_ltrim(pc.replace_substring_regex(distinct, _FRACTION, ""), characters="0")
-    return len(distinct) - int(pc.count_distinct(plain).as_py())
 
 
 def _mixed(columns: Sequence[Codes | Integers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

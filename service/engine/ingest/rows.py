@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Codes
+from service.query.keys import Key
 
 Duplicates = Literal["keep", "drop", "reject"]
 """What to do with a row that is the same as an earlier one of its upload."""
@@ -16,8 +17,19 @@ DecimalMark = Literal[".", ","]
 """The mark before the fraction of a number in CSV."""
 
 
-class Keys(Sequence[str]):
-    """The keys of an upload; a slice of them is a list."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvMarks:
+    """The mark between the fields of CSV, and the one before the fraction of its numbers."""
+
+    delimiter: str = ","
+    decimal: DecimalMark = "."
+
+
+USUAL_MARKS: Final = CsvMarks()
+
+
+class Keys(Sequence[Key]):
+    """The keys of an upload as they are compared; a slice of them is a list."""
 
     @abstractmethod
     def taken(self, rows: NDArray[np.int64]) -> "Keys":
@@ -26,6 +38,10 @@ class Keys(Sequence[str]):
     @abstractmethod
     def distinct(self) -> tuple["Keys", NDArray[np.int64]]:
         """Each key once, in the order of its first row, and the number of each row's (n,) among these."""
+
+    @abstractmethod
+    def plain_forms(self) -> dict[int, str]:
+        """The plain form of each key that is not its own, by its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +55,6 @@ class RowCounts:
     """How many values out of the list are a category but for case and the like, by that category."""
     without_zone: tuple[str, ...] = ()  # columns of times of which some does not say its zone
     repeated: int = 0  # rows that are the same as an earlier one
-    alike: int = 0  # keys that differ from another one only by leading zeros or a trailing `.0`
 
     @property
     def by_name(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from service.engine.ingest.reader import ArrowKeys
+from service.engine.ingest.keys import ArrowKeys
 from service.engine.ingest.rows import RowCounts, Rows
 from service.query.columns import codings_of
 from service.query.schema import BudgetColumn, EventsTable, IndividualsTable

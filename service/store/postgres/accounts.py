@@ -4,8 +4,9 @@ Most accounts have the dataset's own limit, so that only the exceptions are list
 Postgres twice as long to put together as the accounts to read, at every start.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from struct import Struct
 from typing import Final
 
@@ -13,6 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.query.keys import Key
 from service.store.postgres.data_tables import COPIED_AT_ONCE, COPY_HEADER, COPY_TRAILER, unpacked
 from service.workflows.model.rows import SlotsInUse
 
@@ -103,7 +105,7 @@ def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
     )
 
 
-COPY_INDIVIDUALS: Final = "COPY individuals (dataset_id, slot, key, limit_units) FROM STDIN (FORMAT BINARY)"
+COPY_INDIVIDUALS: Final = "COPY individuals (dataset_id, slot, key, limit_units, plain) FROM STDIN (FORMAT BINARY)"
 KEYS_AT_ONCE: Final = 2**18
 """Together in one statement, whose bytes are put together piece by piece."""
 _KEYS_A_PIECE: Final = 2**12
@@ -115,31 +117,37 @@ WHERE dataset_id = %s
 """The places from 1 of the keys that are found, and their slots. Takes what `keys_asked` gives, and the dataset."""
 
 SLOTS_BY_TOMBSTONE: Final = SLOTS_BY_KEY.replace("key = key_asked", "tombstone = decode(key_asked, 'hex')")
+SLOTS_BY_PLAIN_FORM: Final = SLOTS_BY_KEY.replace("key = key_asked", "plain = key_asked")
+"""As SLOTS_BY_KEY, of plain forms; one that several individuals have is found several times."""
 _BEFORE: Final = Struct(">hiiiii")  # how many fields; then each with its length before it, here up to the key's
-_AFTER: Final = Struct(">iq")
+_AFTER: Final = Struct(">iqi")  # the limit, and the length of what comes last
+_LENGTH: Final = Struct(">i")
+_NULL: Final = -1
 
 
 def copy_individuals(
     dataset_id: int,
     slots: NDArray[np.int64],
-    keys: Sequence[str],
+    keys: Sequence[Key],
     limits: NDArray[np.int64],
+    plain_forms: Mapping[int, str],
     *,
     is_new: NDArray[np.bool_],
 ) -> Iterator[bytes]:
     """The data that COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
+    formed = np.array(sorted(plain_forms), dtype=np.int64)
     yield COPY_HEADER
     for start in range(0, slots.size, COPIED_AT_ONCE):
         part = slice(start, start + COPIED_AT_ONCE)
         encoded = [key.encode() for key in keys[part]]
-        rows = zip(slots[part].tolist(), encoded, limits[part].tolist(), is_new[part].tolist(), strict=True)
-        yield b"".join(
-            [
-                b"%b%b%b" % (_BEFORE.pack(4, 4, dataset_id, 4, slot, len(key)), key, _AFTER.pack(8, limit))
-                for slot, key, limit, is_wanted in rows
-                if is_wanted
-            ]
-        )
+        rows = [
+            b"%b%b%b" % (_BEFORE.pack(5, 4, dataset_id, 4, slot, len(key)), key, _AFTER.pack(8, limit, _NULL))
+            for slot, key, limit in zip(slots[part].tolist(), encoded, limits[part].tolist(), strict=True)
+        ]
+        for place in formed[slice(*np.searchsorted(formed, [part.start, part.stop]))].tolist():
+            form = plain_forms[place].encode()
+            rows[place - start] = b"%b%b%b" % (rows[place - start][: -_LENGTH.size], _LENGTH.pack(len(form)), form)
+        yield b"".join(compress(rows, is_new[part].tolist()))
     yield COPY_TRAILER
 
 

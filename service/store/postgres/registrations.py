@@ -54,7 +54,7 @@ def head_in(rows: Sequence[Sequence[Any]]) -> Head:
 
 REGISTERED_COLUMNS: Final = (
     "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, accounting, schema, genesis, version,"
-    " instance, monitor, salt"
+    " instance, monitor, salt, keys"
 )
 DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
 DATASETS_AFTER: Final = (

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from service.engine.pages import PAGE_SLOTS
+from service.query.keys import Key
 from service.query.stated_noise import PREPAID, tick_of
 from service.store.postgres.accounts import (
     EXCEPTIONS,
     EXTENT,
     SLOTS,
     SLOTS_BY_KEY,
+    SLOTS_BY_PLAIN_FORM,
     SLOTS_BY_TOMBSTONE,
     SOME,
     AccountRows,
@@ -289,8 +291,13 @@ class PostgresSnapshot:
         slots, codes = records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
         return (slots, codes) if of is None else chosen(slots, codes, of)
 
-    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+    def slots_of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         return self._slots(SLOTS_BY_KEY, keys)
+
+    def are_plain_forms(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        if not self._has_individual("plain IS NOT NULL"):
+            return np.zeros(len(texts), dtype=np.bool_)
+        return self._slots(SLOTS_BY_PLAIN_FORM, texts) >= 0
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         return self._slots(SLOTS_BY_TOMBSTONE, tombstones)
@@ -301,14 +308,9 @@ class PostgresSnapshot:
         return None
 
     def has_tombstones(self) -> bool:
-        return bool(
-            self._rows(
-                "SELECT EXISTS (SELECT FROM individuals WHERE dataset_id = %s AND tombstone IS NOT NULL)",
-                [self._dataset_id],
-            )[0][0]
-        )
+        return self._has_individual("tombstone IS NOT NULL")
 
-    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, Key]]:
         rows = self._rows(
             "SELECT slot, key FROM ("
             "SELECT slot, key, sum(octet_length(key)) OVER (ORDER BY slot) - octet_length(key) AS bytes_before"
@@ -319,6 +321,10 @@ class PostgresSnapshot:
         return [(slot, key) for slot, key in rows]
 
     # Within
+
+    def _has_individual(self, condition: LiteralString) -> bool:
+        statement = f"SELECT EXISTS (SELECT FROM individuals WHERE dataset_id = %s AND {condition})"
+        return bool(self._rows(statement, [self._dataset_id])[0][0])
 
     def _own_since(self, slot: int, seq: int) -> Iterator[Sequence[Any]]:
         """The kind of each entry after `seq`, and the values of `own_price`."""

@@ -1,6 +1,7 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.accounts import COPY_INDIVIDUALS, copy_individuals
 from service.store.postgres.append import LedgerAppend
@@ -138,17 +140,26 @@ class PostgresTransaction(RewrittenEntries):
         self._pending.append(extension)
         self.head = extension.head
 
-    def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
+    def add_individuals(
+        self,
+        slots: NDArray[np.int64],
+        keys: Sequence[Key],
+        limits: NDArray[np.int64],
+        plain_forms: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         new = slots >= self.head.slots
-        returning = [(keys[n], int(limits[n]), self._dataset_id, int(slots[n])) for n in np.flatnonzero(~new).tolist()]
+        returning = [
+            (keys[n], plain_forms.get(n), int(limits[n]), self._dataset_id, int(slots[n]))
+            for n in np.flatnonzero(~new).tolist()
+        ]
         with translated(), self._connection.cursor() as cursor:
             cursor.executemany(
-                "UPDATE individuals SET key = %s, tombstone = NULL, limit_units = %s"
+                "UPDATE individuals SET key = %s, plain = %s, tombstone = NULL, limit_units = %s"
                 " WHERE dataset_id = %s AND slot = %s",
                 returning,
             )
             with cursor.copy(COPY_INDIVIDUALS) as copy:
-                for chunk in copy_individuals(self._dataset_id, slots, keys, limits, is_new=new):
+                for chunk in copy_individuals(self._dataset_id, slots, keys, limits, plain_forms, is_new=new):
                     copy.write(chunk)
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
@@ -190,7 +201,7 @@ class PostgresTransaction(RewrittenEntries):
         self.delete_records(slot)
         self._run(_FORGET_PRINCIPALS, [ERASED_NAME, self._dataset_id, slot])
         self._run(
-            "UPDATE individuals SET key = NULL, tombstone = %s WHERE dataset_id = %s AND slot = %s",
+            "UPDATE individuals SET key = NULL, plain = NULL, tombstone = %s WHERE dataset_id = %s AND slot = %s",
             [tombstone, self._dataset_id, slot],
         )
 

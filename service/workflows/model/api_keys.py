@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from service.query.keys import Key
+
 _PREFIX: Final = "sparing"
 _KEY_LENGTH_MAX: Final = 256
 
@@ -38,11 +40,11 @@ class Pepper:
         """The id of the principal of a provider's subject, from which the subject cannot be told."""
         return UUID(bytes=self._mac(b"identity", json.dumps(who).encode())[:16], version=4)
 
-    def tombstone(self, dataset_id: int, key: str) -> bytes:
+    def tombstone(self, dataset_id: int, key: Key) -> bytes:
         """The keyed hash that is stored for an erased individual's key."""
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
-    def tombstones(self, dataset_id: int, keys: Iterable[str]) -> list[bytes]:
+    def tombstones(self, dataset_id: int, keys: Iterable[Key]) -> list[bytes]:
         """The tombstones of many keys, in half the time for each."""
         begun, found = hmac.new(self.secret, b"tombstone\0" + dataset_id.to_bytes(8, "big"), "sha256"), []
         for key in keys:

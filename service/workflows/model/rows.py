@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from service.accounting.accountings import GAUSSIAN, Accounting
 from service.accounting.monitor import Monitor
 from service.engine.pages import PageTotals
+from service.query.keys import Key, KeyComparison, UnfitKey, compared
 from service.query.schema import Schema
+from service.workflows.model.errors import NotFound
 from service.workflows.model.ledger_entry import Kind, PublicEntry
 from service.workflows.model.pieces import OwnOutcome
 from service.workflows.model.stated_guarantee import Guarantee
@@ -63,7 +65,7 @@ class DatasetRecord:
     the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
 
     With a `monitor` each limit is lower than it was stated, by its reserve of `reserve_units`. Keys are digested under
-    the `salt`, which is drawn at registration and shown to nobody.
+    the `salt`, which is drawn at registration and shown to nobody. `keys` says how keys are compared.
     """
 
     id: int
@@ -80,6 +82,7 @@ class DatasetRecord:
     instance: int = 1
     is_archived: bool = False
     accounting: Accounting = GAUSSIAN
+    keys: KeyComparison = "exact"
     monitor: Monitor | None = None
     reserve_units: int = field(init=False)
 
@@ -91,6 +94,13 @@ class DatasetRecord:
     def floor_units(self) -> int:
         """The smallest limit for queries: the floor less the monitor's reserve."""
         return self.limit_floor_units - self.reserve_units
+
+    def key_of(self, text: str) -> Key:
+        """The key by which an individual is looked up that somebody names. Raises NotFound where it can be no key."""
+        try:
+            return compared(text, self.keys)
+        except UnfitKey:
+            raise NotFound from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

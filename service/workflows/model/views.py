@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
+from service.query.keys import Key, KeyComparison
 from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.stated_guarantee import Guarantee, StatedAccounting
@@ -93,7 +94,7 @@ class Principal:
     role: Role
     name: str
     dataset: str | None
-    individual: str | None
+    individual: Key | None
     allowance_units: int | None
 
     @property
@@ -186,6 +187,7 @@ class _DatasetFacts:
         int, doc("The most individuals that the dataset takes; public, and the bound behind every public cost.")
     ]
     rule: DatasetRule
+    keys: Annotated[KeyComparison, doc("How the keys of individuals are compared.")]
     epoch: EpochNumber
     version: Annotated[int, doc("1 for the registration as it was made, and one more for each extension.")]
     archived: Annotated[bool, doc("Whether the dataset takes no query and no row any more, for good.")]

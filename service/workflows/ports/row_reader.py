@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import BinaryIO, Literal, Protocol
 
-from service.engine.ingest import DecimalMark, Duplicates, FirstRows, Rows
+from service.engine.ingest import CsvMarks, Duplicates, FirstRows, Rows
 from service.engine.ingest.upload_size import UploadBounds
+from service.query.keys import KeyComparison
 from service.query.schema import EventsTable, IndividualsTable
 
 
@@ -17,8 +18,8 @@ class ReadRequest:
     content_type: str
     table: IndividualsTable | EventsTable
     budget_units: int
-    delimiter: str = ","
-    decimal: DecimalMark = "."
+    keys: KeyComparison = "exact"
+    csv: CsvMarks
     duplicates: Duplicates = "keep"
     bounds: UploadBounds
 
@@ -65,8 +66,8 @@ class ReaderHere:
             request.content_type,
             request.table,
             budget_units=request.budget_units,
-            delimiter=request.delimiter,
-            decimal=request.decimal,
+            keys=request.keys,
+            csv=request.csv,
             duplicates=request.duplicates,
             bounds=request.bounds,
         )

@@ -1,12 +1,14 @@
 """The port of one dataset's transaction: reads, and the changes that its commit makes durable together."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct, UploadRecord
@@ -144,8 +146,11 @@ class Transaction(Protocol):
     def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
         """(slots (n,), codes by column (n,)) of a table, in any order; of all slots, or of some, which increase."""
 
-    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+    def slots_of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         """The slot of each key, -1 where no individual present has it."""
+
+    def are_plain_forms(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Tell of each text (n,) if it is the plain form of the key of an individual present, and not that key."""
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         """The slot of each erased individual by tombstone, -1 where unknown."""
@@ -156,7 +161,7 @@ class Transaction(Protocol):
     def has_tombstones(self) -> bool:
         """Tell whether any individual was ever erased."""
 
-    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, Key]]:
         """(slot, key) of people present with slot > `after_slot`, in slot order.
 
         At most `limit`, and none that comes after `bytes_max` bytes of keys.
@@ -176,10 +181,17 @@ class Transaction(Protocol):
         A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
         """
 
-    def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
+    def add_individuals(
+        self,
+        slots: NDArray[np.int64],
+        keys: Sequence[Key],
+        limits: NDArray[np.int64],
+        plain_forms: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         """New people in new slots; a slot that holds a tombstone is filled again.
 
-        Such a slot keeps what it has spent, and its pause.
+        Such a slot keeps what it has spent, and its pause. `plain_forms` are those of the keys at some places, which
+        are not the keys themselves.
         """
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:

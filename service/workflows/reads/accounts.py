@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.keys import Key
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.individual_views import MyBudget, RunDivergence
 from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
@@ -40,7 +41,7 @@ from service.workflows.writer.threads import WriterThread
 SLICES_MAX: Final = 16
 """More slices than this are neither read nor shared: accounts so scattered are read faster from memory."""
 
-People = Sequence[tuple[int, str]]
+People = Sequence[tuple[int, Key]]
 """(slot, key) of each individual."""
 
 
@@ -63,20 +64,20 @@ class Wanted:
         return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
 
 
-def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> MyBudget:
+def my_budget(record: DatasetRecord, key: Key, writer: WriterThread, exchange: ReplicaExchange) -> MyBudget:
     """One individual's own account. Raises NotFound, Unavailable, Fenced."""
     wanted, promise = _promised(record, key, writer)
     return my_budget_view(record, _one(wanted, writer, exchange), promise)
 
 
-def one_account(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> BudgetRow:
+def one_account(record: DatasetRecord, key: Key, writer: WriterThread, exchange: ReplicaExchange) -> BudgetRow:
     """One individual's account for a curator. Raises NotFound, Unavailable, Fenced."""
     with snapshot(writer.guard) as transaction:
         wanted = Wanted.of(record, transaction, [(slot_of(transaction, key), key)])
     return budget_row(key, _one(wanted, writer, exchange))
 
 
-def divergence(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> RunDivergence:
+def divergence(record: DatasetRecord, key: Key, writer: WriterThread, exchange: ReplicaExchange) -> RunDivergence:
     """The divergence of one individual's record along the run, for a curator. Raises NotFound, Unavailable, Fenced."""
     wanted, promise = _promised(record, key, writer)
     account = _one(wanted, writer, exchange)
@@ -99,7 +100,7 @@ def budgets(
     return Page(items=items, next=str(people[-1][0]) if has_next else None)
 
 
-def _promised(record: DatasetRecord, key: str, writer: WriterThread) -> tuple[Wanted, Promised]:
+def _promised(record: DatasetRecord, key: Key, writer: WriterThread) -> tuple[Wanted, Promised]:
     """One individual's account as it is wanted, and its promise, of one snapshot."""
     with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)

@@ -9,6 +9,7 @@ import orjson
 from numpy.typing import NDArray
 
 from service.query.columns import Coding, codings_of, scalars_of
+from service.query.keys import Key
 from service.query.layout import Domain, domain_of
 from service.query.schema import BudgetColumn, RealColumn, doc
 from service.query.vector_columns import numbers_of, vectors_of
@@ -45,7 +46,7 @@ class IndividualRecord:
     tables: Annotated[dict[str, IndividualRows], doc("The rows by table.")]
 
 
-def individual_record(record: DatasetRecord, transaction: Transaction, slot: int, key: str) -> IndividualRecord:
+def individual_record(record: DatasetRecord, transaction: Transaction, slot: int, key: Key) -> IndividualRecord:
     """The rows of one slot; of no other slot is anything read."""
     return IndividualRecord(
         dataset=record.name,

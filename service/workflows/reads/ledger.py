@@ -20,6 +20,7 @@ import orjson
 from service.accounting.statements import statement_of_account
 from service.core.charge import rho_of_units
 from service.numerals import is_digits
+from service.query.keys import Key
 from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.individual_views import NO_GUARANTEE, MyBudget, PromiseOf, Receipt, RunDivergence
@@ -52,7 +53,7 @@ def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
         raise Unavailable from fault
 
 
-def slot_of(transaction: Transaction, key: str) -> int:
+def slot_of(transaction: Transaction, key: Key) -> int:
     """The slot of an individual present. Raises NotFound."""
     slot = int(transaction.slots_of([key])[0])
     if slot < 0:
@@ -72,7 +73,7 @@ def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryF
 
 
 def receipts(
-    record: DatasetRecord, guard: RollbackGuard, key: str, askers: Askers, *, cursor: str | None, limit: int
+    record: DatasetRecord, guard: RollbackGuard, key: Key, askers: Askers, *, cursor: str | None, limit: int
 ) -> Page[Receipt]:
     """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
 
@@ -218,7 +219,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
 
 
 def run_divergence(
-    record: DatasetRecord, account: OwnAccount, promise: Promised, *, key: str, sequence: int
+    record: DatasetRecord, account: OwnAccount, promise: Promised, *, key: Key, sequence: int
 ) -> RunDivergence:
     """The divergence of one record along the run: the charges that it had, read as if nothing had been adaptive.
 
@@ -240,7 +241,7 @@ def run_divergence(
     )
 
 
-def budget_row(key: str, account: OwnAccount) -> BudgetRow:
+def budget_row(key: Key, account: OwnAccount) -> BudgetRow:
     """The curator's view of an account."""
     limit, spent = account.limit, account.spent
     return BudgetRow(

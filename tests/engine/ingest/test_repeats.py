@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.ingest import Duplicates, RowsProblem, repeats
-from service.engine.ingest.repeats import alike_keys, repeated_rows
-from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, VISITS, csv, ndjson, problems, read, written
+from service.engine.ingest.repeats import repeated_rows
+from tests.engine.ingest.uploads import ARROW, CSV, NDJSON, PARQUET, VISITS, csv, problems, read, written
 
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.integers(-1, 1)), max_size=30)
 
@@ -64,7 +64,7 @@ def test_repeated_rows_are_counted_dropped_or_refused(content_type: str) -> None
 def test_no_rows_are_repeated_among_none(duplicates: Duplicates) -> None:
     """An upload of nothing stays one."""
     rows = read(csv(header="id,item"), CSV, VISITS, duplicates=duplicates)
-    assert (list(rows.keys), rows.repeated, rows.alike) == ([], 0, 0)
+    assert (list(rows.keys), rows.repeated) == ([], 0)
 
 
 def test_an_individual_with_the_same_row_twice_is_one_where_repeats_are_dropped() -> None:
@@ -75,25 +75,3 @@ def test_an_individual_with_the_same_row_twice_is_one_where_repeats_are_dropped(
     with pytest.raises(RowsProblem) as refused:
         read(csv("a,NO,1,1,1", "a,NO,1,1,1", "a,SE,1,1,1"), duplicates="drop")
     assert [error.row for error in refused.value.errors] == [3]
-
-
-def test_keys_that_differ_by_little_are_counted() -> None:
-    """By leading zeros, or by a `.0` as a data frame writes it; once each, however often they come."""
-
-    def alike(*keys: str) -> int:
-        return alike_keys(pa.chunked_array([list(keys)], type=pa.string()))
-
-    assert alike("1", "01", "1", "01", "001", "2", "10") == 2
-    assert alike("7", "7.0", "7.5") == 1
-    assert alike("0", "00") == 1
-    assert alike("01", "02", "a0", "a") == 0
-    assert alike() == 0
-
-
-@pytest.mark.parametrize("key", [" 1", "1 ", "\t1", "1\u00a0", " "])
-def test_a_key_has_no_blank_at_its_ends(key: str) -> None:
-    """`1` and ` 1` would be two individuals with a budget each."""
-    assert problems(ndjson((key, 1), names=("id", "item")), NDJSON, VISITS) == [
-        (1, "id", "the key begins or ends with a blank")
-    ]
-    assert list(read(ndjson(("a b", 1), names=("id", "item")), NDJSON, VISITS).keys) == ["a b"]

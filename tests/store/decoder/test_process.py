@@ -16,6 +16,7 @@ import pytest
 from service.engine.ingest import Duplicates, Rows, RowsProblem
 from service.engine.ingest.first_rows import BATCHES, CSV_BYTES_MAX, ROWS_MAX, read_first_rows
 from service.engine.ingest.reader import read_rows
+from service.engine.ingest.rows import USUAL_MARKS
 from service.engine.ingest.upload_size import UploadBounds
 from service.query.schema import Table
 from service.store.decoder.fork_server import decoded
@@ -64,7 +65,12 @@ def request_for(
     """How a test wants its upload read."""
     bounds = UploadBounds(memory_bytes=memory_bytes)
     return ReadRequest(
-        content_type=content_type, table=table, budget_units=BUDGET, duplicates=duplicates, bounds=bounds
+        content_type=content_type,
+        table=table,
+        budget_units=BUDGET,
+        csv=USUAL_MARKS,
+        duplicates=duplicates,
+        bounds=bounds,
     )
 
 
@@ -72,7 +78,7 @@ def told(rows: Rows) -> object:
     """Everything in some rows, to compare."""
     arrays = {name: (codes.dtype, codes.tolist()) for name, codes in rows.codes.items()}
     limits, places = (None if each is None else each.tolist() for each in (rows.limits, rows.places))
-    counts = rows.clipped, rows.out_of_domain, rows.nulls, rows.repeated, rows.alike
+    counts = rows.clipped, rows.out_of_domain, rows.nulls, rows.repeated
     return list(rows.keys), arrays, limits, places, counts
 
 

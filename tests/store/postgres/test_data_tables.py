@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from service.query.columns import stored_codings
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.data_tables import BLOCK_ROWS_MAX, VECTOR_BYTES_AT_ONCE, records_tables
 from service.store.postgres.store import PostgresStore
@@ -37,7 +38,7 @@ def test_codes_survive_the_database(database_url: str) -> None:
         record = store.add_dataset(replace(dataset(), schema=schema))
         with store.long_act(record.id) as act:
             slots = np.arange(4)
-            act.add_individuals(slots, list("abcd"), np.full(4, 9))
+            act.add_individuals(slots, list(map(Key, "abcd")), np.full(4, 9))
             act.add_records("people", slots, codes)
             act.lock()
             act.journal("rows", {}, slots=4)

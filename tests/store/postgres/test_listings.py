@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from psycopg import sql
 
+from service.query.keys import Key
 from service.store.postgres.listings import OWN_SINCE
 from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.transaction import PostgresTransaction
@@ -29,7 +30,7 @@ def test_an_account_reads_as_much_of_each_entry(database_url: str, monkeypatch: 
     with open_store("postgres", database_url) as store:
         record = store.add_dataset(dataset())
         with store.transaction(record.id, lock=True) as transaction:
-            transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+            transaction.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
             transaction.journal("rows", {}, slots=20_000)
             transaction.commit()
         for charged in ({}, {0: 1}, {7: 1}, {19_999: 2}, dict.fromkeys(range(20_000), 3)):

@@ -9,6 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.query.keys import Key
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
@@ -163,7 +164,7 @@ def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(grown_url: str) -> 
     with closing(PostgresStore(grown_url, LEDGER_KEY)) as store:
         last = store.head(1)
         with store.transaction(1, lock=True) as transaction:
-            transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+            transaction.add_individuals(np.array([0]), [Key("ann")], np.array([9]))
             transaction.journal("rows", {}, slots=1)
             transaction.commit()
         with store.transaction(1, lock=False) as transaction:

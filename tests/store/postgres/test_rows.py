@@ -6,6 +6,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.query.keys import Key
 from service.store.postgres.append import LedgerAppend
 from service.store.postgres.rows import LedgerSeal, Unreadable
 from service.store.postgres.sessions import Session
@@ -65,7 +66,7 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
         record = store.add_dataset(dataset())
         people = {slot: 10**12 + slot for slot in range(80_000)}
         with store.transaction(record.id, lock=True) as transaction:
-            transaction.add_individuals(np.arange(80_000), [f"p{n}" for n in people], np.full(80_000, 2**60))
+            transaction.add_individuals(np.arange(80_000), [Key(f"p{n}") for n in people], np.full(80_000, 2**60))
             transaction.journal("rows", {}, slots=80_000)
             transaction.commit()
         made = priced_entry(store.head(record.id), people, slots=80_000)

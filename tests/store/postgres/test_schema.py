@@ -12,6 +12,7 @@ from psycopg import errors
 
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
+from service.query.keys import Key
 from service.store.postgres.registrations import migrate
 from service.store.postgres.sessions import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
@@ -41,7 +42,9 @@ def record(store: PostgresStore) -> DatasetRecord:
     """A dataset with three people and one entry."""
     kept = store.add_dataset(dataset())
     with store.transaction(kept.id, lock=True) as transaction:
-        transaction.add_individuals(np.array([0, 1, 2]), ["ann", "bob", "eve"], np.array([100, 100, 100]))
+        transaction.add_individuals(
+            np.array([0, 1, 2]), [Key("ann"), Key("bob"), Key("eve")], np.array([100, 100, 100])
+        )
         transaction.journal("rows", {}, slots=3)
         first = entry(transaction.head, {0: 5, 2: 7}, (1,))
         transaction.append([first], [answer(first)], {ANALYST: 1})

@@ -9,6 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.data_tables import records_tables
 from service.store.postgres.rows import SEAL_BYTES
@@ -221,7 +222,7 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
     items = np.arange(1000, dtype=np.uint32)
     with store.transaction(kept.id, lock=True) as transaction:
         assert transaction.individuals().slots.size == transaction.records("visits")[0].size == 0
-        transaction.add_individuals(slots, [f"p{n}" for n in slots], slots + 7)
+        transaction.add_individuals(slots, [Key(f"p{n}") for n in slots], slots + 7)
         transaction.add_records("visits", slots, {"item": items})
         transaction.journal("rows", {}, slots=3000)
         transaction.erase(300, bytes(32))
@@ -300,12 +301,12 @@ def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresS
     kept = store.add_dataset(dataset())
     keys = [f'p{n} "\\ø' for n in range(20_000)]
     with store.long_act(kept.id) as act:
-        act.add_individuals(np.arange(20_000), keys, np.full(20_000, 5))
+        act.add_individuals(np.arange(20_000), list(map(Key, keys)), np.full(20_000, 5))
         asked = [*reversed(keys), "nobody", keys[7]]
-        found = act.slots_of(asked)
+        found = act.slots_of(list(map(Key, asked)))
         assert found.tolist() == [*range(19_999, -1, -1), -1, 7]
         assert act._connection.execute("SHOW enable_nestloop").fetchall() == [("on",)]
-        assert act.slots_of(keys[3:5]).tolist() == [3, 4]
+        assert act.slots_of(list(map(Key, keys[3:5]))).tolist() == [3, 4]
         assert act.slots_of([]).tolist() == []
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from service.accounting.accountings import GAUSSIAN, ConcentratedAccounting, RenyiAccounting
+from service.query.keys import Key
 from service.workflows.individual import lowering, pausing
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
@@ -41,7 +42,7 @@ ASKED: list[dict[str, Any]] = [
 def replica(store: MemoryStore) -> Iterator[Replica]:
     """Ann and Bob with a budget of 1/2 rho, Eve with half of it, and four queries."""
     with surveyed(store, PEOPLE) as opened:
-        writer_of(opened).act(lowering("eve", stated_units=RHO // 4, reserve_units=0))
+        writer_of(opened).act(lowering(Key("eve"), stated_units=RHO // 4, reserve_units=0))
         asked(opened, *ASKED)
         yield opened
 
@@ -93,9 +94,9 @@ def test_its_own_rule_gives_the_numbers_of_the_ledger(store: MemoryStore, rule: 
     """A pause is in them as the rule has it: left out under skip, untouched under drop."""
     with surveyed(store, PEOPLE, rule=rule) as replica:
         writer = writer_of(replica)
-        writer.act(pausing("bob", paused=True))
+        writer.act(pausing(Key("bob"), paused=True))
         asked(replica, *ASKED)
-        writer.act(pausing("bob", paused=False))
+        writer.act(pausing(Key("bob"), paused=False))
         asked(replica, *ASKED[:1])
         found, by_query = supposed(store)
         assert by_query == counts_of(replica)
@@ -108,9 +109,9 @@ def test_its_own_rule_gives_the_numbers_of_the_ledger(store: MemoryStore, rule: 
 def test_a_pause_is_no_contribution_under_any_rule(store: MemoryStore) -> None:
     """Under drop the paused are untouched, so that they come back; the shares of all rules have one denominator."""
     with surveyed(store, PEOPLE) as replica:
-        writer_of(replica).act(pausing("bob", paused=True))
+        writer_of(replica).act(pausing(Key("bob"), paused=True))
         asked(replica, ASKED[0])
-        writer_of(replica).act(pausing("bob", paused=False))
+        writer_of(replica).act(pausing(Key("bob"), paused=False))
         asked(replica, ASKED[0])
     skip, drop, clip = (supposed(store, rule=rule) for rule in ("skip", "drop", "clip"))
     assert (skip[1], drop[1], clip[1]) == ([(2, 1), (3, 0)], [(2, 0), (3, 0)], [(2, 1), (3, 0)])
@@ -125,7 +126,7 @@ def test_an_uploaded_limit_stays_and_a_whole_one_follows_the_budget(store: Memor
         register(replica, tables={"people": people})
         rows = b"person_id,limit\nann,\nbob,0.125\neve,0.5\n"
         replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows))
-        writer_of(replica).act(lowering("ann", stated_units=RHO // 2, reserve_units=0))
+        writer_of(replica).act(lowering(Key("ann"), stated_units=RHO // 2, reserve_units=0))
         asked(replica, *3 * [{"noise": {"sigma": 2.0}}], {"noise": {"sigma": 1.0}})
         found, by_query = supposed(store)
         assert by_query == counts_of(replica) == [(3, 0), (2, 1), (2, 1), (0, 3)]
@@ -170,7 +171,7 @@ def test_an_upload_that_tells_pages_alone_hides_no_individual(
         upload(replica, "people", PEOPLE[1:])
         with store.transaction(1, lock=False) as transaction:
             assert transaction.acts(after=0)[-1].detail["joined"]["of"] == "pages"
-        writer_of(replica).act(lowering("eve", stated_units=RHO // 4, reserve_units=0))
+        writer_of(replica).act(lowering(Key("eve"), stated_units=RHO // 4, reserve_units=0))
         asked(replica, *ASKED)
         found, by_query = supposed(store)
         assert by_query == counts_of(replica) == [(3, 0), (0, 3), (3, 0), (1, 1)]

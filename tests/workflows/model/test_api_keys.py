@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
+from service.query.keys import Key
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 
 COUNT = 2000
@@ -34,7 +35,7 @@ def test_each_purpose_has_a_hash_of_its_own() -> None:
         return [
             of.key_hash(""),
             of.sign_in_hash(""),
-            of.tombstone(number, ""),
+            of.tombstone(number, Key("")),
             of.upload_digest(number, b""),
             of.witness_key(),
             of.ledger_key(),
@@ -46,5 +47,8 @@ def test_each_purpose_has_a_hash_of_its_own() -> None:
 
     assert len({*digests(pepper), *digests(other)}) == 2 * len(digests(pepper))
     assert {len(each) for each in digests(pepper)} == {BITS // 8}
-    assert pepper.tombstones(7, ["ann", "bo"]) == [pepper.tombstone(7, "ann"), pepper.tombstone(7, "bo")]
+    assert pepper.tombstones(7, [Key("ann"), Key("bo")]) == [
+        pepper.tombstone(7, Key("ann")),
+        pepper.tombstone(7, Key("bo")),
+    ]
     assert "00" not in repr(Pepper(bytes(32)))

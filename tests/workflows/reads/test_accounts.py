@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from service.query.keys import Key
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import Principal
@@ -136,7 +137,7 @@ def test_a_missing_or_short_slice_gives_no_accounts(world: Replicas) -> None:
 
 def test_an_unknown_individual_is_not_found(world: Replicas) -> None:
     """NotFound is raised with the writer idle or busy."""
-    nobody = replace(individual(world), individual="nobody")
+    nobody = replace(individual(world), individual=Key("nobody"))
     leave(world)
     with pytest.raises(NotFound):
         world.replicas[1].individuals.budgets(nobody)
@@ -151,7 +152,7 @@ def test_a_slice_is_shared_once(world: Replicas) -> None:
     exchange, place = world.replicas[0]._exchange, here(world)
     assert not exchange.wants(place, 0)
     assert exchange.wants(place, 1)
-    scattered = [(0, "ann"), *((n * SLICE_SLOTS, "x") for n in range(1, SLICES_MAX + 1))]
+    scattered = [(0, Key("ann")), *((n * SLICE_SLOTS, Key("x")) for n in range(1, SLICES_MAX + 1))]
     head = world.store.head(1)
     assert accounts._from_cache(Wanted(people=scattered, place=place, head=head), exchange) is None
 
@@ -172,7 +173,7 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
                 role="individual",
                 name="bob",
                 dataset="survey",
-                individual="bob",
+                individual=Key("bob"),
                 allowance_units=None,
             )
         )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from service.accounting.accountings import GAUSSIAN
 from service.core.charge import units_down
+from service.query.keys import Key
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.individual_views import MyBudget
 from service.workflows.model.rows import OwnAccount
@@ -129,7 +130,9 @@ def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pyte
     with pytest.raises(InvalidRequest):
         replica.auditors.ledger("survey", cursor="x", limit=9)
     with pytest.raises(NotFound):
-        replica.individuals.receipts(replace(individual(replica, "ann"), individual="nobody"), cursor=None, limit=9)
+        replica.individuals.receipts(
+            replace(individual(replica, "ann"), individual=Key("nobody")), cursor=None, limit=9
+        )
 
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
@@ -242,7 +245,7 @@ def test_after_a_restore_with_lost_charges_the_promise_is_the_budget(tier: str) 
         assert account(replica, bob).epsilon_so_far_time_uniform == 0
         with replica.registry.guard(record).transaction(lock=True) as transaction:
             transaction.fence_off(transaction.head.fence + 1, forgotten)
-            found = promised(record, transaction, slot_of(transaction, "bob"))
+            found = promised(record, transaction, slot_of(transaction, Key("bob")))
         assert (found.limit_units, found.of) == (BUDGET, "dataset_budget")
         assert found.spent_units_max(limit_units=10, spent_units=5) == 5 + forgotten
         own = OwnAccount(limit=BUDGET, spent=0, paused=False, queries_charged=0, queries_left_out=0)

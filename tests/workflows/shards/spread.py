@@ -4,6 +4,7 @@ import numpy as np
 
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import codings_of
+from service.query.keys import Key
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.journal import told_slots
 from service.workflows.replica import Replica
@@ -27,7 +28,7 @@ def filled(replica: Replica, store: MemoryStore, **more: int) -> None:
     codings = codings_of(record.schema.tables["people"].columns)
     codes = {"country": number % 2, "age": number % 90, "spend": number % 7 * 1000}
     with store.transaction(1, lock=True) as transaction:
-        transaction.add_individuals(slots, list(KEYS.values()), np.full(slots.size, record.budget_units))
+        transaction.add_individuals(slots, list(map(Key, KEYS.values())), np.full(slots.size, record.budget_units))
         columns = {name: codes[name].astype(coding.dtype) for name, coding in codings.items()}
         transaction.add_records("people", slots, with_digests(columns, KEYS.values()))
         everybody = np.arange(slots[-1] + 1)

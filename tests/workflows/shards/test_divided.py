@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from service.engine.pages import PAGE_SLOTS
+from service.query.keys import Key
 from service.query.parse import parse_query
 from service.workflows.maintenance.reconcile import reconcile
 from service.workflows.model.errors import Fenced, InvalidRequest, Unavailable
@@ -41,7 +42,7 @@ def divided_replica(store: MemoryStore, count: int, entropy: Any = None) -> Iter
 def individual(key: str) -> Principal:
     """The principal of an individual."""
     return Principal(
-        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=Key(key), allowance_units=None
     )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from service.query.keys import Key
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
@@ -116,7 +117,7 @@ def resume(replica: Replica, key: str) -> None:
 def individual(key: str) -> Principal:
     """The principal of one individual."""
     return Principal(
-        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=Key(key), allowance_units=None
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.query.keys import Key
 from service.workflows.individual import pausing
 from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
@@ -211,7 +212,7 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
         who = analyst(replica)
         ask(replica, who, "first", reuse=False)
         writer = writer_of(replica)
-        writer.act(pausing("bob", paused=True))
+        writer.act(pausing(Key("bob"), paused=True))
         for n, refusal in enumerate(refused):
             writer.committer.optimistic._cautious_batches = 0
             store.faults = [] if refusal is None else [refusal]

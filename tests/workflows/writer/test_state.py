@@ -9,6 +9,7 @@ from service.arrays import Codes
 from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.columns import Coding
+from service.query.keys import Key
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
@@ -143,7 +144,7 @@ def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
     store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
         slots = np.array([0, 1, PAGE_SLOTS])
-        transaction.add_individuals(slots, ["a", "b", "c"], np.full(3, 2**50))
+        transaction.add_individuals(slots, [Key("a"), Key("b"), Key("c")], np.full(3, 2**50))
         transaction.journal("rows", {}, slots=PAGE_SLOTS + 1)
         transaction.commit()
     for number in range(3):
@@ -168,7 +169,7 @@ def test_an_entry_that_touches_no_slot_is_read_again() -> None:
     store = MemoryStore()
     record = store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
-        transaction.add_individuals(np.array([0]), ["a"], np.array([10**9]))
+        transaction.add_individuals(np.array([0]), [Key("a")], np.array([10**9]))
         transaction.journal("rows", {}, slots=1)
         transaction.commit()
     state = DatasetState(record)

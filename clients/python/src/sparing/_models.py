@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 
 from sparing._coordinates import PerItem
+
+KeyComparison = Literal["exact", "caseless", "number", "uuid"]
+"""How a dataset compares the keys of individuals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Dataset:
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
     accounting: str | Mapping[str, object] = "gdp"  # by which charges add up, as registered
     unit: str = "rho"  # of every `_rho` here
+    keys: str = "exact"  # how the keys of individuals are compared, as registered
     monitor: Monitor | None = None  # the continual count of exhausted individuals
     version: int = 1  # of the registration; each extension counts it up
     archived: bool = False  # an archived dataset answers no new query
@@ -79,6 +84,7 @@ class DatasetRow:
     limit_floor_rho: Decimal | None = None
     accounting: str | Mapping[str, object] = "gdp"
     unit: str = "rho"  # of every `_rho` here
+    keys: str = "exact"
     monitor: Monitor | None = None
     version: int = 1
     archived: bool = False

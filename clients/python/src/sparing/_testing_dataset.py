@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from pydantic import ValidationError
 
-from sparing._models import Dataset
+from sparing._models import Dataset, KeyComparison
 from sparing._rooms.fake import (
     DIGEST,
     GAUSSIAN,
@@ -22,6 +22,7 @@ from sparing._rooms.fake import (
     Entropy,
     EventsTable,
     Exhausted,
+    Key,
     Monitor,
     Plan,
     Query,
@@ -73,6 +74,7 @@ class FakeDataset:
     limit_floor_units: int
     capacity: int
     accounting: Accounting = GAUSSIAN
+    keys: KeyComparison = "exact"
     monitor: Monitor | None = None
     version: int = 1
     epoch: int = 1
@@ -82,8 +84,8 @@ class FakeDataset:
     ticks: list[float] = field(default_factory=list)  # of the monitor
     _memory: DatasetMemory = field(init=False)
     _ticks: TickCounts | None = field(init=False)
-    _slots: dict[str, int] = field(default_factory=dict)  # of each individual
-    _held: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # rows by table and key
+    _slots: dict[Key, int] = field(default_factory=dict)  # of each individual
+    _held: dict[str, Counter[Key]] = field(default_factory=lambda: defaultdict(Counter))  # rows by table and key
 
     def __post_init__(self) -> None:
         self._memory = DatasetMemory(self.schema)
@@ -134,6 +136,7 @@ class FakeDataset:
             "limit_floor_rho": str(rho_of_units(self.limit_floor_units)),
             "capacity": self.capacity,
             "rule": "skip",
+            "keys": self.keys,
             "epoch": self.epoch,
             "version": self.version,
             "archived": False,
@@ -144,10 +147,7 @@ class FakeDataset:
         if table not in self.schema.tables:
             raise ValueError(f"there is no table {table!r}; the dataset has {', '.join(self.schema.tables)}")
         declared = self.schema.tables[table]
-        found = coded(table, declared, rows)
-        padded = next((place for place, key in enumerate(found.keys, start=1) if key != key.strip()), None)
-        if padded is not None:
-            raise ValueError(f"{table}, row {padded}: the key begins or ends with a blank")
+        found = coded(table, declared, rows, self.keys)
         if isinstance(declared, EventsTable):
             self._add_events(table, declared, found)
         else:
@@ -222,7 +222,7 @@ class FakeDataset:
         if declared.unknown_individuals == "drop":
             rows = rows.of(self._slots)
         held = self._held[table].copy()
-        new: dict[str, None] = {}
+        new: dict[Key, None] = {}
         for number, key in enumerate(rows.keys, start=1):
             if key not in self._slots:
                 if declared.unknown_individuals == "reject":
@@ -262,6 +262,7 @@ def dataset_of(dataset: Dataset) -> FakeDataset:
         limit_floor_units=_floor(schema, dataset.limit_floor_rho, dataset.budget_units),
         capacity=dataset.capacity,
         accounting=accounting_of(dataset.accounting),
+        keys=cast("KeyComparison", dataset.keys),
         monitor=_monitor_of(dataset),
         version=dataset.version,
         epoch=dataset.epoch or 1,
@@ -274,6 +275,7 @@ def registered_dataset(
     capacity: int,
     limit_floor_rho: Number | None,
     accounting: Accounting,
+    keys: KeyComparison,
     monitor: Mapping[str, object] | None,
     guarantee: Mapping[str, Number],
 ) -> FakeDataset:
@@ -298,6 +300,7 @@ def registered_dataset(
         limit_floor_units=_floor(schema, limit_floor_rho, units),
         capacity=capacity,
         accounting=accounting,
+        keys=keys,
         monitor=_registered_monitor(monitor, units),
     )
 

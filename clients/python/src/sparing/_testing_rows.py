@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._expressions import plain
+from sparing._models import KeyComparison
 from sparing._records import records_of
 from sparing._rooms.fake import (
     BooleanColumn,
@@ -20,10 +21,12 @@ from sparing._rooms.fake import (
     DateColumn,
     DatetimeColumn,
     IntegerColumn,
+    Key,
     Table,
     VectorCoding,
     VectorColumn,
     codings_of,
+    compared,
     seconds_of,
     units_down,
     vectors_of,
@@ -46,24 +49,24 @@ _KINDS: Mapping[str, str] = {
 class CodedRows:
     """Rows of one table: the key of each, the codes by column, and the limits in units, -1 for the dataset's own."""
 
-    keys: Sequence[str]
+    keys: Sequence[Key]
     codes: Mapping[str, NDArray[np.unsignedinteger[Any]]]
     limits: NDArray[np.int64]
 
-    def of(self, individuals: Container[str]) -> "CodedRows":
+    def of(self, individuals: Container[Key]) -> "CodedRows":
         """The rows whose key is that of an individual."""
         kept = np.array([key in individuals for key in self.keys], dtype=np.bool_)
         keys = [key for key in self.keys if key in individuals]
         return CodedRows(keys=keys, codes={n: codes[kept] for n, codes in self.codes.items()}, limits=self.limits[kept])
 
 
-def coded(name: str, table: Table, rows: object) -> CodedRows:
+def coded(name: str, table: Table, rows: object, comparison: KeyComparison) -> CodedRows:
     """Rows as an upload would store them: mappings from column to value, or a data frame.
 
     A column that is left out is NULL, as a category that is not declared is; a number outside its bounds is clipped.
     Raises ValueError naming the table, the row and the column.
     """
-    keys: list[str] = []
+    keys: list[Key] = []
     read: dict[str, list[int]] = {each: [] for each in table.columns}
     codings, vectors = codings_of(table.columns), vectors_of(table.columns)
     listed: dict[str, list[NDArray[np.unsignedinteger[Any]]]] = {each: [] for each in vectors}
@@ -74,7 +77,7 @@ def coded(name: str, table: Table, rows: object) -> CodedRows:
         key = plain(row.get(table.key))
         if key is None:
             raise ValueError(f"{place}: the key {table.key} is missing")
-        keys.append(str(key))
+        keys.append(_key(place, str(key), comparison))
         for each, column in table.columns.items():
             try:
                 if isinstance(column, VectorColumn):
@@ -90,6 +93,15 @@ def coded(name: str, table: Table, rows: object) -> CodedRows:
         | {each: np.concatenate([coding.missing(0), *listed[each]]) for each, coding in vectors.items()},
         limits=np.array(limits, dtype=np.int64),
     )
+
+
+def _key(place: str, text: str, comparison: KeyComparison) -> Key:
+    if text != text.strip():
+        raise ValueError(f"{place}: the key begins or ends with a blank")
+    try:
+        return compared(text, comparison)
+    except ValueError as unfit:
+        raise ValueError(f"{place}: {unfit}") from None
 
 
 def _number(column: Column, coding: Coding | None, value: Any) -> int:  # noqa: ANN401 - any value of a row

@@ -25,6 +25,7 @@ from typing import Any, Self
 import httpx
 
 from sparing import AsyncClient, Client, Dataset
+from sparing._models import KeyComparison
 from sparing._reply_words import REPLY_TO
 from sparing._testing_dataset import Number, dataset_of, registered_dataset, stated_accounting, units_of
 from sparing._testing_http import (
@@ -99,6 +100,7 @@ class FakeService:
         capacity: int = CAPACITY,
         limit_floor_rho: Number | None = None,
         accounting: str | Mapping[str, object] = "gdp",
+        keys: KeyComparison = "exact",
         monitor: Mapping[str, object] | None = None,
         **guarantee: Number,
     ) -> None:
@@ -111,6 +113,7 @@ class FakeService:
             capacity: the public bound on the number of individuals, which rows keep to.
             limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
             accounting: as a curator states it: `{"kind": "rdp", "order": 16}`; default: Gaussian DP.
+            keys: the comparison of individuals' keys: "exact", "caseless", "number" or "uuid".
             monitor: the continual count of exhausted individuals, with `rho`, `ticks` and `share`.
             guarantee: `epsilon` and `delta`, or `rho`, or `epsilon` alone under pure; default: a rho of 1.
 
@@ -123,7 +126,7 @@ class FakeService:
             raise ValueError("give the tables of the dataset")
         else:
             found = registered_dataset(
-                dataset, tables, capacity, limit_floor_rho, stated_accounting(accounting), monitor, guarantee
+                dataset, tables, capacity, limit_floor_rho, stated_accounting(accounting), keys, monitor, guarantee
             )
         if found.name in self._service.datasets:
             raise ValueError(f"there is a dataset {found.name!r} already")

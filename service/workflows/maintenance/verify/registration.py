@@ -1,8 +1,8 @@
 """The check of a dataset's rows against its registration: the genesis is computed again from the first version.
 
 Each later version is bound by the act of its extension. The genesis binds the name, the guarantee as written, the
-accounting, the monitor, the capacity, the tables, the rule and the floor. For a rho the row holds only the units, so
-every decimal of up to DIGITS_MAX digits after the point that gives those units is tried.
+accounting, the monitor, the capacity, the tables, the rule, the comparison of keys and the floor. For a rho the row
+holds only the units, so every decimal of up to DIGITS_MAX digits after the point that gives those units is tried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -97,6 +97,7 @@ def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool) -> bytes
         {
             "accounting": record.accounting.document,
             **({} if record.monitor is None else {"monitor": record.monitor.document}),
+            **({} if record.keys == "exact" else {"keys": record.keys}),
             **({"instance": record.instance} if record.instance > 1 else {}),
             "name": record.name,
             "guarantee": {

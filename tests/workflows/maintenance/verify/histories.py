@@ -1,5 +1,6 @@
 """A ledger with a history, for tests of verification."""
 
+from service.query.keys import Key
 from service.workflows.individual import lowering
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
@@ -14,7 +15,7 @@ def history(replica: Replica) -> Principal:
     """Three individuals, one with a lowered limit and one erased; three entries and a reused answer."""
     register(replica)
     upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-    writer_of(replica).act(lowering("bob", stated_units=HALF, reserve_units=0))
+    writer_of(replica).act(lowering(Key("bob"), stated_units=HALF, reserve_units=0))
     who = analyst(replica)
     ask(replica, who, "a", reuse=False)
     ask(replica, who, "b", noise={"sigma": 5.0})

@@ -11,6 +11,7 @@ import pytest
 
 from service.core.release import answer
 from service.core.renyi_filter import Accounts, Touched
+from service.query.keys import Key
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
@@ -109,10 +110,10 @@ def test_participation_is_derived_again(
         rule="drop" if rule == "drop" else "skip",
     ) as replica:
         writer = writer_of(replica)
-        writer.act(lowering("eve", stated_units=2**30, reserve_units=0))
+        writer.act(lowering(Key("eve"), stated_units=2**30, reserve_units=0))
         who = analyst(replica)
         ask(replica, who, "a", reuse=False, noise={"sigma": 2.0 if rule == "drop" else 100.0})
-        writer.act(pausing("bob", paused=True))
+        writer.act(pausing(Key("bob"), paused=True))
         real = Accounts.active
 
         def faulty(self: Accounts, touched: Touched, charges: Any, dropped: Any = None) -> Any:
@@ -167,10 +168,10 @@ def test_limits_count_from_when_they_were_lowered() -> None:
     with surveyed(store, TWO_PEOPLE) as replica:
         writer, who = writer_of(replica), analyst(replica)
         for key, act in [
-            ("a", pausing("bob", paused=True)),
-            ("b", lowering("ann", stated_units=two, reserve_units=0)),
-            ("c", pausing("bob", paused=False)),
-            ("d", lowering("bob", stated_units=two, reserve_units=0)),
+            ("a", pausing(Key("bob"), paused=True)),
+            ("b", lowering(Key("ann"), stated_units=two, reserve_units=0)),
+            ("c", pausing(Key("bob"), paused=False)),
+            ("d", lowering(Key("bob"), stated_units=two, reserve_units=0)),
             ("e", None),
         ]:
             ask(replica, who, key, reuse=False, noise={"sigma": 9.0})

@@ -19,6 +19,7 @@ from sparing._models import (
     Dataset,
     DatasetRow,
     Forecast,
+    KeyComparison,
     LedgerRow,
     Receipt,
     RunDivergence,
@@ -51,11 +52,13 @@ class AsyncDatasets:
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
         accounting: str | Mapping[str, object] | None = None,
+        keys: KeyComparison | None = None,
         monitor: Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual."""
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
+        stated["keys"] = keys
         return await self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
     def list(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[DatasetRow]:

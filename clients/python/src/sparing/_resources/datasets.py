@@ -18,6 +18,7 @@ from sparing._models import (
     Dataset,
     DatasetRow,
     Forecast,
+    KeyComparison,
     LedgerRow,
     Receipt,
     RunDivergence,
@@ -51,6 +52,7 @@ class Datasets:
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
         accounting: str | Mapping[str, object] | None = None,
+        keys: KeyComparison | None = None,
         monitor: Mapping[str, object] | None = None,
     ) -> Dataset:
         """Register a dataset: its public schema and the guarantee for each individual.
@@ -67,6 +69,8 @@ class Datasets:
             accounting: the rule by which charges add up; default: "gdp". Others are objects with a `kind`: "zcdp", and
                 "rdp" with an `order`, both of which may have the `conversion` "simple"; and "pure", whose guarantee is
                 `epsilon` alone.
+            keys: the comparison of individuals' keys in every table, for good. Under "exact", the default, 7 and 007
+                are two people, as Ada@x.org and ada@x.org are; "caseless", "number" and "uuid" make them one.
             monitor: a continual count of exhausted individuals: the reserve `rho` by which each limit is lower for
                 queries, how many `ticks` there are, and the `share` of the budget below which an individual counts.
 
@@ -76,6 +80,7 @@ class Datasets:
         """
         guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
         stated = {"capacity": capacity, "limit_floor_rho": limit_floor_rho, "rule": rule, "accounting": accounting}
+        stated["keys"] = keys
         return self._sender.run(datasets.create(name, tables, guarantee, monitor, **stated))
 
     def list(self, *, page_size: int = PAGE_SIZE) -> Iterator[DatasetRow]:

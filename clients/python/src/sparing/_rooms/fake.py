@@ -22,6 +22,7 @@ from service.query.asking import (
 from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
+from service.query.keys import Key, compared
 from service.query.language import Query, Sigma
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import parse_query, query_of
@@ -63,6 +64,7 @@ __all__ = [
     "Exhausted",
     "HashedParameters",
     "IntegerColumn",
+    "Key",
     "Monitor",
     "Plan",
     "Query",
@@ -78,6 +80,7 @@ __all__ = [
     "answerable",
     "codings_of",
     "coefficients",
+    "compared",
     "contributions",
     "countable_norm",
     "coverage_certified",

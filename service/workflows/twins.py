@@ -1,0 +1,44 @@
+"""Keys that may be meant for another individual than the one that they name: a curator is told of them at an upload.
+
+Each is of an individual of its own, with a budget of its own. Words name rows and quote no key: the report of an upload
+is stored, and an individual may be erased.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from service.arrays import Integers, Mask
+from service.engine.ingest import Keys
+from service.query.keys import Key
+from service.workflows.ports.transaction import Transaction
+
+ROWS_NAMED_MAX: Final = 20
+_HOW: Final = "only in case, blanks, hidden characters or how a number or a UUID is written"
+TWIN: Final = f"another individual's key differs from this one {_HOW}"
+
+
+def twins(transaction: Transaction, keys: Keys, plain_forms: Mapping[int, str]) -> Mask:
+    """Which of some keys (n,), each once and none of an individual present, have a twin.
+
+    A twin has the same plain form, and is another of these keys or the key of an individual present. `plain_forms` are
+    those of the keys at some places that are not the keys themselves.
+    """
+    forms: Sequence[str] = [plain_forms.get(place, key) for place, key in enumerate(keys)] if plain_forms else keys
+    found = transaction.are_plain_forms(forms)
+    if plain_forms:
+        found[list(plain_forms)] |= transaction.slots_of([Key(form) for form in plain_forms.values()]) >= 0
+        written = set(plain_forms.values())
+        times = Counter(form for form in forms if form in written)
+        found |= [times[form] > 1 for form in forms]
+    return found
+
+
+def twin_words(rows: Integers) -> Iterator[str]:
+    """The sentence on `rows` (n,), counted from 1, each the first one of a key that has a twin; none without rows."""
+    if rows.size == 0:
+        return
+    keys = "1 key differs" if rows.size == 1 else f"{rows.size} keys differ"
+    named = ", ".join(map(str, rows[:ROWS_NAMED_MAX].tolist())) + (", ..." if rows.size > ROWS_NAMED_MAX else "")
+    place = f"row {named}" if rows.size == 1 else f"rows {named}"
+    yield f"{keys} from another individual's {_HOW} ({place}); each is an individual of its own with its own budget"
