@@ -4,7 +4,7 @@ import { all, get, Problem, path, upload, withQuery } from "./api.js";
 import { columnWords, individualsOf } from "./columns.js";
 import { archivedNote } from "./curator-settings.js";
 import { check, download, field, fill, h, select, table } from "./dom.js";
-import { asDeclared, TYPES } from "./files.js";
+import { csvAsDeclared, TYPES, tableAsDeclared } from "./files.js";
 import { count, csv, instant, number, percent, times } from "./format.js";
 import { problem } from "./shell.js";
 import { unitSign } from "./words.js";
@@ -214,14 +214,18 @@ function typeOf(/** @type {File} */ { name }) {
   return { ending, type: TYPES.get(ending), isPacked: name.toLowerCase().endsWith(".gz") };
 }
 
-/** What is sent of the file of a form: CSV under the names that the table has, and anything else as it is. */
+const TABLES = new Set([TYPES.get("parquet"), TYPES.get("arrow")]);
+
+/** What is sent of the file of a form, its columns under the names that the table has where they can be looked at. */
 async function prepared(dataset, /** @type {FormData} */ data) {
   const file = /** @type {File} */ (data.get("file"));
   const { type, isPacked } = typeOf(file);
   const delimiter = type === "text/csv" ? String(data.get("delimiter")) : "";
   const { key, columns } = dataset.tables[String(data.get("table"))];
-  if (type === "text/csv" && !isPacked) return asDeclared(file, delimiter, [key, ...Object.keys(columns)]);
-  return { content: async () => file, mark: delimiter, notes: [] };
+  const declared = [key, ...Object.keys(columns)];
+  if (type === "text/csv" && !isPacked) return csvAsDeclared(file, delimiter, declared);
+  if (type && TABLES.has(type) && !isPacked) return tableAsDeclared(file, type, declared);
+  return { content: async () => file, mark: delimiter, columns: "", notes: [] };
 }
 
 /**
@@ -239,11 +243,12 @@ async function sent(dataset, data, key, progress) {
     });
   }
   const table = String(data.get("table"));
-  const { content, mark } = await prepared(dataset, data);
+  const { content, mark, columns } = await prepared(dataset, data);
   const options = dataset.tables[table].kind === "events" ? OPTIONS_OF_EVENTS : [];
   const address = withQuery(path("datasets", dataset.name, "tables", table, "rows"), {
     dry_run: data.has("dry") ? "true" : "",
     delimiter: mark,
+    columns,
     accept: String(data.get("accept")).replaceAll(" ", ""),
     ...Object.fromEntries(options.map((option) => [option, String(data.get(option))])),
   });

@@ -1,6 +1,6 @@
 // A file that a person chose: its type by its ending, and the columns of CSV under the names that a schema takes.
 
-import { Problem } from "./api.js";
+import { Problem, path, upload } from "./api.js";
 import { readCsv } from "./format.js";
 
 /** By the ending of a file's name. */
@@ -51,26 +51,67 @@ export const renamedWords = (/** @type {string} */ name, /** @type {string} */ h
   `“${name}” of the file is ${here} here.`;
 
 /**
- * CSV with its columns as a registration of it has named them; those that the table does not have are left out.
+ * A file with its columns as a registration of it has named them; those that the table does not have are left out.
+ * @typedef {object} Prepared
+ * @property {() => Promise<Blob>} content
+ * @property {string} mark the mark between the fields of CSV
+ * @property {string} columns the names as the service is to read them, in JSON; empty where they are as declared
+ * @property {string[]} notes
+ */
+
+/**
+ * CSV is written anew here, so that nothing is sent of a column that is left out.
  * @param {File} file
  * @param {string} delimiter the mark between fields; empty for that of the header
  * @param {string[]} declared the names that the table has
- * @returns {Promise<{ content: () => Promise<Blob>, mark: string, notes: string[] }>}
+ * @returns {Promise<Prepared>}
  */
-export async function asDeclared(file, delimiter, declared) {
+export async function csvAsDeclared(file, delimiter, declared) {
   const head = headerIn(await file.slice(0, HEADER_BYTES_MAX).text());
   const mark = delimiter || markOf(head);
   const [header = []] = readCsv(head, mark);
+  const { names, notes } = namesAsDeclared(header, declared);
+  const content = async () => (notes.length ? rewritten(await textOf(file), mark, names) : file);
+  return { content, mark, columns: "", notes };
+}
+
+/** @type {WeakMap<File, Promise<any>>} */
+const previews = new WeakMap();
+
+/** The first rows of Parquet and Arrow, for which a browser has no reader: the service reads them, and keeps nothing. */
+export function previewOf(/** @type {File} */ file, /** @type {string} */ type) {
+  const known = previews.get(file) ?? upload(path("files", "preview"), file, { "Content-Type": type }, () => {});
+  previews.set(file, known);
+  return known;
+}
+
+/**
+ * Parquet and Arrow are sent as they are, and the service reads their columns under other names.
+ * @param {File} file
+ * @param {string} type
+ * @param {string[]} declared
+ * @returns {Promise<Prepared>}
+ */
+export async function tableAsDeclared(file, type, declared) {
+  const found = await previewOf(file, type);
+  const [header = []] = readCsv(found.csv);
+  const all = [...header, ...Object.keys(found.left_out)];
+  const { names, notes } = namesAsDeclared(all, declared);
+  const columns = Object.fromEntries(all.flatMap((each, at) => (names[at] === each ? [] : [[each, names[at]]])));
+  return { content: async () => file, mark: "", columns: notes.length ? JSON.stringify(columns) : "", notes };
+}
+
+/** The column of the table that each column of a file is, null for none, and what is said of those with other names. */
+function namesAsDeclared(/** @type {string[]} */ header, /** @type {string[]} */ declared) {
   const plain = namesOf(header);
-  const names = header.map((each, at) => (declared.includes(each) ? each : plain[at]));
-  const kept = names.map((each, at) => declared.includes(each) && names.indexOf(each) === at);
+  const all = header.map((each, at) => (declared.includes(each) ? each : plain[at]));
+  const names = all.map((each, at) => (declared.includes(each) && all.indexOf(each) === at ? each : null));
   const notes = header.flatMap((each, at) => {
-    if (!kept[at]) return [`“${each}” is left out: the table has no such column.`];
-    return each === names[at] ? [] : [renamedWords(each, names[at])];
+    const name = names[at];
+    if (name === null) return [`“${each}” is left out: the table has no such column.`];
+    return each === name ? [] : [renamedWords(each, name)];
   });
-  const isAsItIs = !notes.length || !kept.includes(true); // the service says what is wrong with none of its columns
-  const content = async () => (isAsItIs ? file : rewritten(await textOf(file), { mark, names, kept }));
-  return { content, mark, notes: isAsItIs ? [] : notes };
+  return names.some(Boolean) ? { names, notes } : { names: header, notes: [] }; // the service says what is wrong
 }
 
 /** The first record of a text: a quotation may go over the end of a line. */
@@ -89,15 +130,15 @@ async function textOf(/** @type {File} */ file) {
 }
 
 /** The rows with the columns that are kept; a row of another length keeps its fields, so that the service names it. */
-function rewritten(
-  /** @type {string} */ text,
-  /** @type {{ mark: string, names: string[], kept: boolean[] }} */ { mark, names, kept },
-) {
+function rewritten(/** @type {string} */ text, /** @type {string} */ mark, /** @type {(string | null)[]} */ names) {
   const [header, ...rows] = readCsv(text, mark);
   const fits = (/** @type {string[]} */ row) => row.length === header.length;
-  const chosen = (/** @type {string[]} */ row) => (fits(row) ? row.filter((_, at) => kept[at]) : row);
+  const chosen = (/** @type {string[]} */ row) => (fits(row) ? row.filter((_, at) => names[at] !== null) : row);
   const quoted = (/** @type {string} */ field) =>
     /["\r\n]/.test(field) || field.includes(mark) ? `"${field.replaceAll('"', '""')}"` : field;
-  const lines = [names, ...rows].map((row) => `${chosen(row).map(quoted).join(mark)}\n`);
-  return new Blob(lines, { type: "text/csv" });
+  const lines = [names.filter((each) => each !== null), ...rows.map(chosen)];
+  return new Blob(
+    lines.map((row) => `${row.map(quoted).join(mark)}\n`),
+    { type: "text/csv" },
+  );
 }

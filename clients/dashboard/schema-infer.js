@@ -2,9 +2,9 @@
 // read in the browser, and nothing of it is sent. A browser has no reader for Parquet and Arrow: the service gives the
 // first rows as CSV, and keeps nothing. A domain that is read off a file is marked until it is confirmed.
 
-import { Problem, path, upload } from "./api.js";
+import { Problem } from "./api.js";
 import { entriesOf } from "./columns.js";
-import { markOf, namesOf, plainName, renamedWords, TYPES } from "./files.js";
+import { markOf, namesOf, plainName, previewOf, renamedWords, TYPES } from "./files.js";
 import { readCsv, times } from "./format.js";
 
 const PEOPLE_WORDS = (
@@ -53,7 +53,7 @@ export async function proposalOf(file) {
 
 /** The first rows, from the service. @returns {Promise<Seen>} */
 async function previewed(/** @type {File} */ file, /** @type {string} */ type) {
-  const found = await upload(path("files", "preview"), file, { "Content-Type": type }, () => {});
+  const found = await previewOf(file, type);
   const [header = [], ...rows] = readCsv(found.csv);
   /** @type {[string, string][]} */
   const leftOut = Object.entries(found.left_out);

@@ -30,6 +30,8 @@ from service.api.body_length import declared_length
 from service.api.places import at_once, current_places
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
+from service.query.json_text import document_of
+from service.query.problems import QueryProblem
 from service.workflows.admission.admission import MemoryFull
 from service.workflows.admission.spools import Spool, refusing_a_full_disk
 from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
@@ -188,12 +190,32 @@ def unpack(source: BinaryIO, target: BinaryIO, spool: Spool, *, bytes_max: int) 
         target.seek(0)
 
 
+def names_in(text: str) -> dict[str, str | None]:
+    """The names of an upload's parameter `columns`. Raises InvalidRequest."""
+    if not text:
+        return {}
+    try:
+        named = document_of(text.encode(errors="surrogatepass"))
+    except QueryProblem as problem:
+        raise InvalidRequest.of("columns", problem.errors[0].message) from problem
+    if not isinstance(named, dict) or not all(isinstance(each, str | None) for each in named.values()):
+        raise InvalidRequest.of("columns", 'must be a JSON object such as {"Person No": "person_no", "note": null}')
+    return named
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadOptions:
     """The parameters in the address of an upload."""
 
     delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ","
     decimal: Annotated[DecimalMark, Query(description="The mark before the fraction of a number in CSV.")] = "."
+    columns: Annotated[
+        str,
+        Query(
+            description="A JSON object with the declared name of each column that has another one in the file, by its"
+            " name there; null leaves a column out."
+        ),
+    ] = ""
     accept: Annotated[
         str,
         Query(

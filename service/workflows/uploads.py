@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from service.arrays import Codes, Integers, Mask
-from service.engine.ingest import CsvMarks, Keys, Problems, RowError, Rows, RowsProblem
+from service.engine.ingest import Keys, Problems, RowError, Rows, RowsProblem
 from service.engine.key_digests import key_digests, row_digests
 from service.engine.memory import Placed
 from service.engine.pages import union
@@ -143,7 +143,7 @@ def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO,
                 table=table,
                 budget_units=record.budget_units,
                 keys=record.keys,
-                csv=CsvMarks(delimiter=request.delimiter, decimal=request.decimal),
+                form=request.form,
                 duplicates=request.duplicates,
                 bounds=request.bounds,
             ),

@@ -168,6 +168,27 @@ def test_a_file_is_uploaded_under_the_names_that_it_was_registered_with(visit: V
     assert row == dict.fromkeys(row) | {"ward": "Skin; hair"}
 
 
+def test_parquet_is_uploaded_under_the_names_that_it_was_registered_with(visit: Visit, tmp_path: Path) -> None:
+    """The service reads them so; the page says it before."""
+    page = visit.enter("curator", "/curator/_register")
+    page.get_by_label("Name").first.fill("renamed_columns")
+    table = pa.table({"Person No": [1, 2, 3], "Ward Name": ["Eyes", "Skin", "Eyes"], "Nothing": [[1], [2], [3]]})
+    _write(table, tmp_path / "people.parquet")
+    _dropped(visit, "people.parquet", (tmp_path / "people.parquet").read_bytes())
+    expect(page.get_by_text("people.parquet proposes the table")).to_be_visible()
+    for box in page.get_by_role("checkbox", name=TO_CONFIRM).all():
+        box.check()
+    page.get_by_role("button", name="Register").click()
+    page.get_by_role("link", name="Upload a file").click()
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.parquet")
+    expect(page.get_by_text("“Ward Name” of the file is ward_name here.")).to_be_visible()
+    expect(page.get_by_text("“Nothing” is left out: the table has no such column.")).to_be_visible()
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("3 rows are stored, with 3 new people.")).to_be_visible()
+    record = visit.site.read("datasets/renamed_columns/record", individual="2")["tables"]
+    assert [held["rows"] for held in record.values()] == [[{"ward_name": "Skin"}]]
+
+
 def test_another_accounting_is_registered_and_told(visit: Visit) -> None:
     """The form states it in the JSON that is sent; the overview says by which accounting the promise is."""
     page = visit.enter("curator", "/curator/_register")

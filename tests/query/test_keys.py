@@ -56,7 +56,7 @@ def test_a_plain_form_is_its_own(text: str) -> None:
 
 @given(text=ANY)
 def test_exact_keys_are_their_texts(text: str) -> None:
-    """Whatever they hold."""
+    """Nothing in them is looked at."""
     assert compared(text, "exact") == text
 
 

@@ -13,13 +13,13 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Epoch, IndividualsKey, Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.responses import JSON
-from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spooled, SpooledColumns
+from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spooled, SpooledColumns, names_in
 from service.query.schema import COLUMNS_MAX
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.individual_views import Receipt, RunDivergence
-from service.workflows.model.journal import UploadRequest
+from service.workflows.model.journal import FileForm, UploadRequest
 from service.workflows.model.rows import PrincipalFilter
 from service.workflows.model.views import (
     ALLOWANCE,
@@ -161,8 +161,7 @@ def append_rows(
     request = UploadRequest(
         table=table,
         content_type=upload.content_type,
-        delimiter=options.delimiter,
-        decimal=options.decimal,
+        form=FileForm(delimiter=options.delimiter, decimal=options.decimal, columns=names_in(options.columns)),
         accept=tuple(name for name in options.accept.split(",") if name),
         rows_over_limit=options.rows_over_limit,
         unknown_individuals=options.unknown_individuals,

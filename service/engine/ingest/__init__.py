@@ -9,15 +9,16 @@ The `reader` is not imported from here: with pyarrow that takes fifty millisecon
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, ErrorCounts, ErrorGroup, Problems, RowError, RowsProblem
-from service.engine.ingest.rows import CsvMarks, DecimalMark, Duplicates, FirstRows, Keys, Rows
+from service.engine.ingest.rows import USUAL_FORM, DecimalMark, Duplicates, FileForm, FirstRows, Keys, Rows
 
 __all__ = [
     "PROBLEMS_MAX",
-    "CsvMarks",
+    "USUAL_FORM",
     "DecimalMark",
     "Duplicates",
     "ErrorCounts",
     "ErrorGroup",
+    "FileForm",
     "FirstRows",
     "Keys",
     "Problems",

@@ -7,7 +7,7 @@ piece expanded to a plain array.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.arrays import Integers
-from service.engine.ingest.csv_text import check_header
+from service.engine.ingest.names import Names
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.upload_size import PIECE_BYTES, PIECE_ROWS
 from service.engine.ingest.vectors import is_listed
@@ -52,23 +52,23 @@ class Counter(Protocol):
         """Note that these many bytes are about to be expanded."""
 
 
-Choose = Callable[[pa.Schema], list[str]]
-"""Gives the columns to read of a file, by its schema. Raises RowsProblem."""
+Choose = Callable[[pa.Schema], Mapping[str, str]]
+"""Gives the columns to read of a file, by its schema, each with the name under which it is read. Raises RowsProblem."""
 
 
-def declared(names: Collection[str], vectors: Collection[str] = ()) -> Choose:
+def declared(names: Names, vectors: Collection[str] = ()) -> Choose:
     """All columns, which have to be those of `names`; pandas' names for an index without a name are left out.
 
     Lists of numbers are read in those of `vectors`.
     """
 
-    def choose(schema: pa.Schema) -> list[str]:
-        found = [name for name in schema.names if name in names or INDEX.fullmatch(name) is None]
-        check_header(found, names)
+    def choose(schema: pa.Schema) -> Mapping[str, str]:
+        known = {*names.declared, *names.in_file}
+        found = names.read([name for name in schema.names if name in known or INDEX.fullmatch(name) is None])
         problems = Problems()
-        for name in found:
+        for name, read_as in found.items():
             kind = schema.field(name).type
-            if is_unread(kind) and not (name in vectors and is_listed(kind)):
+            if is_unread(kind) and not (read_as in vectors and is_listed(kind)):
                 problems.add("the column's type is not read: it is a list, a structure or an extension", column=name)
         problems.raise_if_any()
         return found
@@ -92,9 +92,9 @@ def parquet_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator
         rows_before = 0
         for number, group in enumerate(groups):
             rows = min(max(group.num_rows * PIECE_BYTES // max(listed[number], 1), 1), PIECE_ROWS)
-            batches = file.iter_batches(rows, row_groups=[number], columns=found, use_threads=False)
+            batches = file.iter_batches(rows, row_groups=[number], columns=list(found), use_threads=False)
             for batch in batches:
-                yield from _pieces(batch.select(found), rows_before, size)
+                yield from _pieces(_named(batch, found), rows_before, size)
                 rows_before += batch.num_rows
     except pa.ArrowCapacityError as error:
         raise RowsProblem.of(_TOO_LONG) from error
@@ -110,12 +110,16 @@ def arrow_batches(source: BinaryIO, choose: Choose, size: Counter) -> Iterator[p
         rows_before = 0
         for batch in reader:
             size.announce(batch.num_rows)
-            yield from _pieces(batch.select(found), rows_before, size)
+            yield from _pieces(_named(batch, found), rows_before, size)
             rows_before += batch.num_rows
     except pa.ArrowCapacityError as error:
         raise RowsProblem.of(_TOO_LONG) from error
     except _UNREADABLE as error:
         raise RowsProblem.of("the body is not a readable Arrow stream") from error
+
+
+def _named(batch: pa.RecordBatch, found: Mapping[str, str]) -> pa.RecordBatch:
+    return batch.select(list(found)).rename_columns(list(found.values()))
 
 
 def is_unread(kind: pa.DataType) -> bool:

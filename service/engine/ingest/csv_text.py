@@ -1,11 +1,10 @@
 """Batches of an upload's columns from CSV after RFC 4180, whose fields are bytes.
 
-The declared columns say what a field means, and nothing is guessed. Their names are the declared ones, in any order.
+The declared columns say what a field means, and nothing is guessed. They come in any order.
 """
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
 from typing import BinaryIO
@@ -13,6 +12,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from service.engine.ingest.names import Names
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.upload_size import PIECE_ROWS
 
@@ -25,13 +25,14 @@ COLUMNS_MAX = 2**12  # undeclared ones, so that a header is refused before the p
 
 
 def csv_batches(
-    source: BinaryIO, names: Collection[str], problems: Problems, *, delimiter: str = ","
+    source: BinaryIO, names: Names, problems: Problems, *, delimiter: str = ","
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of binary columns named `names`, an empty field as NULL. Broken rows are noted and skipped.
+    """Batches of binary columns by their declared names, an empty field as NULL. Broken rows are noted and skipped.
 
     Raises RowsProblem when the header or the file as a whole cannot be read.
     """
-    watched = _Watched(source, delimiter, len(names) + COLUMNS_MAX)
+    known = [*names.declared, *names.in_file]
+    watched = _Watched(source, delimiter, len(names.declared) + COLUMNS_MAX)
     try:
         reader = pa_csv.open_csv(
             watched,
@@ -40,14 +41,17 @@ def csv_batches(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=_Noting(problems)
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
+                column_types=dict.fromkeys([*names.declared, *names.in_file], pa.binary()),
+                null_values=[""],
+                strings_can_be_null=True,
             ),
         )
-        _check_delimiter(reader.schema.names, names)
-        check_header(reader.schema.names, names)
+        _check_delimiter(reader.schema.names, known)
+        read = names.read(reader.schema.names)
         for batch in reader:
+            named = batch.select(list(read)).rename_columns(list(read.values()))
             for start in range(0, batch.num_rows, PIECE_ROWS):
-                yield batch.slice(start, PIECE_ROWS)
+                yield named.slice(start, PIECE_ROWS)
     except UnicodeDecodeError as error:
         raise RowsProblem.of("the header is not UTF-8") from error
     except pa.ArrowInvalid as error:
@@ -70,20 +74,6 @@ def lines_of_rows(source: BinaryIO, rows: Collection[int], *, delimiter: str = "
         return {}
     finally:
         text.detach()
-
-
-def check_header(found: Sequence[str], declared: Collection[str]) -> None:
-    """Raises RowsProblem naming every duplicate, unknown and missing column."""
-    problems = Problems()
-    for name, count in Counter(found).items():
-        if count > 1:
-            problems.add("the column appears more than once", column=name)
-        if name not in declared:
-            problems.add("the column is not declared", column=name)
-    for name in declared:
-        if name not in found:
-            problems.add("the column is missing", column=name)
-    problems.raise_if_any()
 
 
 def _starts(text: TextIOWrapper, rows: Collection[int], delimiter: str) -> Iterator[tuple[int, int]]:

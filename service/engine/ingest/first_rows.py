@@ -8,14 +8,15 @@ value, NaN and an empty text are an empty field; an infinity is a number that ev
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.engine.ingest.columnar import INDEX, arrow_batches, is_unread, parquet_batches
-from service.engine.ingest.csv_text import COLUMNS_MAX, check_header
+from service.engine.ingest.csv_text import COLUMNS_MAX
+from service.engine.ingest.names import Names
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.rows import FirstRows
 
@@ -72,14 +73,14 @@ class _Look:
     def decode(self, decoded_bytes: int) -> None:
         """No more than a piece is expanded at a time."""
 
-    def choose(self, schema: pa.Schema) -> list[str]:
+    def choose(self, schema: pa.Schema) -> Mapping[str, str]:
         """The columns of one value a row that has a form as text. Raises RowsProblem."""
         names = schema.names
         if len(names) > COLUMNS_MAX:
             raise RowsProblem.of(f"the file has {len(names)} columns: at most {COLUMNS_MAX} are read")
         if sum(len(name.encode()) for name in names) > NAMES_BYTES_MAX:
             raise RowsProblem.of(f"the names of the columns take more than {NAMES_BYTES_MAX} bytes")
-        check_header(names, names)
+        Names(names).read(names)
         found = []
         for name in names:
             kind = _value_type(schema.field(name).type)
@@ -93,7 +94,7 @@ class _Look:
         if not found:
             raise RowsProblem.of("no column holds numbers, text, booleans or times")
         self._put(found)
-        return found
+        return {name: name for name in found}
 
     def add(self, batch: pa.RecordBatch) -> bool:
         """Add rows; False when no more fit. Raises RowsProblem where not even the first does."""

@@ -7,11 +7,13 @@ word, and names no row. After the check of its JSON type a value goes on as text
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import BinaryIO
 
 import orjson
 import pyarrow as pa
 
+from service.engine.ingest.names import ColumnNames, Names
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.upload_size import PIECE_BYTES, PIECE_ROWS
 from service.engine.ingest.vectors import listed_numbers
@@ -24,13 +26,15 @@ JsonTypes = frozenset[type]
 """The JSON types a column takes, as Python reads them; null is always taken."""
 
 
-def ndjson_batches(source: BinaryIO, types: Mapping[str, JsonTypes], problems: Problems) -> Iterator[pa.RecordBatch]:
-    """Batches of columns of text, or of lists, named as in `types`.
+def ndjson_batches(
+    source: BinaryIO, types: Mapping[str, JsonTypes], problems: Problems, columns: ColumnNames = MappingProxyType({})
+) -> Iterator[pa.RecordBatch]:
+    """Batches of columns of text, or of lists, named as in `types`. `columns` are members that have other names.
 
     What is wrong in a row is noted, and its values become NULL.
     """
     rows_before = 0
-    names = types.keys()
+    names = Names(types.keys(), columns)
     for chunk in _chunks(_lines(source)):
         rows = [_row(line, names, problems, rows_before + at) for at, line in enumerate(chunk, start=1)]
         yield _batch(rows, types, problems, rows_before)
@@ -61,7 +65,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes]:
             yield stripped
 
 
-def _row(line: bytes, names: Collection[str], problems: Problems, row: int) -> Mapping[str, object]:
+def _row(line: bytes, names: Names, problems: Problems, row: int) -> Mapping[str, object]:
     """The members of one line's object; none of them when it is not the object that was declared."""
     try:
         members = orjson.loads(line)
@@ -71,9 +75,14 @@ def _row(line: bytes, names: Collection[str], problems: Problems, row: int) -> M
     if not isinstance(members, dict):
         problems.add("not an object", row=row)
         return {}
-    if members.keys() == names and line.count(b":") == len(names):
-        return members
-    return _inspected(line, members, names, problems, row)
+    try:
+        named = names.renamed(members)
+    except ValueError as error:
+        problems.add(str(error), row=row)
+        return {}
+    if named.keys() == names.declared and line.count(b":") == len(members):
+        return named
+    return _inspected(line, named, names.declared, problems, row)
 
 
 def _inspected(

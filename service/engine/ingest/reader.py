@@ -15,10 +15,11 @@ from service.engine.ingest.columnar import arrow_batches, declared, parquet_batc
 from service.engine.ingest.columns import Coded, LimitReader, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.keys import ArrowKeys, compared_keys
+from service.engine.ingest.names import Names
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.repeats import repeated_rows, told_apart
-from service.engine.ingest.rows import USUAL_MARKS, CsvMarks, DecimalMark, Duplicates, Rows
+from service.engine.ingest.rows import USUAL_FORM, DecimalMark, Duplicates, FileForm, Rows
 from service.engine.ingest.upload_size import BOUNDS, UploadBounds, UploadSize
 from service.engine.ingest.vectors import code_vectors
 from service.query.columns import codings_of
@@ -52,7 +53,7 @@ def read_rows(
     *,
     budget_units: int,
     keys: KeyComparison = "exact",
-    csv: CsvMarks = USUAL_MARKS,
+    form: FileForm = USUAL_FORM,
     duplicates: Duplicates = "keep",
     bounds: UploadBounds = BOUNDS,
 ) -> Rows:
@@ -64,31 +65,31 @@ def read_rows(
     """
     problems = Problems()
     size = UploadSize(table, bounds)
-    upload = _Upload(table, budget_units, problems, size, keys=keys, decimal=csv.decimal)
+    upload = _Upload(table, budget_units, problems, size, keys=keys, decimal=form.decimal)
     is_text = content_type in {CSV, NDJSON}
-    for batch in _batches(source, content_type, table, problems, size, delimiter=csv.delimiter):
+    for batch in _batches(source, content_type, table, problems, size, form):
         upload.add(batch, is_text=is_text)
     repeated = upload.check_rows(duplicates)
     if content_type == CSV:
         rows = {error.row for error in problems.first() if error.row is not None}
-        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=csv.delimiter))
+        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=form.delimiter))
     problems.raise_if_any()
     read = replace(upload.rows(), repeated=int(repeated.sum()))
     return read.only(~repeated) if duplicates == "drop" and read.repeated else read
 
 
 def _batches(
-    source: BinaryIO, content_type: str, table: Table, problems: Problems, size: UploadSize, *, delimiter: str
+    source: BinaryIO, content_type: str, table: Table, problems: Problems, size: UploadSize, form: FileForm
 ) -> Iterator[pa.RecordBatch]:
-    names = [table.key, *table.columns]
+    names = Names([table.key, *table.columns], form.columns)
     vectors = vectors_of(table.columns)
     if content_type == CSV:
         for name in vectors:
             raise RowsProblem.of("CSV holds no vectors: send NDJSON, Arrow or Parquet", column=name)
-        return csv_batches(source, names, problems, delimiter=delimiter)
+        return csv_batches(source, names, problems, delimiter=form.delimiter)
     if content_type == NDJSON:
         types = {table.key: _KEY_TYPES} | {name: _json_types(column) for name, column in table.columns.items()}
-        return ndjson_batches(source, types, problems)
+        return ndjson_batches(source, types, problems, form.columns)
     if content_type == PARQUET:
         return parquet_batches(source, declared(names, vectors), size)
     if content_type == ARROW:

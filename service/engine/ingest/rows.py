@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Codes
+from service.engine.ingest.names import ColumnNames
 from service.query.keys import Key
 
 Duplicates = Literal["keep", "drop", "reject"]
@@ -18,14 +19,15 @@ DecimalMark = Literal[".", ","]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CsvMarks:
-    """The mark between the fields of CSV, and the one before the fraction of its numbers."""
+class FileForm:
+    """How a file is written: the marks of CSV between fields and before a fraction, and columns with other names."""
 
     delimiter: str = ","
     decimal: DecimalMark = "."
+    columns: ColumnNames = field(default_factory=dict)
 
 
-USUAL_MARKS: Final = CsvMarks()
+USUAL_FORM: Final = FileForm()
 
 
 class Keys(Sequence[Key]):

@@ -9,7 +9,7 @@ import hashlib
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -99,6 +99,7 @@ RowsOverLimit = Literal["refuse", "truncate"]
 UnknownIndividuals = Literal["as_declared", "drop"]
 Duplicates = ingest.Duplicates
 DecimalMark = ingest.DecimalMark
+FileForm = ingest.FileForm
 UploadBounds = upload_size.UploadBounds
 
 
@@ -108,8 +109,7 @@ class UploadRequest:
 
     table: str
     content_type: str
-    delimiter: str = ","
-    decimal: DecimalMark = "."
+    form: FileForm = ingest.USUAL_FORM
     accept: tuple[str, ...] = ()  # columns that are stored though many of their values are not as declared
     rows_over_limit: RowsOverLimit = "refuse"
     unknown_individuals: UnknownIndividuals = "as_declared"
@@ -118,19 +118,23 @@ class UploadRequest:
     address: Address | None = None
     bounds: UploadBounds = upload_size.BOUNDS
 
-    def options(self) -> dict[str, str]:
+    def options(self) -> dict[str, object]:
         """All that changes the effect of the same bytes. Defaults are left out: a later option changes no digest."""
         said = {"table": self.table, "content_type": self.content_type}
-        stated = {
-            "delimiter": self.delimiter,
-            "decimal": self.decimal,
-            "accept": ",".join(sorted(self.accept)),
-            "rows_over_limit": self.rows_over_limit,
-            "unknown_individuals": self.unknown_individuals,
-            "duplicates": self.duplicates,
-        }
-        defaults = {field.name: field.default for field in fields(self)} | {"accept": ""}
-        return said | {name: value for name, value in stated.items() if value != defaults[name]}
+        usual = _stated(UploadRequest(table=self.table, content_type=self.content_type))
+        return said | {name: value for name, value in _stated(self).items() if value != usual[name]}
+
+
+def _stated(request: UploadRequest) -> dict[str, object]:
+    return {
+        "delimiter": request.form.delimiter,
+        "decimal": request.form.decimal,
+        "columns": dict(request.form.columns),
+        "accept": ",".join(sorted(request.accept)),
+        "rows_over_limit": request.rows_over_limit,
+        "unknown_individuals": request.unknown_individuals,
+        "duplicates": request.duplicates,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

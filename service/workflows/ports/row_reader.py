@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import BinaryIO, Literal, Protocol
 
-from service.engine.ingest import CsvMarks, Duplicates, FirstRows, Rows
+from service.engine.ingest import Duplicates, FileForm, FirstRows, Rows
 from service.engine.ingest.upload_size import UploadBounds
 from service.query.keys import KeyComparison
 from service.query.schema import EventsTable, IndividualsTable
@@ -19,7 +19,7 @@ class ReadRequest:
     table: IndividualsTable | EventsTable
     budget_units: int
     keys: KeyComparison = "exact"
-    csv: CsvMarks
+    form: FileForm
     duplicates: Duplicates = "keep"
     bounds: UploadBounds
 
@@ -67,7 +67,7 @@ class ReaderHere:
             request.table,
             budget_units=request.budget_units,
             keys=request.keys,
-            csv=request.csv,
+            form=request.form,
             duplicates=request.duplicates,
             bounds=request.bounds,
         )

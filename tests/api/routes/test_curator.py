@@ -2,6 +2,7 @@
 
 import gzip
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -182,6 +183,17 @@ class TestRows:
         for query, headers in (("delimiter=x", CSV), ("delimiter=%3B", {"Content-Type": "application/x-ndjson"})):
             refused = await world.call("curator", "POST", f"{ROWS}?{query}", headers=headers, content=rows)
             assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "delimiter")
+
+    async def test_columns_may_have_other_names_in_the_file(self, world: World) -> None:
+        """A JSON object says which; what is none is named."""
+        rows = b"Person,land,age,note\nfa,NO,1,x\n"
+        named = quote('{"Person": "person_id", "land": "country", "note": null}')
+        taken = await world.call("curator", "POST", f"{ROWS}?columns={named}", headers=CSV, content=rows)
+        assert (taken.status_code, taken.json()["rows"]) == (200, 1)
+        for wrong in ("x", "[]", '{"a": 1}'):
+            refused = await world.call("curator", "POST", f"{ROWS}?columns={quote(wrong)}", headers=CSV, content=rows)
+            assert refused.status_code == 422
+            assert refused.json()["errors"][0]["field"].startswith("columns")
 
     async def test_a_dry_run_stores_nothing(self, world: World) -> None:
         """The report says so."""

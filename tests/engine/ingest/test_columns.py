@@ -18,7 +18,7 @@ from service.arrays import Mask
 from service.engine.ingest.columns import code_column
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import ARROW, CSV, NDJSON, read_rows
-from service.engine.ingest.rows import CsvMarks, Rows
+from service.engine.ingest.rows import FileForm, Rows
 from service.query.columns import coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, IndividualsTable, IntegerColumn, RealColumn, Schema
 from tests.engine.ingest.uploads import stream
@@ -90,7 +90,7 @@ def test_numbers_with_a_stated_comma_have_no_points() -> None:
     """A point may be a mark of thousands, and is refused."""
     x = RealColumn(type="real", lower=0, upper=9)
     table = IndividualsTable(kind="individuals", key="id", columns={"n": AGE, "x": x})
-    read = partial(read_rows, content_type=CSV, table=table, budget_units=1, csv=CsvMarks(delimiter=";", decimal=","))
+    read = partial(read_rows, content_type=CSV, table=table, budget_units=1, form=FileForm(delimiter=";", decimal=","))
     rows = read(io.BytesIO(b"id;n;x\na;5,0;1,5\n"))
     assert [int(rows.codes["n"][0]), int(rows.codes["x"][0])] == [5, coding_of(x).code_of(1.5)]
     with pytest.raises(RowsProblem, match="column x: not a number"):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from service.engine.ingest import CsvMarks, RowsProblem
+from service.engine.ingest import FileForm, RowsProblem
 from service.engine.ingest.csv_text import ROW_BYTES_MAX, lines_of_rows
 from service.engine.ingest.reader import read_rows
 from tests.engine.ingest.uploads import ARROW, CSV, PARQUET, PEOPLE, VISITS, arrow, csv, parquet, places, problems, read
@@ -108,17 +108,17 @@ def test_another_mark_between_fields_is_recognised_and_taken(mark: str, shown: s
     [(row, column, message)] = problems(body)
     assert (row, column) == (None, None)
     assert message == f"the header looks delimited by {shown}: state it as the parameter `delimiter`"
-    rows = read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, csv=CsvMarks(delimiter=mark))
+    rows = read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, form=FileForm(delimiter=mark))
     assert list(rows.keys) == ["a", f"b{mark}c"]
     with pytest.raises(RowsProblem, match="looks delimited by ','"):
-        read_rows(io.BytesIO(csv("a,NO,1,2,1")), CSV, PEOPLE, budget_units=1, csv=CsvMarks(delimiter=mark))
+        read_rows(io.BytesIO(csv("a,NO,1,2,1")), CSV, PEOPLE, budget_units=1, form=FileForm(delimiter=mark))
 
 
 def test_a_problem_gives_the_line_of_a_file_with_another_mark() -> None:
     """A field that spans lines is found again by the same mark."""
     body = csv('"a\n1",NO,1,2,1', "b,NO,x,1,1").replace(b",", b";")
     with pytest.raises(RowsProblem, match="line 4 of the file"):
-        read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, csv=CsvMarks(delimiter=";"))
+        read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, form=FileForm(delimiter=";"))
 
 
 def test_a_single_unknown_name_without_marks_is_an_unknown_column() -> None:

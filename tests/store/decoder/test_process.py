@@ -16,7 +16,7 @@ import pytest
 from service.engine.ingest import Duplicates, Rows, RowsProblem
 from service.engine.ingest.first_rows import BATCHES, CSV_BYTES_MAX, ROWS_MAX, read_first_rows
 from service.engine.ingest.reader import read_rows
-from service.engine.ingest.rows import USUAL_MARKS
+from service.engine.ingest.rows import USUAL_FORM
 from service.engine.ingest.upload_size import UploadBounds
 from service.query.schema import Table
 from service.store.decoder.fork_server import decoded
@@ -68,7 +68,7 @@ def request_for(
         content_type=content_type,
         table=table,
         budget_units=BUDGET,
-        csv=USUAL_MARKS,
+        form=USUAL_FORM,
         duplicates=duplicates,
         bounds=bounds,
     )
