@@ -19,10 +19,10 @@ const RULES = [
 
 /** @type {[string, string][]} */
 const KEYS = [
-  ["exact", "only where they are the same text"],
-  ["caseless", "whatever the case of their letters"],
-  ["number", "as whole numbers: 7, 007 and 7.0"],
-  ["uuid", "as UUIDs, however written"],
+  ["exact", "as they are written"],
+  ["caseless", "without regard to case"],
+  ["number", "as whole numbers"],
+  ["uuid", "as UUIDs"],
 ];
 
 /** @type {[string, string][]} */
@@ -209,7 +209,7 @@ function guaranteeFields(/** @type {Edited} */ state, /** @type {() => void} */ 
       delta,
       choice("Who cannot pay for a query", state, "rule", RULES, tell),
       field("Charges add up by", accounting),
-      choice("Keys are one person's", state, "keys", KEYS, tell),
+      choice("Keys are compared", state, "keys", KEYS, tell),
     ),
     more,
     monitor,
