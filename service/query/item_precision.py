@@ -11,6 +11,7 @@ from math import floor, isqrt, ldexp, nextafter
 from typing import Final
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.core.half_widths import half_width_steps
 from service.query.item_steps import STEPS_LOG2
 from service.query.language import (
     PREPAID_ALONE,
@@ -25,7 +26,6 @@ from service.query.language import (
     Sigma,
 )
 from service.query.problems import QueryProblem
-from service.query.stated_noise import half_width_steps
 
 UNEVEN_MAX: Final = 4
 """The largest ratio of two items' bounds at which one number may stand for both."""

@@ -1,21 +1,21 @@
 """The scale of Laplace noise by a stated precision, in steps of a grid. The counterpart of the precisions of a sigma.
 
-Laplace noise Lap(b) has standard deviation sqrt(2) b, and stays within h with probability 1 - e^(-h / b). It is for
-queries in which an individual has one number: there the L1 norm, by which it is priced, is the L2 norm of the clip.
+Laplace noise Lap(b) has standard deviation sqrt(2) b. It is for queries in which an individual has one number: there
+the L1 norm, by which it is priced, is the L2 norm of the clip.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import floor, inf, isqrt, ldexp, log1p, nextafter
+from math import floor, inf, isqrt, ldexp
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.half_widths import scale_steps_within
 from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 
-_MARGIN: Final = 1 + 2.0**-47
 _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
 """Scales at which the longest vector is sought that costs so much: the first that is coarse enough for its root."""
 _STEPS_MAX: Final = 2**31 - 1
@@ -84,24 +84,6 @@ class LaplaceWorstCase:
 LaplacePrecision = LaplaceHalfWidth | LaplaceWorstCase
 
 
-def scale_steps_within(steps: int, confidence: float) -> float:
-    """The largest scale, less a part in 10^13, at which the noise is within so many steps of 0 at this confidence.
-
-    Raises ValueError for negative steps and for a confidence that is not above 0 and below 1.
-    """
-    if steps < 0:
-        raise ValueError(f"steps must not be negative, got {steps}")
-    return nextafter((steps + 0.5) / _quantile(confidence), 0.0)
-
-
-def laplace_half_width_steps(scale_steps: float, confidence: float) -> int:
-    """The least k for which the noise is within k grid steps of 0 with at least this probability; now and then k + 1.
-
-    Rounded noise is within k steps where the continuous one is within k + 1/2. Raises ValueError as above.
-    """
-    return max(0, -floor(0.5 - _quantile(confidence) * scale_steps))
-
-
 @lru_cache(maxsize=4096)  # an answer states the longest that its dataset's limits pay for
 def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
     """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
@@ -112,13 +94,6 @@ def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
         paid = int(np.searchsorted(charges, units, side="right"))
         low, high = (int(steps[paid - 1]) if paid > 0 else low, int(steps[paid]) - 1 if paid < steps.size else high)
     return low
-
-
-def _quantile(confidence: float) -> float:
-    """An upper bound of the q for which Lap(1) is within q of 0 with this probability."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-    return -_MARGIN * log1p(-confidence)
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ import numpy as np
 
 from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
+from service.core.half_widths import sigma_steps_within
 from service.core.laplace import LaplacePrices, laplace_worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
@@ -22,7 +23,6 @@ from service.query.language import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise
 from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices, PricesAtScale
 from service.query.problems import QueryProblem
 from service.query.reduction import Reduce, charged_squared
-from service.query.stated_noise import sigma_steps_within
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path

@@ -2,25 +2,17 @@
 
 An answer is counted in whole steps, of a grid or of each select item, and its noise is so many steps. Everything stated
 follows from that: sigma, the step, and the half width of each number.
-
-The noise round(Z) is within k steps of 0 exactly if Z is within k + 1/2 of it, which for a continuous Z has
-probability 2 Phi((k + 1/2) / sigma) - 1 at every sigma: the law of round(Z) summed from -k to k, where neighbouring
-cells cancel. The quantile of Z alone leaves the grid out, and q sigma holds floor(q sigma) steps only: said to be 95
-per cent, they are 68 at sigma 1/2 and 87 at sigma 1. Such an interval covers the sum of what was counted; it knows
-nothing of individuals left out, and nothing of what was clipped.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, isfinite, ldexp, nextafter, sqrt
-from statistics import NormalDist
+from math import ldexp, sqrt
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.laplace_scale import laplace_half_width_steps
+from service.core.half_widths import half_width_steps, laplace_half_width_steps
 
 GAUSSIAN: Final = "gaussian"
 LAPLACE: Final = "laplace"
@@ -29,9 +21,6 @@ PREPAID: Final = "gaussian prepaid"
 """The first words of the mechanism of a monitor's tick, which charges nobody; its number follows."""
 Numbers = float | tuple[float, ...]
 """One number, or one for each select item."""
-# NormalDist evaluates Wichura's algorithm AS 241 (Applied Statistics 37, 1988), good to about one part in 10^16. The
-# quantile is enlarged by 64 units in the last place, so that what is said to be covered is.
-_MARGIN: Final = 1 + 2.0**-47
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,34 +111,3 @@ def with_noise(axes: Sequence[Mapping[str, Any]], noise: StatedNoise) -> Sequenc
         return axes
     items = [{**item, **noise.of_item(item["item"])} for item in axes[-1]["select"]]
     return [*axes[:-1], {"select": items}]
-
-
-def half_width_steps(sigma_steps: float, confidence: float) -> int:
-    """The least k for which the noise is within k grid steps of 0 with at least this probability.
-
-    Where k - 1 would do by less than a part in 10^14 of sigma, it may be one more. Raises ValueError unless sigma is
-    positive and finite, and the confidence above 0 and below 1.
-    """
-    if not (sigma_steps > 0 and isfinite(sigma_steps)):
-        raise ValueError(f"sigma_steps must be positive and finite, got {sigma_steps}")
-    return max(0, ceil(_quantile(confidence) * sigma_steps - 0.5))
-
-
-def sigma_steps_within(steps: int, confidence: float) -> float:
-    """The largest sigma, less a part in 10^14, at which the noise is within so many steps of 0 at this confidence.
-
-    Such that half_width_steps(sigma_steps_within(k, c), c) <= k. Raises ValueError for negative steps and for a
-    confidence that is not above 0 and below 1.
-    """
-    if steps < 0:
-        raise ValueError(f"steps must not be negative, got {steps}")
-    return nextafter((steps + 0.5) / _quantile(confidence), 0.0)
-
-
-@lru_cache(maxsize=1024)
-def _quantile(confidence: float) -> float:
-    """An upper bound of the q for which a standard normal number is within q of 0 with this probability."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-    # 1 - confidence is exact from 1/2 up, and below that it errs by less than the step down.
-    return -_MARGIN * NormalDist().inv_cdf(nextafter(1 - confidence, 0.0) / 2)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.charge import UNITS_PER_RHO
+from service.core.half_widths import half_width_steps
 from service.engine.terms import terms_of
 from service.query.canonical import canonical_bytes
 from service.query.item_precision import (
@@ -24,7 +25,6 @@ from service.query.language import Query
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.problems import QueryProblem
-from service.query.stated_noise import half_width_steps
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, refused
 
 COUNT: dict[str, Any] = {"count": {}}

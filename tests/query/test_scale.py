@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
+from service.core.half_widths import sigma_steps_within
 from service.query.language import HalfWidth, Rho, Share, Sigma
 from service.query.problems import QueryProblem
 from service.query.scale import (
@@ -24,7 +25,6 @@ from service.query.scale import (
     precision_of,
     scale_of,
 )
-from service.query.stated_noise import sigma_steps_within
 from sparing import half_width
 from tests.query.samples import BUDGET_UNITS, half_width_95, refused
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from service.core.half_widths import half_width_steps, laplace_half_width_steps, scale_steps_within, sigma_steps_within
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
-from service.query.stated_noise import half_width_steps, sigma_steps_within
 
 REALS = mpmath.MPContext()
 REALS.dps = 60
@@ -103,3 +103,32 @@ def test_a_confidence_is_between_nothing_and_certainty(confidence: float) -> Non
     for of_confidence in (partial(half_width_steps, 1.0), partial(sigma_steps_within, 1)):
         with pytest.raises(ValueError, match="confidence"):
             of_confidence(confidence)
+
+
+SOME_CONFIDENCES = st.floats(1e-6, 1 - 1e-9)
+
+
+@given(st.integers(0, 2**40), SOME_CONFIDENCES)
+def test_laplace_noise_stays_within_the_steps_at_the_confidence(steps: int, confidence: float) -> None:
+    """1 - e^(-(k + 1/2) / b) is the confidence, less a part in 10^13 of b; and back again."""
+    scale = scale_steps_within(steps, confidence)
+    assert -math.expm1(-(steps + 0.5) / scale) >= confidence * (1 - 1e-13)
+    assert laplace_half_width_steps(scale, confidence) <= steps
+    assert laplace_half_width_steps(scale * (1 + 1e-9), confidence) <= steps * (1 + 2e-9) + 1
+
+
+@given(st.floats(0.3, 2.0**32), SOME_CONFIDENCES)
+def test_a_half_width_holds_laplace_noise(scale: float, confidence: float) -> None:
+    """And one step less does not, but for rounding."""
+    steps = laplace_half_width_steps(scale, confidence)
+    assert -math.expm1(-(steps + 0.5) / scale) >= confidence * (1 - 1e-12)
+    assert steps == 0 or -math.expm1(-(steps - 0.5) / scale) <= confidence * (1 + 1e-9) + 1e-15
+
+
+def test_no_scale_is_for_what_is_no_confidence() -> None:
+    """Nor negative steps."""
+    for confidence in (0.0, 1.0):
+        with pytest.raises(ValueError, match="confidence"):
+            laplace_half_width_steps(1.0, confidence)
+    with pytest.raises(ValueError, match="steps"):
+        scale_steps_within(-1, 0.5)
