@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from service.engine.ingest import Rows
+from service.engine.ingest import FileForm, Rows
 from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
 from service.workflows.model.journal import UploadOutcome, UploadRequest
 from service.workflows.ports.row_reader import ReaderHere, ReadRequest
@@ -76,7 +76,8 @@ def test_the_same_upload_again_gives_the_same_report_and_stores_nothing() -> Non
         (b"not a row at all", {}),
         (ROWS, {"table": "people"}),
         (ROWS, {"content_type": "application/x-ndjson"}),
-        (ROWS, {"delimiter": ";"}),
+        (ROWS, {"form": FileForm(delimiter=";")}),
+        (ROWS, {"form": FileForm(columns={"person_id": "person_id"})}),
         (ROWS, {"rows_over_limit": "truncate"}),
         (ROWS, {"unknown_individuals": "drop"}),
         (ROWS, {"duplicates": "drop"}),
