@@ -180,17 +180,6 @@ def laplace_prices_of(name: str) -> ChordPrices | LinearPrices:
     raise ValueError(f"there is no accounting {name}")
 
 
-def prices_of_mechanism(mechanism: str) -> ChordPrices | LinearPrices | None:
-    """The prices that an entry's mechanism names; None of `gaussian`. Raises ValueError for another word.
-
-    `laplace` is followed by the name of an accounting: an entry says by itself what its quantities cost.
-    """
-    law, _, name = mechanism.partition(" ")
-    if law not in {"gaussian", "laplace"} or (law == "gaussian" and name):
-        raise ValueError(f"there is no mechanism {mechanism}")
-    return laplace_prices_of(name) if law == "laplace" else None
-
-
 def _refuse(scale_steps: float) -> None:
     if not SIGMA_STEPS_MIN <= scale_steps <= SIGMA_STEPS_MAX:
         raise ValueError(f"scale_steps must be between {SIGMA_STEPS_MIN} and 2^32, got {scale_steps}")

@@ -25,6 +25,10 @@ from service.core.charge import UNITS_PER_RHO, ceilings
 ERROR: Final = 2.0**-41
 _W_MIN: Final = 2**44
 _SQUARES: Final = np.arange(2**12, dtype=np.int64) ** 2
+STEPS_MAX: Final = 2**31 - 1
+"""The longest number for which `longest_steps` looks."""
+_PARTS: Final = np.arange(1, 2**11 + 1)
+"""The numbers of steps that are priced at a time: three times eleven bits are enough for each."""
 KNOT_BITS: Final = 46  # of a double, below its exponent and six leading bits, which tell one of 64 knots to an octave
 
 
@@ -108,3 +112,15 @@ def laplace_worst_case_units(norm_squared: int, scale_steps: float, prices: Lapl
     """`laplace_charge_units` of one squared norm up to 2^62, its root rounded up. Raises ValueError likewise."""
     square = (isqrt(norm_squared - 1) + 1) ** 2 if norm_squared > 0 else norm_squared
     return int(laplace_charge_units(np.array([square], np.int64), scale_steps, prices, norm_squared_max=square)[0])
+
+
+@lru_cache(maxsize=4096)  # an answer states the longest that its dataset's limits pay for
+def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
+    """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
+    low, high = 0, STEPS_MAX
+    while low < high:
+        steps = low + (high - low) * _PARTS // _PARTS.size  # the last is high; all between, where they are so few
+        charges = laplace_charge_units(steps * steps, scale_steps, prices, norm_squared_max=STEPS_MAX**2)
+        paid = int(np.searchsorted(charges, units, side="right"))
+        low, high = (int(steps[paid - 1]) if paid > 0 else low, int(steps[paid]) - 1 if paid < steps.size else high)
+    return low

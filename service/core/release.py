@@ -8,15 +8,13 @@ commits charges and answer together before the answer leaves, or takes the charg
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import exact_sum, first, is_uniform, kept, narrowest, take, uniform
-from service.core.charge import charge_units, norm_within, worst_case_units
-from service.core.laplace import LaplacePrices, laplace_charge_units, laplace_worst_case_units
+from service.core.laws import Law
 from service.core.outer_products import OuterProducts
 from service.core.renyi_filter import Accounts, Touched
 from service.core.shortening import shortened
@@ -111,17 +109,16 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The terms of a query, all public: `sigma_steps` in grid steps, and a squared norm that no vector exceeds.
+    """The terms of a query, all public: the law of its noise, and a squared norm that no vector exceeds.
 
-    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to that. With `laplace` prices
-    `sigma_steps` is the scale of Laplace noise, and vectors of one number are not shortened.
+    Under the clip rule (`shortens`) a vector that costs more than is left is shortened to that; vectors of one number,
+    for which there is Laplace noise, are not.
     """
 
     dimension: int
-    sigma_steps: float
+    law: Law
     norm_squared_max: int
     shortens: bool = False
-    laplace: LaplacePrices | None = None
 
 
 def answer(
@@ -134,7 +131,7 @@ def answer(
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each coordinate.
 
-    `noise` (dimension,) is `rounded_gaussian`'s, or `rounded_laplace`'s, and the sum is added to it; of several shards
+    `noise` (dimension,) is drawn by the law of the terms, and the sum is added to it; of several shards
     each is given zeros. Blocks come in increasing slots; under the drop rule `dropped` gives a positive number, by
     place, where one was left out before. Every active individual is debited: with Gaussians the transcript is B-zCDP
     and sqrt(2 B)-GDP for a limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError for noise of
@@ -161,13 +158,9 @@ def _participate(
     block: Block, accounts: Accounts, terms: Terms, values: NDArray[np.int64], dropped: NDArray[np.uint8] | None
 ) -> tuple[Participants, int, int]:
     """Charge the active of a block and add their vectors to `values`; how many they are, and their units together."""
-    sigma_steps, most, places = terms.sigma_steps, terms.norm_squared_max, block.touched.size
-    one_price, price = worst_case_units, partial(charge_units, norm_squared_max=most)
-    if terms.laplace is not None:
-        one_price = partial(laplace_worst_case_units, prices=terms.laplace)
-        price = partial(laplace_charge_units, prices=terms.laplace, norm_squared_max=most)
+    law, most, places = terms.law, terms.norm_squared_max, block.touched.size
     norms = block.norms_squared
-    charges = uniform(one_price(first(norms), sigma_steps), places) if block.one_norm else price(norms, sigma_steps)
+    charges = uniform(law.charge(first(norms)), places) if block.one_norm else law.charges(norms, norm_squared_max=most)
     active = accounts.active(block.touched, charges, dropped)
     asked, narrow = None, narrowest(most)
     if terms.shortens:
@@ -175,9 +168,9 @@ def _participate(
         may_take_part = accounts.active(block.touched, uniform(0, places), dropped)
         short = np.flatnonzero(np.greater(may_take_part, active))
         room = take(accounts.room[block.touched.index], short)
-        block = block.shortened(short, norm_within(room, sigma_steps, norm_squared_max=most))
+        block = block.shortened(short, law.norms_within(room, norm_squared_max=most))
         charges = np.array(charges)
-        charges[short] = price(take(block.norms_squared, short), sigma_steps)
+        charges[short] = law.charges(take(block.norms_squared, short), norm_squared_max=most)
         active[short] = take(block.norms_squared, short) > 0
         norms = block.norms_squared * active
     block.add_to(values, active)

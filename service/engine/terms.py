@@ -201,7 +201,7 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
     terms: list[Term] = []
     offset = 0
     for place, item in enumerate(plan.items):
-        size = plan.item_sigmas[plan.layout.places[place]] / plan.sigma_steps if plan.item_sigmas else None
+        size = plan.item_sigmas[plan.layout.places[place]] / plan.law.size_steps if plan.item_sigmas else None
         counted = Counted(rows_max=rows_max, grid_log2=plan.grid_log2, size=size)
         match item:
             case Sum(column=column):

@@ -11,15 +11,13 @@ out, whatever the data. Of who has in fact been left out, nothing may be said th
 
 from collections.abc import Iterable
 from datetime import datetime
-from math import ldexp, sqrt
+from math import ldexp
 from typing import Final
 
-from service.core.charge import UNITS_PER_RHO
-from service.core.laplace import LaplacePrices
+from service.core.laws import Law
 from service.query.exhausted import Ticking
 from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query, Sigma
-from service.query.laplace_scale import longest_steps
 from service.query.mechanism import Priced
 from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.predictions import refuse_long
@@ -76,24 +74,21 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
         return
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
     suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-    if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.laplace is None:
-        norm = countable_norm(plan.sigma, plan.grid_log2, prices=None, floor_units=floor_units)
+    if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.law.size_word == "sigma":
+        norm = countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
         suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
 
 
-def countable_norm(size: float, grid_log2: int, *, prices: LaplacePrices | None, floor_units: int) -> float:
-    """The longest vector that an untouched limit of the floor pays for, in the unit of `size`.
+def countable_norm(law: Law, grid_log2: int, *, l2_clip: float, floor_units: int) -> float:
+    """The longest vector that an untouched limit of the floor pays for, in query units; in steps if by item.
 
-    `size` is a Gaussian's sigma: sigma * sqrt(2 * floor in rho), the charge ||q||^2 / (2 sigma^2) solved for the norm.
-    With the `prices` of Laplace noise it is a scale, and the vector one number. A longer vector is left out of the
-    answer for an individual whose limit is the floor. Raises ValueError for negative units.
+    A longer vector is left out of the answer for an individual whose limit is the floor. Of noise that charges nobody
+    it is the clip, which no vector exceeds. Raises ValueError for negative units.
     """
     if floor_units < 0:
         raise ValueError(f"units must not be negative, got {floor_units}")
-    if prices is None:
-        return size * sqrt(2 * floor_units / UNITS_PER_RHO)
-    return ldexp(longest_steps(prices, floor_units, ldexp(size, -grid_log2)), grid_log2)
+    return l2_clip if law.is_free else ldexp(law.longest(floor_units), grid_log2)
 
 
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:

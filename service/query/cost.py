@@ -13,7 +13,6 @@ from math import ceil
 from operator import attrgetter
 
 from service.arrays import narrowest
-from service.core.charge import price_of_step, wide_rounds
 from service.core.noise import ERROR
 from service.query.columns import (
     CODE_TABLE_SPAN_MAX,
@@ -223,7 +222,7 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 def _coordinate_ns(plan: Plan, speed: Speed) -> float:
     """The noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
     labelled = speed.label if plan.dimension <= LABELS_MAX else 0.0
-    return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.sigma_steps * ERROR
+    return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.law.size_steps * ERROR
 
 
 def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
@@ -232,7 +231,7 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
         return speed.individual
     is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
     is_alone = is_one and isinstance(table, IndividualsTable)
-    rounds = wide_rounds(plan.clip_squared_steps, price_of_step(plan.sigma_steps)) if plan.laplace is None else 1
+    rounds = plan.law.rounds(plan.clip_squared_steps)
     shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
     shortened += 0.0 if plan.reduce is None else speed.priced_individual  # the square that is charged
     return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge + shortened

@@ -4,16 +4,15 @@ A tick is prepaid: each limit is lower by the monitor's reserve, from which all 
 is 0. All refusals are by public numbers.
 """
 
-from math import ldexp
 from typing import Protocol
 
+from service.core.laws import Gaussian, PrepaidGaussian
 from service.query.language import Prepaid, Query
 from service.query.layout import Exhausted
 from service.query.problems import QueryProblem
 from service.query.row_columns import DataTable
 from service.query.scale import Scale
 from service.query.schema import EventsTable
-from service.query.stated_noise import GAUSSIAN
 
 
 class MonitorScale(Protocol):
@@ -50,7 +49,7 @@ def exhausted_of(query: Query, table: DataTable, monitor: Ticking) -> Exhausted:
         "group_by": bool(query.group_by),
         "per_individual": bound is not None and (bound.l2_clip is not None or bound.rows is not None),
         "noise": not isinstance(query.noise, Prepaid),
-        "mechanism": query.mechanism != GAUSSIAN,
+        "mechanism": query.mechanism != Gaussian.word,
         "rule": query.rule != "skip",
     }
     for field, is_stated in stated.items():
@@ -68,7 +67,6 @@ def tick_scale(monitor: MonitorScale) -> Scale:
         clip_squared_steps=4**-monitor.grid_log2,
         clip_binds=False,
         l2_clip=1.0,
-        sigma=ldexp(monitor.sigma_steps, monitor.grid_log2),
-        sigma_steps=monitor.sigma_steps,
+        law=PrepaidGaussian(monitor.sigma_steps),
         worst_case_units=0,
     )

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from service.arrays import Integers
-from service.core.charge import worst_case_units
+from service.core.laws import Gaussian
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import QueryColumn
 from service.query.expressions_ast import BinKey, BucketKey
@@ -285,7 +285,6 @@ def _scale(candidate: _Candidate, most: int, clip_squared: Fraction | None, prec
         clip_squared_steps=most,
         clip_binds=binds,
         l2_clip=sqrt(clip_squared if binds and clip_squared is not None else most * Fraction(4) ** candidate.grid_log2),
-        sigma=ldexp(sigma_steps, candidate.grid_log2),
-        sigma_steps=sigma_steps,
-        worst_case_units=worst_case_units(most, sigma_steps),
+        law=(law := Gaussian(sigma_steps)),
+        worst_case_units=law.charge(most),
     )

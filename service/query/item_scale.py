@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from service.core.charge import worst_case_units
+from service.core.laws import Gaussian
 from service.query.item_precision import ItemPrecision, clip_of, item_precision_of, one_for_each
 from service.query.item_steps import STEPS_LOG2, STEPS_MAX, Quotient, quotient_for
 from service.query.language import Query
@@ -201,9 +201,8 @@ def _scale(request: ItemScaleRequest, steps_log2: int, sigmas: Sequence[float], 
         clip_squared_steps=sum(clips),
         clip_binds=clips != naturals,
         l2_clip=sqrt(sum(clips)),
-        sigma=sigma_steps,
-        sigma_steps=sigma_steps,
-        worst_case_units=worst_case_units(sum(clips), sigma_steps),
+        law=(law := Gaussian(sigma_steps)),
+        worst_case_units=law.charge(sum(clips)),
         sigmas=tuple(sigmas),
         bounds=tuple(sqrt(reach) for reach in reaches),
         clips_squared=() if request.l2_clips is None else tuple(clips),

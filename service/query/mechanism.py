@@ -8,11 +8,11 @@ A reduced query has one number, whatever its vectors are.
 from typing import Final, Protocol
 
 from service.core.laplace import LaplacePrices
+from service.core.laws import Gaussian
 from service.query.language import CountIndividualsItem, CountItem, HistogramItem, Query, SumItem
 from service.query.laplace_scale import NamedPrices
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable, Table
-from service.query.stated_noise import GAUSSIAN, LAPLACE
 
 _ONE_NUMBER: Final = (CountItem, CountIndividualsItem, SumItem)
 
@@ -41,14 +41,14 @@ def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
 
     Raises QueryProblem for a Gaussian that has no price, and where an individual may have several numbers.
     """
-    if query.mechanism == GAUSSIAN:
+    if query.mechanism == Gaussian.word:
         raise QueryProblem.of("mechanism", "gaussian has no finite charge in this dataset; ask with laplace")
     if pricing is None:
         raise QueryProblem.of("mechanism", "laplace has no price in this dataset")
     if query.rule == "clip":
         raise QueryProblem.of("rule", "clip is for vectors with Gaussian noise; with laplace, use skip")
     if query.reduce is not None:
-        return NamedPrices(f"{LAPLACE} {pricing.name}", pricing.laplace_prices)
+        return NamedPrices(pricing.name, pricing.laplace_prices)
     asked, is_of_events = query.select[0], isinstance(table, EventsTable)
     if len(query.select) > 1 or query.is_by_item:
         raise _several("ask each item in a query of its own")
@@ -57,7 +57,7 @@ def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
         raise _several(f"select {allowed}")
     if is_of_events and query.group_by:
         raise _several("events of one individual may be in several groups")
-    return NamedPrices(f"{LAPLACE} {pricing.name}", pricing.laplace_prices)
+    return NamedPrices(pricing.name, pricing.laplace_prices)
 
 
 def _several(why: str) -> QueryProblem:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import ldexp, sqrt
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from service.core.laws import Gaussian, Law
 from service.core.release import Terms
 from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
@@ -34,7 +35,6 @@ from service.query.language import (
     Query,
     SumItem,
 )
-from service.query.laplace_scale import PricesAtScale
 from service.query.layout import (
     DIMENSION_MAX,
     Active,
@@ -63,7 +63,7 @@ from service.query.reduction import Reduce, refuse_unreducible
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Extent, Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
-from service.query.stated_noise import GAUSSIAN, LAPLACE, StatedNoise, stated_noise
+from service.query.stated_noise import StatedNoise, stated_noise
 
 __all__ = [
     "DIMENSION_MAX",
@@ -104,8 +104,7 @@ class Plan:
     clip_squared_steps: int  # no individual's vector may exceed this squared norm, in grid steps
     clip_binds: bool  # False: no vector within the declared bounds can exceed it, and none needs scaling
     l2_clip: float  # query units; what was asked for, or the natural bound if that is smaller
-    sigma: float  # query units
-    sigma_steps: float  # sigma / grid, exactly
+    law: Law  # of the noise, in grid steps
     has_one_norm: bool  # each individual's row is counted at one coordinate: its norm and charge are those of any other
     worst_case_units: int  # no individual is charged more, in units of 2^-40 rho
     canonical: bytes
@@ -119,7 +118,6 @@ class Plan:
     item_sigmas: tuple[float, ...] = ()  # of each select item, where each has steps of its own
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
     product: ProductPlan | None = None  # what an item of products sums; None of others
-    laplace: PricesAtScale | None = None  # of Laplace noise: sigma and sigma_steps are its scale then
     parameters: tuple[HashedParameters, ...] = ()  # those of models that the canonical form has by their hash alone
     room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
     reduce: Reduce | None = None  # the number of the sum that is asked for: the answer's coordinate; None: the sum
@@ -132,30 +130,29 @@ class Plan:
         return self.layout.labels()
 
     @property
+    def size(self) -> float:
+        """The size of the noise in query units; in steps, where each item has steps of its own."""
+        return ldexp(self.law.size_steps, self.grid_log2)
+
+    @property
     def terms(self) -> Terms:
         """The terms on which the core answers it."""
         return Terms(
             dimension=self.dimension if self.vectors is None else self.vectors.dimension,
-            sigma_steps=self.sigma_steps,
+            law=self.law,
             norm_squared_max=self.clip_squared_steps,
             shortens=self.shortens,
-            laplace=self.laplace,
         )
 
     @property
     def noise(self) -> StatedNoise:
         """The noise as an answer states it."""
-        return stated_noise(
-            sigma=self.sigma,
-            grid_log2=self.grid_log2,
-            sigmas=self.item_sigmas,
-            mechanism=GAUSSIAN if self.laplace is None else LAPLACE,
-        )
+        return stated_noise(self.law, grid_log2=self.grid_log2, sigmas=self.item_sigmas)
 
-    def is_met_by(self, *, sigma: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
+    def is_met_by(self, *, size: float, grid_log2: int, dimension: int, sigmas: tuple[float, ...]) -> bool:
         """Tell whether a released answer to this query has its numbers and no more noise than asked, on its grid."""
         is_counted_alike = (grid_log2, dimension, sigmas) == (self.grid_log2, self.dimension, self.item_sigmas)
-        return is_counted_alike and sigma <= self.sigma
+        return is_counted_alike and size <= self.size
 
     @property
     def axes(self) -> list[Axis]:
@@ -183,8 +180,7 @@ def compile_query(
         clip_squared_steps=scale.clip_squared_steps,
         clip_binds=scale.clip_binds,
         l2_clip=scale.l2_clip,
-        sigma=scale.sigma,
-        sigma_steps=scale.sigma_steps,
+        law=scale.law,
         has_one_norm=is_alone and isinstance(items[0], _OF_ONE_NORM),
         worst_case_units=scale.worst_case_units,
         canonical=(canonical := _canonical(query, name)),
@@ -198,7 +194,6 @@ def compile_query(
         item_sigmas=scale.sigmas,
         clips_squared=scale.clips_squared,
         product=product,
-        laplace=scale.laplace,
         parameters=parameters,
         room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
         notes=_notes(layout, rows, scale) if scale.clip_binds or rows is not None else (),
@@ -384,7 +379,7 @@ def _counted(
     asked, (capacity, budget_units, pricing, monitor) = query.select[0], terms
     if query.reduce is not None:
         refuse_unreducible(query)
-    is_plain = query.mechanism == GAUSSIAN and (pricing is None or pricing.has_gaussian)
+    is_plain = query.mechanism == Gaussian.word and (pricing is None or pricing.has_gaussian)
     laplace = None if is_plain else laplace_of(query, columns.table, pricing)
     if isinstance(asked, MomentsItem | GradientItem):
         item, product, scale = products_of(asked, query, columns, capacity=capacity, budget_units=budget_units)

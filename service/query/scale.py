@@ -16,11 +16,12 @@ import numpy as np
 from service.arrays import Integers
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
 from service.core.half_widths import sigma_steps_within
-from service.core.laplace import LaplacePrices, laplace_worst_case_units
+from service.core.laplace import LaplacePrices
+from service.core.laws import Gaussian, Laplace, Law
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import rounded
 from service.query.language import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise, Prepaid, Rho, Share, Sigma
-from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices, PricesAtScale
+from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices
 from service.query.problems import QueryProblem
 from service.query.reduction import Reduce, charged_squared
 
@@ -204,21 +205,24 @@ class ScaleRequest:
 class Scale:
     """A grid, and what is counted in its steps; or steps for each select item (`service.query.item_scale`).
 
-    These have no common unit: the grid is 1 then, and `l2_clip` and `sigma` are in steps.
+    These have no common unit: the grid is 1 then, and `l2_clip` and the size of the noise are in steps.
     """
 
     grid_log2: int
     clip_squared_steps: int
     clip_binds: bool
     l2_clip: float  # query units
-    sigma: float  # query units
-    sigma_steps: float  # sigma / grid, exactly
+    law: Law  # in steps
     worst_case_units: int
     bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
     sigmas: tuple[float, ...] = ()  # of each select item, in its query units
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
     charged_squared_steps: int = 0  # of a reduced query: no individual is charged for more
-    laplace: PricesAtScale | None = None  # of Laplace noise: sigma is its scale
+
+    @property
+    def size(self) -> float:
+        """The size of the noise in query units; in steps, where each item has steps of its own."""
+        return ldexp(self.law.size_steps, self.grid_log2)
 
 
 def scale_of(request: ScaleRequest) -> Scale:
@@ -405,22 +409,18 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
     sigma_steps = request.precision.sigma_steps(charged, grid_log2)
     if sigma_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
-    laplace = None if request.laplace is None else PricesAtScale.of(request.laplace, sigma_steps)
+    law = Gaussian(sigma_steps) if request.laplace is None else request.laplace.at(sigma_steps)
     return Scale(
         grid_log2=grid_log2,
         clip_squared_steps=clip_squared_steps,
         clip_binds=clip_squared_steps < _natural_squared_steps(request, grid_log2),
         l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
-        sigma=ldexp(sigma_steps, grid_log2),
-        sigma_steps=sigma_steps,
-        worst_case_units=worst_case_units(charged, sigma_steps)
-        if laplace is None
-        else laplace_worst_case_units(charged, sigma_steps, laplace),
+        law=law,
+        worst_case_units=law.charge(charged),
         charged_squared_steps=0 if request.reduce is None else charged,
-        laplace=laplace,
     )
 
 
 def _out_of_range(request: ScaleRequest, bound: str) -> QueryProblem:
-    word = "sigma" if request.laplace is None else "scale"
+    word = (Gaussian if request.laplace is None else Laplace).size_word
     return QueryProblem.of(request.precision.field, f"must give a {word} of {bound} in this query")

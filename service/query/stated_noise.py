@@ -6,19 +6,14 @@ follows from that: sigma, the step, and the half width of each number.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ldexp, sqrt
-from typing import Any, Final
+from math import ldexp
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.half_widths import half_width_steps, laplace_half_width_steps
+from service.core.laws import Law
 
-GAUSSIAN: Final = "gaussian"
-LAPLACE: Final = "laplace"
-"""The first word of a mechanism; the others name the accounting by which Laplace noise is priced."""
-PREPAID: Final = "gaussian prepaid"
-"""The first words of the mechanism of a monitor's tick, which charges nobody; its number follows."""
 Numbers = float | tuple[float, ...]
 """One number, or one for each select item."""
 
@@ -29,15 +24,14 @@ class StatedNoise:
 
     sigma: Numbers
     grid: Numbers
-    sigma_steps: float  # of Laplace noise its scale
-    mechanism: str = GAUSSIAN
+    law: Law
 
     @property
     def scale(self) -> float | None:
         """The scale of Laplace noise, in query units; None of a Gaussian."""
-        if self.mechanism == GAUSSIAN or isinstance(self.grid, tuple):
+        if self.law.size_word != "scale" or isinstance(self.grid, tuple):
             return None
-        return self.sigma_steps * self.grid
+        return self.law.size_steps * self.grid
 
     @property
     def half_width_95(self) -> Numbers:
@@ -46,8 +40,7 @@ class StatedNoise:
         It is the probability of holding what was counted: the sum over the active individuals, clipped and in whole
         steps. Of the truth, which those left out belong to, it says nothing.
         """
-        of = half_width_steps if self.mechanism == GAUSSIAN else laplace_half_width_steps
-        return self.of_steps(of(self.sigma_steps, 0.95))
+        return self.of_steps(self.law.half_width(0.95))
 
     def of_steps(self, steps: float) -> Numbers:
         """A number of steps, in query units."""
@@ -59,24 +52,15 @@ class StatedNoise:
         return {name: value[place] if isinstance(value, tuple) else value for name, value in each.items()}
 
 
-def stated_noise(*, sigma: float, grid_log2: int, sigmas: Sequence[float], mechanism: str = GAUSSIAN) -> StatedNoise:
-    """The noise of a plan or an entry; with `sigmas` (of each select item) `sigma` and the grid are in steps.
-
-    Of Laplace noise `sigma` is the scale, and the standard deviation that is stated sqrt(2) times that.
-    """
-    if mechanism != GAUSSIAN:
-        steps = ldexp(sigma, -grid_log2)
-        return StatedNoise(sigma=sqrt(2) * sigma, grid=2.0**grid_log2, sigma_steps=steps, mechanism=mechanism)
-    if not sigmas:
-        return StatedNoise(sigma=sigma, grid=2.0**grid_log2, sigma_steps=ldexp(sigma, -grid_log2))
-    # A number of steps that is a power of two: the quotients are exact.
-    return StatedNoise(sigma=tuple(sigmas), grid=tuple(each / sigma for each in sigmas), sigma_steps=sigma)
+def stated_noise(law: Law, *, grid_log2: int, sigmas: Sequence[float]) -> StatedNoise:
+    """The noise of a plan or an entry; with `sigmas`, of each select item, each has steps of its own."""
+    sigma = tuple(sigmas) or law.deviation * ldexp(law.size_steps, grid_log2)
+    return StatedNoise(sigma=sigma, grid=grid_of(law.size_steps, grid_log2=grid_log2, sigmas=sigmas), law=law)
 
 
-def tick_of(mechanism: str) -> int:
-    """The number of the tick that a mechanism is of, from 1; 0 of any other query's, and of damaged words."""
-    number = mechanism.removeprefix(PREPAID).removeprefix(" ")
-    return int(number) if mechanism == f"{PREPAID} {number}" and number.isdecimal() else 0
+def grid_of(size_steps: float, *, grid_log2: int, sigmas: Sequence[float]) -> Numbers:
+    """The step in query units, or that of each select item by its sigma: a quotient by a power of two, and exact."""
+    return tuple(each / size_steps for each in sigmas) or 2.0**grid_log2
 
 
 def packed(sigmas: Sequence[float]) -> bytes:
@@ -91,15 +75,15 @@ def unpacked(sigmas: bytes) -> tuple[float, ...]:
 
 
 def in_query_units(
-    steps: NDArray[np.int64], *, grid_log2: int, noise: StatedNoise, axes: Sequence[Mapping[str, Any]]
+    steps: NDArray[np.int64], *, grid_log2: int, grid: Numbers, axes: Sequence[Mapping[str, Any]]
 ) -> NDArray[np.int64] | NDArray[np.float64]:
     """The numbers (dimension,) of an answer; exact while |steps| < 2^53, which post-processing may round beyond.
 
     `axes` give the select item of each coordinate, where each has steps of its own.
     """
-    if isinstance(noise.grid, tuple):
+    if isinstance(grid, tuple):
         items = axes[-1]["select"]
-        of_group = np.repeat([noise.grid[item["item"]] for item in items], [item["size"] for item in items])
+        of_group = np.repeat([grid[item["item"]] for item in items], [item["size"] for item in items])
         numbers: NDArray[np.float64] = (steps.reshape(-1, of_group.size) * of_group).reshape(-1)
         return numbers
     return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from math import sqrt
 from typing import Final
 from uuid import UUID
 
@@ -12,10 +11,10 @@ import orjson
 
 from service.accounting.accountings import Accounting
 from service.core.charge import rho_of_units
+from service.core.laws import Gaussian, Laplace
 from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, warnings_of
 from service.query.language import Query
-from service.query.plan import Exhausted
-from service.query.stated_noise import GAUSSIAN, LAPLACE, unpacked
+from service.query.stated_noise import unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import dataset_row, listed_datasets, public_dataset
@@ -73,7 +72,7 @@ class Analysts:
         return (
             self._registry.is_open_for(dataset)
             and not query.hashed
-            and (query.mechanism == GAUSSIAN or self._submitter.has_plan(query))
+            and (query.mechanism == Gaussian.word or self._submitter.has_plan(query))
         )
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
@@ -89,10 +88,7 @@ class Analysts:
         canonical = orjson.loads(plan.canonical)
         noise = plan.noise
         floor_units = record.floor_units
-        norm = plan.l2_clip
-        if not isinstance(plan.items[0], Exhausted):
-            prices = None if plan.laplace is None else record.accounting.laplace_prices
-            norm = countable_norm(plan.sigma, plan.grid_log2, prices=prices, floor_units=floor_units)
+        norm = countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
         is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
         warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
         return Preview(
@@ -196,13 +192,14 @@ def _epsilon(accounting: Accounting, units: int, delta: str | None) -> float | N
 
 def _release_row(record: ReleaseRecord) -> ReleaseRow:
     query = orjson.loads(record.canonical)
+    law = Laplace if query.get("mechanism") == Laplace.word else Gaussian
     return ReleaseRow(
         id=record.query_id,
         dataset=record.dataset,
         sequence=record.place.seq,
         query=query,
         words=in_words(query),
-        sigma=unpacked(record.sigmas) or record.sigma * (sqrt(2) if query.get("mechanism") == LAPLACE else 1),
+        sigma=unpacked(record.sigmas) or record.sigma * law.deviation,
         dimension=record.dimension,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),
         released_at=record.place.at,

@@ -23,7 +23,6 @@ from service.accounting.laplace_prices import (
     LinearPrices,
     concentrated_prices,
     gaussian_prices,
-    prices_of_mechanism,
     pure_prices,
     renyi_prices,
 )
@@ -178,18 +177,6 @@ def test_tables_are_made_once() -> None:
     assert RenyiAccounting(order=2.5).laplace_prices is renyi_prices(2.5)
     assert hash(LinearPrices()) == hash(PureAccounting().laplace_prices)
     assert len({renyi_prices(2.5), renyi_prices(2.6)}) == 2
-
-
-def test_an_entry_names_its_prices() -> None:
-    """By its mechanism: a word, and of Laplace noise an accounting with its order."""
-    assert prices_of_mechanism("gaussian") is None
-    for accounting in (GAUSSIAN, ConcentratedAccounting(conversion="simple"), RenyiAccounting(order=17.809), PURE):
-        assert prices_of_mechanism(f"laplace {accounting.name}") == accounting.laplace_prices
-    assert GAUSSIAN.mechanisms == {"gaussian", "laplace gdp"}
-    assert PURE.mechanisms == {"laplace pure"}
-    for mechanism in ("laplace", "laplace rdp", "laplace pld", "gaussian gdp", "", "discrete"):
-        with pytest.raises(ValueError, match="there is no"):
-            prices_of_mechanism(mechanism)
 
 
 def test_a_limit_of_pure_dp_is_spent_whole() -> None:

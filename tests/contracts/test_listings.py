@@ -83,7 +83,7 @@ def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
     """The receipt of one slot for an entry, from the charges as Python decodes them."""
     quantities = made.quantities()
-    prices = dict(zip(quantities.touched.tolist(), quantities.prices(made.noise).tolist(), strict=True))
+    prices = dict(zip(quantities.touched.tolist(), quantities.prices(made.law).tolist(), strict=True))
     paid = set(quantities.touched[quantities.active].tolist())
     asked_units = prices.get(slot, 0)
     outcome: Outcome = "charged" if slot in paid else "left_out" if slot in prices else "untouched"

@@ -22,7 +22,7 @@ def answer(
     dropped: Callable[[Touched], NDArray[np.uint8]] | None = None,
 ) -> Release:
     """The core's answer, with noise of this entropy."""
-    noise = rounded_gaussian(terms.dimension, terms.sigma_steps, entropy)
+    noise = rounded_gaussian(terms.dimension, terms.law.size_steps, entropy)
     return answer_with(contributions, accounts, terms, noise=noise, dropped=dropped)
 
 

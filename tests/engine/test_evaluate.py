@@ -116,7 +116,7 @@ def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: 
     query |= data.draw(precisions(len(query["select"])))
     plan = assumed_plan(query)
     query["per_individual"] = query["per_individual"] or {}
-    sizes = [sigma / plan.sigma_steps for sigma in plan.item_sigmas]
+    sizes = [sigma / plan.law.size_steps for sigma in plan.item_sigmas]
     events = data.draw(visits(records)) if table == "visits" else []
     found = vectors(plan, memory_of(records, [events]))
     for slot, record in records.items():
@@ -230,7 +230,7 @@ def plan_by(schema: Schema, query: dict[str, Any]) -> Plan:
 
 def counts(plan: Plan, release: Release) -> list[int]:
     """The numbers of an answer without their noise."""
-    numbers: list[int] = (release.values - rounded_gaussian(plan.dimension, plan.sigma_steps, seeded(1))).tolist()
+    numbers: list[int] = (release.values - rounded_gaussian(plan.dimension, plan.law.size_steps, seeded(1))).tolist()
     return numbers
 
 

@@ -79,14 +79,20 @@ def line_of(name: str, document: object) -> str:
 
 def facts_of(plan: Plan, record: DatasetRecord) -> Json:
     """The facts of a plan that are recorded, in an order of their own."""
-    facts = json.loads(json.dumps({name: getattr(plan, name) for name in _FACTS}))
+    noise = {"sigma": plan.size, "sigma_steps": plan.law.size_steps}
+    facts = json.loads(json.dumps({name: noise.get(name) or getattr(plan, name) for name in _FACTS}))
     cost = asdict(cost_of(plan, record.schema.tables[plan.table], capacity=record.capacity, speed=Speed()))
     return {
         **{name: fact for name, fact in facts.items() if name not in _USUAL or fact != _USUAL[name]},
         "canonical": plan.canonical.decode(),
         "labels": _digest(plan.labels),
         "axes": _digest(plan.axes),
-        "noise": {name: fact for name, fact in asdict(plan.noise).items() if fact is not None},
+        "noise": {
+            "sigma": plan.noise.sigma,
+            "grid": plan.noise.grid,
+            "sigma_steps": plan.law.size_steps,
+            "mechanism": plan.law.word,
+        },
         "cost": cost,
     }
 

@@ -84,7 +84,7 @@ def differences(outcome: Outcome, evaluator: Evaluator = FractionEvaluator) -> I
     """Where the engine and the reference differ. Raises Unsure where the page leaves a comparison open."""
     reference = evaluator(outcome.document, TABLES)
     plan, grid = outcome.plan, Fraction(2) ** outcome.plan.grid_log2
-    if (plan.dimension, grid) != (reference.dimension, reference.grid(plan.sigma)):
+    if (plan.dimension, grid) != (reference.dimension, reference.grid(plan.size)):
         yield f"{plan.dimension} numbers on a grid of {grid}"
     square, binds = reference.clip_squared()
     wanted = {slot: reference.vector(rows, grid) for slot, rows in stored(evaluator, reference.table)}

@@ -475,7 +475,7 @@ class Outcome:
 def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
     """Answer, as the service does."""
     release: Release = answer(evaluate(turn.plan, memory), memory.accounts, turn.plan.terms, entropy=seeded(turn.words))
-    charged, charges = charged_in(release).tolist(), charges_in(release, turn.plan.sigma_steps).tolist()
+    charged, charges = charged_in(release).tolist(), charges_in(release, turn.plan.law.size_steps).tolist()
     return Outcome(
         values=release.values,
         charged=dict(zip(charged, charges, strict=True)),
@@ -527,7 +527,7 @@ def change_of_number(turn: Turn, there: Outcome, gone: Outcome) -> int:
     """By how much the number of a reduced query differs, before its noise; 0 of other queries."""
     if turn.plan.reduce is None:
         return 0
-    noise = rounded_gaussian(there.values.size, turn.plan.sigma_steps, seeded(turn.words))
+    noise = rounded_gaussian(there.values.size, turn.plan.law.size_steps, seeded(turn.words))
     return reduced(there.values - noise, turn.plan.reduce) - reduced(gone.values - noise, turn.plan.reduce)
 
 
@@ -548,9 +548,9 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
             if slot in there.charged:
                 [(_, coordinates, values)] = vectors(turn.plan, people_there.memory({slot}), evaluate).values()
                 wanted[np.frombuffer(coordinates, np.int64)] = np.frombuffer(values, np.int64)
-            price = worst_case_units(charged_for(turn.plan, moved.tolist()), turn.plan.sigma_steps)
+            price = worst_case_units(charged_for(turn.plan, moved.tolist()), turn.plan.law.size_steps)
             assert price == there.charged.get(slot, 0)
-            assert worst_case_units(change_of_number(turn, there, gone) ** 2, turn.plan.sigma_steps) <= price
+            assert worst_case_units(change_of_number(turn, there, gone) ** 2, turn.plan.law.size_steps) <= price
             if turn.plan.shortens:
                 assert (np.sign(moved) * np.sign(wanted) >= 0).all()
                 assert (np.abs(moved) <= np.abs(wanted)).all()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from service.core.laws import Gaussian
 from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS, Counters
@@ -93,7 +94,7 @@ class Account:
             return state, []
         self.stand(state)
         terms = Terms(
-            dimension=PRICE_MAX, sigma_steps=FINE_SIGMA, norm_squared_max=PRICE_MAX * STEP**2, shortens=query.shortens
+            dimension=PRICE_MAX, law=Gaussian(FINE_SIGMA), norm_squared_max=PRICE_MAX * STEP**2, shortens=query.shortens
         )
         accounts, counters = only_shard(self.state).memory.accounts, only_shard(self.state).memory.counters
         dropped = counters.have_been_left_out if self.rule == "drop" else None
@@ -109,7 +110,7 @@ class Account:
         pieces = pieces_of(
             release.blocks, measure_of(release), amount_max=terms.norm_squared_max, slots=1, salt=bytes(32)
         )
-        return replace(entry(self.store.head(1), {}), seq=self.state.seq + 1, sigma=terms.sigma_steps, pieces=pieces)
+        return replace(entry(self.store.head(1), {}), seq=self.state.seq + 1, sigma=terms.law.size_steps, pieces=pieces)
 
     def burned(self, state: State, units: int) -> Later:
         """The state after a burn, and its entry."""

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.accounting.laplace_prices import prices_of_mechanism
+from service.accounting.laplace_prices import laplace_prices_of
 from service.api.app import HttpOptions, create_app
 from service.core.laplace import laplace_worst_case_units
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -407,9 +407,9 @@ def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
 def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
     """The charge of a vector in grid steps in the query of an entry, in units."""
     norm_squared = sum(int(step) ** 2 for step in vector)
-    prices = prices_of_mechanism(entry.mechanism)
-    if prices is not None:
-        return laplace_worst_case_units(norm_squared, entry.noise.sigma_steps, prices)
+    word, _, accounting = entry.mechanism.partition(" ")
+    if word == "laplace":
+        return laplace_worst_case_units(norm_squared, entry.law.size_steps, laplace_prices_of(accounting))
     sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
     return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
 

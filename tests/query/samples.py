@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from math import ldexp
 from typing import Any, ParamSpec
 
 import pytest
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from service.core.laws import Gaussian
 from service.query.columns import QueryColumn, coding_of
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.exhausted import MonitorScale
@@ -307,6 +309,6 @@ def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
 
 def half_width_95(*, sigma: float, grid_log2: int) -> float:
     """The half width that an answer on a grid states."""
-    width = stated_noise(sigma=sigma, grid_log2=grid_log2, sigmas=()).half_width_95
+    width = stated_noise(Gaussian(ldexp(sigma, -grid_log2)), grid_log2=grid_log2, sigmas=()).half_width_95
     assert not isinstance(width, tuple)
     return width

@@ -48,7 +48,7 @@ def test_it_is_one_number_of_one_norm_for_each_group() -> None:
     assert compiled.items == (Active(units=109_951_162_778, share=0.1),)  # 2^40 / 10, and a part of a unit
     assert (compiled.room_units, counted.room_units) == (109_951_162_778, None)
     assert compiled.has_one_norm
-    for name in ("dimension", "predicate", "sigma", "worst_case_units", "clip_squared_steps", "grid_log2"):
+    for name in ("dimension", "predicate", "law", "worst_case_units", "clip_squared_steps", "grid_log2"):
         assert getattr(compiled, name) == getattr(counted, name)
     assert [label["select"] for label in compiled.labels] == ["active(0.1)"] * 3
     assert compiled.labels[2]["country"] == "DK"

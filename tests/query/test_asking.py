@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from service.accounting.laplace_prices import laplace_prices_of
 from service.core.charge import UNITS_PER_RHO, charge_units, worst_case_units
 from service.core.laplace import laplace_worst_case_units
+from service.core.laws import Gaussian, Laplace
 from service.core.renyi_filter import Accounts, Touched
 from service.query.asking import countable_norm, coverage_certified
 
@@ -68,20 +69,21 @@ def test_negative_worst_cases_are_a_mistake() -> None:
 @given(st.floats(1e-3, 1e9), st.integers(1, 2**50))
 def test_the_largest_countable_norm_costs_the_floor(sigma: float, floor_units: int) -> None:
     """Its charge is the floor, to rounding."""
-    norm = countable_norm(sigma, 0, prices=None, floor_units=floor_units)
+    norm = countable_norm(Gaussian(sigma), 0, l2_clip=1.0, floor_units=floor_units)
     charge = Fraction(norm) ** 2 / (2 * Fraction(sigma) ** 2) * UNITS_PER_RHO
     assert abs(charge - floor_units) <= floor_units * Fraction(1, 10**12)
 
 
 def test_a_floor_of_zero_counts_nothing() -> None:
     """Only the empty vector is free."""
-    assert countable_norm(5.0, 0, prices=None, floor_units=0) == 0
+    assert countable_norm(Gaussian(5.0), 0, l2_clip=1.0, floor_units=0) == 0
 
 
 def test_with_laplace_noise_it_is_the_largest_number_that_the_floor_pays_for() -> None:
     """Of a pure accounting the floor is epsilon, which pays for that many scales; a step more costs more."""
     prices, floor = laplace_prices_of("pure"), UNITS_PER_RHO // 2
-    norm = countable_norm(10.0, -6, prices=prices, floor_units=floor)
+    law = Laplace.priced(640.0, "pure", prices)
+    norm = countable_norm(law, -6, l2_clip=1.0, floor_units=floor)
     assert norm == 5.0
     steps = int(norm * 2**6)
     assert laplace_worst_case_units(steps**2, 640.0, prices) <= floor
@@ -91,4 +93,4 @@ def test_with_laplace_noise_it_is_the_largest_number_that_the_floor_pays_for() -
 def test_a_negative_floor_is_a_mistake() -> None:
     """Of the caller's."""
     with pytest.raises(ValueError, match="negative"):
-        countable_norm(1.0, 0, prices=None, floor_units=-1)
+        countable_norm(Gaussian(1.0), 0, l2_clip=1.0, floor_units=-1)

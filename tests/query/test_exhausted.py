@@ -28,7 +28,7 @@ def test_its_scale_is_the_monitors() -> None:
     assert compiled.items == (Exhausted(),)
     assert (compiled.dimension, compiled.worst_case_units) == (1, 0)
     assert (compiled.reuse, compiled.has_one_norm) == (False, False)
-    assert (compiled.sigma, compiled.sigma_steps, compiled.grid_log2) == (MONITOR.sigma, MONITOR.sigma_steps, -20)
+    assert (compiled.size, compiled.law.size_steps, compiled.grid_log2) == (MONITOR.sigma, MONITOR.sigma_steps, -20)
     assert (compiled.clip_squared_steps, compiled.l2_clip, compiled.labels) == (2**40, 1.0, [{"select": "exhausted"}])
 
 

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from service.core.charge import UNITS_PER_RHO
+from service.core.laws import Gaussian
 from service.query.item_precision import ItemHalfWidths, ItemPrecision, ItemSigmas, ItemWorstCases
 from service.query.item_scale import ITEM_STEPS_MIN, ItemScaleRequest, ScaleFacts, item_scale_of
 from service.query.problems import QueryProblem
@@ -45,8 +46,7 @@ def test_each_item_has_the_sigma_that_is_asked_for() -> None:
         clip_squared_steps=steps[0] ** 2 + steps[1] ** 2,
         clip_binds=False,
         l2_clip=sqrt(steps[0] ** 2 + steps[1] ** 2),
-        sigma=2.0**28,
-        sigma_steps=2.0**28,
+        law=Gaussian(2.0**28),
         worst_case_units=ceil(Fraction(steps[0] ** 2 + steps[1] ** 2, 2**57) * UNITS_PER_RHO),
         bounds=(1.0, 18_823.0),
         sigmas=(5.0, 93_750.0),
@@ -83,21 +83,21 @@ def test_items_keep_steps_enough_and_sums_fit(each: tuple[float, float], rows: i
     except QueryProblem:
         assume(False)
     assert scale.sigmas == each
-    assert scale.sigma_steps.hex().startswith("0x1.0000000000000p")
+    assert scale.law.size_steps.hex().startswith("0x1.0000000000000p")
     for bound, sigma in zip(scale.bounds, each, strict=True):
-        assert bound >= ITEM_STEPS_MIN * sigma / scale.sigma_steps
+        assert bound >= ITEM_STEPS_MIN * sigma / scale.law.size_steps
     assert scale.clip_squared_steps <= NORM_SQUARED_MAX
     assert isqrt(scale.clip_squared_steps) * capacity <= TOTAL_MAX
-    assert scale.sigma_steps <= 2.0**32
+    assert scale.law.size_steps <= 2.0**32
 
 
 def test_steps_are_larger_where_numbers_would_not_fit_and_smaller_under_much_noise() -> None:
     """2^28 of them for one sigma as a rule."""
-    assert item_scale_of(asked(sigmas(0.001, 1.0), (ONE,), (ONE,))).sigma_steps == 2.0**20
-    assert item_scale_of(asked(sigmas(1.0, 1.0), (ONE,), (ONE,))).sigma_steps == 2.0**28
+    assert item_scale_of(asked(sigmas(0.001, 1.0), (ONE,), (ONE,))).law.size_steps == 2.0**20
+    assert item_scale_of(asked(sigmas(1.0, 1.0), (ONE,), (ONE,))).law.size_steps == 2.0**28
     many = asked(sigmas(1.0, 1.0), (ONE,), (ONE,), capacity=2**36)
-    assert item_scale_of(many).sigma_steps == 2.0**24
-    assert item_scale_of(asked(sigmas(3000.0, 1.0), (ONE,), (ONE,))).sigma_steps == 2.0**30
+    assert item_scale_of(many).law.size_steps == 2.0**24
+    assert item_scale_of(asked(sigmas(3000.0, 1.0), (ONE,), (ONE,))).law.size_steps == 2.0**30
 
 
 def test_a_half_width_is_no_more_than_asked_for() -> None:
@@ -158,4 +158,4 @@ def test_zero_beside_another_functional_is_zero_in_steps_of_any_size() -> None:
     zero = Extent(low=0, high=0, step_log2=-2000, integral=False)
     scale = item_scale_of(asked(sigmas(1.0, 1.0), (ONE, zero), (ONE,)))
     assert scale.clip_squared_steps == 2 * 2**56
-    assert ldexp(1.0, 28) == scale.sigma
+    assert ldexp(1.0, 28) == scale.size

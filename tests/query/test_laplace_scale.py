@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.half_widths import scale_steps_within
-from service.core.laplace import laplace_worst_case_units
-from service.query.laplace_scale import LaplaceHalfWidth, LaplaceWorstCase, longest_steps
+from service.core.laplace import laplace_worst_case_units, longest_steps
+from service.query.laplace_scale import LaplaceHalfWidth, LaplaceWorstCase
 
 CONFIDENCES = st.floats(1e-6, 1 - 1e-9)
 ACCOUNTINGS: st.SearchStrategy[Accounting] = st.sampled_from(

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting
 from service.core.laplace import laplace_worst_case_units
-from service.query.laplace_scale import PricesAtScale
+from service.core.laws import Gaussian
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
@@ -56,11 +57,10 @@ def laplace_plan(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
 def test_an_individual_has_one_number(query: dict[str, Any]) -> None:
     """One item over the individuals' table, in groups too; one count or sum of events. The worst case is the price."""
     plan = laplace_plan(**query)
-    assert plan.laplace is not None
-    assert plan.laplace.mechanism == "laplace gdp"
-    assert plan.terms.laplace is plan.laplace
+    assert plan.law.name == "laplace gdp"
+    assert plan.terms.law is plan.law
     assert plan.worst_case_units == laplace_worst_case_units(
-        plan.clip_squared_steps, plan.sigma_steps, GAUSSIAN.laplace_prices
+        plan.clip_squared_steps, plan.law.size_steps, GAUSSIAN.laplace_prices
     )
     assert (plan.noise.scale, plan.noise.sigma) == (20.0, 20.0 * 2**0.5)
 
@@ -97,18 +97,10 @@ def test_a_gaussian_has_the_canonical_form_that_it_always_had() -> None:
     """The mechanism is named for Laplace noise alone, and told in words."""
     gaussian = laplace_plan(mechanism="gaussian", noise={"sigma": 2.0})
     assert b"mechanism" not in gaussian.canonical
-    assert gaussian.laplace is None
+    assert gaussian.law == Gaussian(2.0)
     laplace = laplace_plan()
     assert b'"mechanism":"laplace"' in laplace.canonical
     assert in_words(orjson.loads(laplace.canonical)) == "count of people, scale 20, Laplace noise"
-
-
-def test_the_prices_of_a_plan_are_of_its_scale() -> None:
-    """Another scale has another table."""
-    plan = laplace_plan()
-    assert isinstance(plan.laplace, PricesAtScale)
-    with pytest.raises(ValueError, match="prices are of the scale"):
-        plan.laplace(21.0)
 
 
 @pytest.mark.parametrize("pricing", [GAUSSIAN, PURE])
@@ -116,7 +108,6 @@ def test_a_plan_reaches_a_shard_with_its_prices(pricing: Accounting) -> None:
     """As a message between processes, by known classes alone."""
     plan = laplace_plan(pricing)
     received = unpacked(packed(plan))
-    assert received.laplace is not None
-    assert plan.laplace is not None
-    table, expected = received.laplace(20.0)[1], plan.laplace(20.0)[1]
-    assert (None if table is None else table.tolist()) == (None if expected is None else expected.tolist())
+    norms = np.arange(50, dtype=np.int64) ** 2
+    assert (received.law.name, received.law.size_steps) == (plan.law.name, plan.law.size_steps)
+    assert received.law.charges(norms).tolist() == plan.law.charges(norms).tolist()

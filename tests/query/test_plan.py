@@ -110,12 +110,12 @@ def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
         named = refusal.errors[0].field.split(".")[0].split("[")[0]
         assert named in {"noise", "per_individual", "reduce", "rule", "select"}
         return
-    assert 0.3 <= found.sigma_steps <= 2**32
-    assert Fraction(found.sigma_steps) * Fraction(2) ** found.grid_log2 == Fraction(found.sigma)
+    assert 0.3 <= found.law.size_steps <= 2**32
+    assert Fraction(found.law.size_steps) * Fraction(2) ** found.grid_log2 == Fraction(found.size)
     assert 1 <= found.clip_squared_steps <= 2**61
     assert found.grid_log2 == 0 or found.clip_squared_steps >= 2**34 - 2**20
-    assert found.worst_case_units == worst_case_units(found.clip_squared_steps, found.sigma_steps)
-    assert found.noise.half_width_95 == half_width_95(sigma=found.sigma, grid_log2=found.grid_log2)
+    assert found.worst_case_units == worst_case_units(found.clip_squared_steps, found.law.size_steps)
+    assert found.noise.half_width_95 == half_width_95(sigma=found.size, grid_log2=found.grid_log2)
     assert 1 <= found.dimension <= 2**20
     assert len(found.labels) == (found.dimension if found.dimension <= 10_000 else 0)
     assert canonical_bytes(parse_query(found.canonical)) == found.canonical

@@ -77,7 +77,7 @@ def test_the_largest_number_charges_for_the_largest_entry_at_most(
     assert plan.vectors is not None
     assert (plan.clip_squared_steps, plan.l2_clip) == (longest**2 << -2 * plan.grid_log2, longest)
     assert (plan.grid_log2 == 0) == (plan.rows_kept is None)
-    assert plan.worst_case_units == worst_case_units(longest**2, 20.0) == worst_case_units(longest**2, plan.sigma)
+    assert plan.worst_case_units == worst_case_units(longest**2, 20.0) == worst_case_units(longest**2, plan.size)
     assert (plan.dimension, plan.labels, plan.terms.dimension) == (1, [{"select": title}], plan.vectors.dimension)
     assert plan.axes == [{"select": [{"select": title, "offset": 0, "size": 1}]}]
     assert plan.vectors.clip_squared_steps >= plan.clip_squared_steps == plan.terms.norm_squared_max

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
 from service.core.half_widths import sigma_steps_within
+from service.core.laws import Gaussian
 from service.query.language import HalfWidth, Rho, Share, Sigma
 from service.query.problems import QueryProblem
 from service.query.scale import (
@@ -81,8 +82,7 @@ def test_counts_are_on_grid_1() -> None:
         clip_squared_steps=1,
         clip_binds=False,
         l2_clip=1.0,
-        sigma=20.0,
-        sigma_steps=20.0,
+        law=Gaussian(20.0),
         worst_case_units=worst_case_units(1, 20.0),
     )
 
@@ -101,15 +101,15 @@ def test_a_half_width_on_grid_1_is_counted_in_whole_people(half_width: float, co
     scale = scale_of(request(ONE, noise=within(half_width, confidence)))
 
     assert scale.grid_log2 == 0
-    assert scale.sigma == pytest.approx(sigma, rel=1e-6)
+    assert scale.size == pytest.approx(sigma, rel=1e-6)
 
 
 def test_a_half_width_finds_a_grid_as_a_sigma_does() -> None:
     """The grid is chosen by the very sigma that the half width is on it."""
     scale = scale_of(request(real(500), noise=within(5000, 0.9)))
 
-    assert scale == scale_of(request(real(500), noise=FixedSigma(field="noise.sigma", sigma=scale.sigma)))
-    assert scale.sigma == pytest.approx(5000 / 1.644854, rel=1e-6)
+    assert scale == scale_of(request(real(500), noise=FixedSigma(field="noise.sigma", sigma=scale.size)))
+    assert scale.size == pytest.approx(5000 / 1.644854, rel=1e-6)
 
 
 def test_select_items_add_as_squares_and_rows_add_as_numbers() -> None:
@@ -181,7 +181,7 @@ def test_a_count_is_not_lost_beside_a_large_sum() -> None:
     scale = scale_of(request(ONE, real(1e7), noise=FixedSigma(field="noise.sigma", sigma=1e9)))
 
     assert scale.grid_log2 == 0
-    assert scale.sigma_steps > 2**28
+    assert scale.law.size_steps > 2**28
     assert refused_field(request(ONE, real(1e12))) == "select[0]"
     assert (
         refused_field(request(real(1e15), real(1.0), noise=FixedSigma(field="noise.sigma", sigma=1e9))) == "select[1]"
@@ -261,12 +261,12 @@ def test_every_scale_keeps_its_bounds(asked: ScaleRequest) -> None:
         }
         return
     grid = Fraction(2) ** scale.grid_log2
-    assert 0.3 <= scale.sigma_steps <= 2**32
-    assert Fraction(scale.sigma_steps) * grid == Fraction(scale.sigma)
+    assert 0.3 <= scale.law.size_steps <= 2**32
+    assert Fraction(scale.law.size_steps) * grid == Fraction(scale.size)
     assert scale.clip_squared_steps <= NORM_SQUARED_MAX
     assert scale.clip_squared_steps * asked.capacity**2 <= TOTAL_MAX**2
     assert all(extent.steps(scale.grid_log2) * asked.rows <= TOTAL_MAX for extent in asked.extents)
-    assert scale.worst_case_units == worst_case_units(scale.clip_squared_steps, scale.sigma_steps)
+    assert scale.worst_case_units == worst_case_units(scale.clip_squared_steps, scale.law.size_steps)
     assert scale.grid_log2 == 0 or scale.clip_squared_steps >= 4**17 - 2**20
     assert scale.grid_log2 <= 0 or ONE not in asked.extents
     if asked.l2_clip is not None:

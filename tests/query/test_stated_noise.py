@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.core.laws import Gaussian
 from service.query.stated_noise import in_query_units, packed, stated_noise, unpacked, with_noise
 from tests.query.samples import half_width_95
 
@@ -18,8 +19,8 @@ AXES: list[dict[str, Any]] = [
         ]
     },
 ]
-BY_ITEM = stated_noise(sigma=2.0**28, grid_log2=0, sigmas=(5.0, 2000.0))
-ON_A_GRID = stated_noise(sigma=20.0, grid_log2=-3, sigmas=())
+BY_ITEM = stated_noise(Gaussian(2.0**28), grid_log2=0, sigmas=(5.0, 2000.0))
+ON_A_GRID = stated_noise(Gaussian(160.0), grid_log2=-3, sigmas=())
 
 
 def test_one_grid_is_stated_in_numbers() -> None:
@@ -28,8 +29,8 @@ def test_one_grid_is_stated_in_numbers() -> None:
     assert ON_A_GRID.half_width_95 == half_width_95(sigma=20.0, grid_log2=-3)
     assert with_noise(AXES, ON_A_GRID) is AXES
     steps = np.array([8, -4, 2])
-    assert in_query_units(steps, grid_log2=-3, noise=ON_A_GRID, axes=[]).tolist() == [1.0, -0.5, 0.25]
-    assert in_query_units(steps, grid_log2=0, noise=ON_A_GRID, axes=[]) is steps
+    assert in_query_units(steps, grid_log2=-3, grid=ON_A_GRID.grid, axes=[]).tolist() == [1.0, -0.5, 0.25]
+    assert in_query_units(steps, grid_log2=0, grid=ON_A_GRID.grid, axes=[]) is steps
 
 
 def test_items_are_stated_in_lists_and_on_their_axis() -> None:
@@ -48,7 +49,7 @@ def test_items_are_stated_in_lists_and_on_their_axis() -> None:
 def test_numbers_are_multiples_of_the_step_of_their_item() -> None:
     """Group by group, item by item."""
     steps = np.array([1, 2, 3, -4, 5, 6]) * 2**28
-    found = in_query_units(steps, grid_log2=0, noise=BY_ITEM, axes=AXES)
+    found = in_query_units(steps, grid_log2=0, grid=BY_ITEM.grid, axes=AXES)
     assert found.tolist() == [5, 4000, 6000, -20, 10_000, 12_000]
 
 

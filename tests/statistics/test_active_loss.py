@@ -82,7 +82,7 @@ def lived(strategy: Strategy, *, evaluate: Evaluate = contributions, noise: floa
         plan = planned(asked)
         grid = 2.0**plan.grid_log2
         release = answer(evaluate(plan, memory), memory.accounts, plan.terms, entropy=seeded(1000 * seed + number))
-        drawn = rounded_gaussian(plan.dimension, plan.sigma_steps, seeded(1000 * seed + number))
+        drawn = rounded_gaussian(plan.dimension, plan.law.size_steps, seeded(1000 * seed + number))
         values = (release.values + (noise - 1) * drawn) * grid
         for place in np.flatnonzero(asked).tolist():
             if BUDGET * UNIT - spent[place] >= Fraction(SHARE) * BUDGET * UNIT:

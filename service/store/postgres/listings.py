@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from math import ldexp
 from typing import Any, Final
 
+from service.accounting.laws import law_of
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ANSWER_COUNT,
@@ -20,7 +21,6 @@ from service.store.postgres.rows import (
     by_name,
     shown_by,
 )
-from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
 from service.workflows.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 
@@ -134,7 +134,7 @@ def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
     if length == 0:
         return OwnOutcome("untouched", 0, 0)
     quantities = seal.open(bytes(salt), number, bytes(sealed[:length])).quantities()
-    return quantities.own(slot, EntryNoise(mechanism, ldexp(sigma, -grid_log2)))
+    return quantities.own(slot, law_of(mechanism, ldexp(sigma, -grid_log2)))
 
 
 # Of one analyst

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from service.accounting.laws import tick_of
+from service.core.laws import PREPAID, Laplace
 from service.engine.pages import PAGE_SLOTS
 from service.query.keys import Key
-from service.query.stated_noise import PREPAID, tick_of
 from service.store.postgres.accounts import (
     EXCEPTIONS,
     EXTENT,
@@ -114,7 +115,7 @@ PARAMETERS_STORED: Final = (
 _TICKS: Final = f"FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%' ORDER BY seq"
 TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
 LAST_TICK: Final = f"SELECT mechanism {_TICKS} DESC LIMIT 1"
-HAS_LAPLACE: Final = "SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism LIKE 'laplace %%')"
+HAS_LAPLACE: Final = f"SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism LIKE '{Laplace.word} %%')"
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 ERASURES_ASKED: Final = (
     "SELECT number, (detail ->> 'slot')::bigint, EXISTS (SELECT FROM journal later"

@@ -305,7 +305,7 @@ def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     """A query's work from the engine to the bytes that are committed."""
-    noise = rounded_gaussian(plan.dimension, plan.sigma_steps, entropy)
+    noise = plan.law.draw(plan.dimension, entropy)
     release = answer(contributions(plan, memory), memory.accounts, plan.terms, noise=noise)
     salt = entropy(4).tobytes()
     pieces_of(
@@ -315,7 +315,7 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
         memory.counters.count(block.touched, block.active)
     release.values.astype(">i8").tobytes()
     axes = plan.axes
-    values = in_query_units(release.values, grid_log2=plan.grid_log2, noise=plan.noise, axes=axes)
+    values = in_query_units(release.values, grid_log2=plan.grid_log2, grid=plan.noise.grid, axes=axes)
     numbers = {"values": values, "labels": plan.labels, "axes": axes}
     orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)
 

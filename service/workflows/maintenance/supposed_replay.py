@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.accounting.accountings import Accounting
+from service.accounting.laws import repriced
 from service.arrays import Integers, Mask
 from service.core.release import Participants
 from service.core.renyi_filter import Accounts, Touched
-from service.query.stated_noise import LAPLACE
 from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -149,11 +149,9 @@ class SupposedReplay:
             self._apply(act)
         if entry.tick:  # it is paid from the reserve, and decides about nobody
             return
-        noise = entry.noise
-        if entry.mechanism.startswith(LAPLACE):
-            noise = noise._replace(mechanism=f"{LAPLACE} {self._accounting.name}")
-        for block, charges in entry.blocks(noise):
-            whole = charges if block.asked is None else prices_of(Measure.NORMS, block.asked.astype(np.int64), noise)
+        law = repriced(entry.law, self._accounting.name)
+        for block, charges in entry.blocks(law):
+            whole = charges if block.asked is None else prices_of(Measure.NORMS, block.asked.astype(np.int64), law)
             if block.touched.end > self._joined:
                 self._then.make_room(self._slots)
                 self._let_join()

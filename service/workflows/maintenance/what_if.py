@@ -17,7 +17,7 @@ from decimal import Decimal
 import numpy as np
 
 from service.accounting.accountings import Accounting, OrderTooLow
-from service.query.stated_noise import GAUSSIAN
+from service.core.laws import Gaussian
 from service.workflows.maintenance.supposed_replay import SupposedReplay, SupposedRule
 from service.workflows.model.errors import NotFound
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -209,7 +209,7 @@ def _replay_one(
 
     Raises NormsMissing where it cannot be read, or is not whole, NoBudget where it has no price.
     """
-    if entry.kind == "query" and entry.mechanism.startswith(GAUSSIAN) and not found.accounting.has_gaussian:
+    if entry.kind == "query" and isinstance(entry.law, Gaussian) and not found.accounting.has_gaussian:
         raise NoBudget(
             f"ledger row {entry.seq} is of a Gaussian, which has no finite charge under {found.accounting.name}"
         )

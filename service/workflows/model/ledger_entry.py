@@ -17,11 +17,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.accounting.laws import law_of, tick_of
 from service.arrays import kept
+from service.core.laws import Law
 from service.core.release import Participants
 from service.query.canonical import canonical_json
-from service.query.stated_noise import tick_of, unpacked
-from service.workflows.model.entry_noise import EntryNoise
+from service.query.stated_noise import unpacked
 from service.workflows.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
 
 __all__ = [
@@ -103,9 +104,14 @@ class PublicEntry:
         return self.kind == "query" and not self.tick
 
     @property
-    def noise(self) -> EntryNoise:
-        """Its noise in grid steps, exactly."""
-        return EntryNoise(self.mechanism, ldexp(self.sigma, -self.grid_log2))
+    def law(self) -> Law:
+        """The law of its noise, in grid steps, exactly."""
+        return law_of(self.mechanism, ldexp(self.sigma, -self.grid_log2))
+
+    @property
+    def size(self) -> float:
+        """The size of its noise in query units; in steps, where each item has steps of its own."""
+        return self.sigma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,22 +193,22 @@ class LedgerEntry(EntryRecord):
         """
         quantities = self.quantities()
         active = quantities.active
-        charges = kept(active, quantities.prices(self.noise))
+        charges = kept(active, quantities.prices(self.law))
         return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
 
-    def blocks(self, noise: EntryNoise | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+    def blocks(self, law: Law | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
         """Its blocks with the charges by place (p,), units of those who are active, as a replay needs them.
 
-        Charges are those of another noise, if one is given. Raises what `decode` raises.
+        Charges are those of another law, if one is given. Raises what `decode` raises.
         """
         for piece in self.pieces:
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
-            yield block, prices_of(measure, amounts, noise or self.noise)
+            yield block, prices_of(measure, amounts, law or self.law)
 
     def own(self, slot: int) -> OwnOutcome:
         """The part of one slot. Raises what `decode` raises."""
-        return self.quantities().own(slot, self.noise)
+        return self.quantities().own(slot, self.law)
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:

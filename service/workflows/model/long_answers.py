@@ -6,13 +6,14 @@ stays as it is.
 """
 
 from collections.abc import Sequence
+from math import ldexp
 from typing import Final
 
 import numpy as np
 import orjson
 
 from service.query.layout import LABELS_MAX
-from service.query.stated_noise import in_query_units, stated_noise
+from service.query.stated_noise import grid_of, in_query_units
 
 _BEGIN: Final = b'"values":['
 _NO_LABELS: Final = b'],"labels":[],'
@@ -39,9 +40,9 @@ def with_values(body: bytes, values: bytes, *, sigma: float, grid_log2: int, sig
         return body
     try:
         steps = np.frombuffer(values, dtype=">i8").astype(np.int64)
-        noise = stated_noise(sigma=sigma, grid_log2=grid_log2, sigmas=sigmas)
+        grid = grid_of(ldexp(sigma, -grid_log2), grid_log2=grid_log2, sigmas=sigmas)
         axes = orjson.loads(body)["axes"] if sigmas else ()
-        numbers = in_query_units(steps, grid_log2=grid_log2, noise=noise, axes=axes)
+        numbers = in_query_units(steps, grid_log2=grid_log2, grid=grid, axes=axes)
     except (IndexError, KeyError, TypeError, ValueError):
         return body
     return before + begin[:-1] + orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY) + after[1:]

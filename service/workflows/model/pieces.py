@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import Integers, compress, first, kept, narrowest, uniform
+from service.core.laws import Law
 from service.core.release import Participants
 from service.core.renyi_filter import Touched
-from service.workflows.model.entry_noise import EntryNoise
 
 __all__ = [
     "CONTENT_BYTES_MAX",
@@ -139,24 +139,24 @@ class Quantities:
         asked = None if self.asked is None else self.asked[start:end]
         return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts, asked=asked)
 
-    def prices(self, noise: EntryNoise) -> Integers:
+    def prices(self, law: Law) -> Integers:
         """The charge of each touched individual if it is active, (k,) units."""
-        return prices_of(self.measure, self.amounts, noise)
+        return prices_of(self.measure, self.amounts, law)
 
-    def asked_prices(self, noise: EntryNoise) -> Integers:
+    def asked_prices(self, law: Law) -> Integers:
         """The charge that the whole vector of each touched individual has, (k,) units."""
-        return prices_of(self.measure, self.amounts if self.asked is None else self.asked, noise)
+        return prices_of(self.measure, self.amounts if self.asked is None else self.asked, law)
 
-    def own(self, slot: int, noise: EntryNoise) -> OwnOutcome:
+    def own(self, slot: int, law: Law) -> OwnOutcome:
         """The part of one slot."""
         place = int(np.searchsorted(self.touched, slot))
         if place == self.touched.size or int(self.touched[place]) != slot:
             return OwnOutcome("untouched", 0, 0)
         part = self.between(place, place + 1)
-        units, asked_units = int(part.prices(noise)[0]), int(part.asked_prices(noise)[0])
+        units, asked_units = int(part.prices(law)[0]), int(part.asked_prices(law)[0])
         if not self.active[place]:
             return OwnOutcome("left_out", 0, asked_units)
-        if noise.is_prepaid:
+        if law.is_free:
             return OwnOutcome("counted", 0, 0)
         is_whole = part.asked is None or bool(part.asked[0] == part.amounts[0])
         return OwnOutcome("charged" if is_whole else "shortened", units, asked_units)
@@ -214,15 +214,15 @@ class Piece:
             raise ValueError("the content of a piece cannot be read") from fault
 
 
-def prices_of(measure: Measure, amounts: Integers, noise: EntryNoise) -> Integers:
-    """The charge for each amount (k,), (k,) units: a public function of amount and noise."""
+def prices_of(measure: Measure, amounts: Integers, law: Law) -> Integers:
+    """The charge for each amount (k,), (k,) units: a public function of amount and law."""
     match measure:
         case Measure.UNITS:
             return amounts
         case Measure.ONE_NORM:
-            return uniform(noise.worst_case_units(first(amounts)), amounts.size)
+            return uniform(law.charge(first(amounts)), amounts.size)
         case Measure.NORMS | Measure.TWO_NORMS:
-            return noise.charge_units(amounts)
+            return law.charges(amounts)
 
 
 def number_for(slot: int) -> int:

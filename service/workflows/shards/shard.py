@@ -25,8 +25,6 @@ from service.engine.ticks import NO_TICKS, TickCounts
 from service.failpoints import reach
 from service.query.division import UNDIVIDED, ShardPlace
 from service.query.plan import Plan
-from service.query.stated_noise import GAUSSIAN
-from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, Piece, may_be_whole, pieces_of, prices_of, stretches_of, within
 from service.workflows.model.rows import AccountColumns, DatasetRecord, SlotsInUse, StoredPage
@@ -332,11 +330,7 @@ class Shard:
             marks, norms = block.touched.marks, block.norms_squared
             slots.append(self.place.of_dataset(block.touched.slots()))
             touched = np.ascontiguousarray(norms if marks is None else kept(marks, norms))
-            units.append(
-                EntryNoise(GAUSSIAN if plan.laplace is None else plan.laplace.mechanism, plan.sigma_steps).charge_units(
-                    touched
-                )
-            )
+            units.append(plan.law.charges(touched))
         return np.concatenate(slots), np.concatenate(units)
 
     def prepare(self) -> None:
@@ -387,7 +381,7 @@ class Shard:
                 if page % self.place.count == self.place.number:
                     amounts = part.norms_squared.astype(np.int64, copy=False)
                     moved = _moved(part, (page // self.place.count - page) * PAGE_SLOTS)
-                    yield moved, prices_of(measure, amounts, entry.noise)
+                    yield moved, prices_of(measure, amounts, entry.law)
 
 
 def listed(slots: Sequence[Integers], blocks: Sequence[Participants]) -> Participants:

@@ -17,13 +17,12 @@ import orjson
 from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
-from service.core.laplace import rounded_laplace
-from service.core.noise import Entropy, rounded_gaussian
+from service.core.noise import Entropy
 from service.failpoints import reach
 from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, released_words, warnings_of
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Exhausted, Plan
-from service.query.stated_noise import GAUSSIAN, LAPLACE, PREPAID, in_query_units, packed, stated_noise, with_noise
+from service.query.stated_noise import in_query_units, packed, stated_noise, with_noise
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import (
     AllowanceExceeded,
@@ -78,19 +77,15 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
     exact multiples of the grid: integers on an integral grid, doubles otherwise.
     """
     sigmas, axes = entry.item_sigmas if entry.sigmas else (), plan.axes
-    prepaid, floor_units = entry.mechanism.startswith(PREPAID), record.floor_units
-    law = GAUSSIAN if prepaid else entry.mechanism
-    noise = stated_noise(sigma=entry.sigma, grid_log2=entry.grid_log2, sigmas=sigmas, mechanism=law)
-    norm = plan.l2_clip
-    if not prepaid:
-        prices = None if law == GAUSSIAN else record.accounting.laplace_prices
-        norm = countable_norm(entry.sigma, entry.grid_log2, prices=prices, floor_units=floor_units)
+    law, floor_units = entry.law, record.floor_units
+    noise = stated_noise(law, grid_log2=entry.grid_log2, sigmas=sigmas)
+    norm = countable_norm(law, entry.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
     is_certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor_units)
     answer_fields: dict[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,
         "table": plan.table,
-        "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, noise=noise, axes=axes),
+        "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, grid=noise.grid, axes=axes),
         "labels": plan.labels,
         "axes": with_noise(axes, noise) if entry.sigmas else axes,
         "sigma": noise.sigma,
@@ -108,10 +103,10 @@ def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused:
         "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
         "notes": [*plan.notes, released_words(entry.asked_at)] if reused else plan.notes,
     }
-    if law != GAUSSIAN:
-        answer_fields |= {"mechanism": LAPLACE, "scale": noise.scale}
-    if prepaid:
-        answer_fields["tick"] = entry.tick
+    if noise.scale is not None:
+        answer_fields |= {"mechanism": law.word, "scale": noise.scale}
+    if law.tick:
+        answer_fields["tick"] = law.tick
     return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -181,8 +176,7 @@ class Batch:
                 tick = self._next_tick() if isinstance(plan.items[0], Exhausted) else 0
             except WorkflowError as refusal:
                 return refusal
-            draw = rounded_gaussian if plan.laplace is None else rounded_laplace
-            noise = draw(plan.dimension, plan.sigma_steps, self.entropy)
+            noise = plan.law.draw(plan.dimension, self.entropy)
             drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
             begun = Turn(
                 plan=plan,
@@ -273,15 +267,12 @@ class Batch:
         if found is None:
             return None
         is_met = plan.is_met_by(
-            sigma=found.sigma, grid_log2=found.grid_log2, dimension=found.dimension, sigmas=found.item_sigmas
+            size=found.size, grid_log2=found.grid_log2, dimension=found.dimension, sigmas=found.item_sigmas
         )
         return (turn or self.transaction.known.reusable[plan.query_hash]) if is_met else None
 
     def _entry(self, request: QueryRequest, turn: Turn, released: ShardRelease) -> LedgerEntry:
         plan, head = request.plan, self.transaction.head
-        mechanism = GAUSSIAN if plan.laplace is None else plan.laplace.mechanism
-        if turn.tick:
-            mechanism = f"{PREPAID} {turn.tick}"
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
         return LedgerEntry(
@@ -293,8 +284,8 @@ class Batch:
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
-            mechanism=mechanism,
-            sigma=plan.sigma,
+            mechanism=plan.law.numbered(turn.tick).name,
+            sigma=plan.size,
             grid_log2=plan.grid_log2,
             sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",
             dimension=plan.dimension,

@@ -16,7 +16,6 @@ from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.columns import stored_codings
 from service.query.plan import Plan
 from service.query.schema import Schema
-from service.query.stated_noise import PREPAID
 from service.query.vector_columns import vectors_of
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
@@ -143,8 +142,7 @@ class DatasetState:
         self._tentative.append(entry)
         self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
-        if entry.mechanism.startswith(PREPAID):
-            self.ticks = entry.tick
+        self.ticks = entry.tick or self.ticks
 
     @contextmanager
     def tentative(self) -> Iterator[None]:

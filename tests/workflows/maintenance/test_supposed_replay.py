@@ -83,7 +83,7 @@ def told(store: MemoryStore, rule: str, budget: int) -> tuple[list[tuple[set[int
 def prices(entry: LedgerEntry) -> dict[int, int]:
     """The price of each individual that an entry touched."""
     found = entry.quantities()
-    return dict(zip(found.touched.tolist(), found.prices(entry.noise).tolist(), strict=True))
+    return dict(zip(found.touched.tolist(), found.prices(entry.law).tolist(), strict=True))
 
 
 def happened(store: MemoryStore, events: list[tuple[str, Any, Any]]) -> list[tuple[str, Any, Any]]:

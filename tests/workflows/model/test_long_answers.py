@@ -1,5 +1,6 @@
 """A long answer loses its numbers and nothing else, and gets them back byte for byte."""
 
+from math import ldexp
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.layout import LABELS_MAX
-from service.query.stated_noise import in_query_units, stated_noise
+from service.query.stated_noise import grid_of, in_query_units
 from service.workflows.model.long_answers import SHORT_BYTES, with_values, without_values
 
 AXES = [{"select": [{"select": "count", "offset": 0, "size": 1, "item": 0}, {"size": 2, "item": 1}]}]
@@ -22,7 +23,8 @@ def packed(steps: list[int]) -> bytes:
 
 def body(steps: list[int], *, labels: list[dict[str, Any]], **noise: Any) -> bytes:
     """A reply as a batch writes it: members that come before and after the numbers, all in one document."""
-    numbers = in_query_units(np.array(steps), grid_log2=noise["grid_log2"], noise=stated_noise(**noise), axes=AXES)
+    grid = grid_of(ldexp(noise["sigma"], -noise["grid_log2"]), grid_log2=noise["grid_log2"], sigmas=noise["sigmas"])
+    numbers = in_query_units(np.array(steps), grid_log2=noise["grid_log2"], grid=grid, axes=AXES)
     said = {"id": "x", "sequence": 7, "values": numbers, "labels": labels, "axes": AXES, "warnings": ['],"labels":[],']}
     return orjson.dumps(said, option=orjson.OPT_SERIALIZE_NUMPY)
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.arrays import uniform
+from service.core.laws import Gaussian
 from service.core.release import Participants
 from service.core.renyi_filter import Touched
-from service.workflows.model.entry_noise import EntryNoise
 from service.workflows.model.pieces import (
     CONTENT_BYTES_MAX,
     STRETCH_SLOTS,
@@ -110,7 +110,7 @@ def test_the_piece_of_a_slot_gives_its_state_and_charge(
     everybody = dense(crowd, start=17) | people
     pieces = {piece.number: piece for piece in pieces_for(everybody, measure)}
     piece = pieces.get(WHOLE, pieces.get(number_for(slot)))
-    found = ("untouched", 0, 0) if piece is None else piece.quantities().own(slot, EntryNoise("gaussian", 1e6))
+    found = ("untouched", 0, 0) if piece is None else piece.quantities().own(slot, Gaussian(1e6))
     person = everybody.get(slot)
     if person is None:
         assert found == ("untouched", 0, 0)

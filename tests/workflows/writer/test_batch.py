@@ -21,7 +21,7 @@ from service.query.asking import released_words
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.query.stated_noise import in_query_units, stated_noise
+from service.query.stated_noise import in_query_units
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest
@@ -211,8 +211,7 @@ def test_an_earlier_answer_with_one_sigma_for_all_stays_as_it_is(monkeypatch: py
 @given(st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8), st.integers(-40, 20))
 def test_numbers_are_printed_with_no_more_digits_than_the_grid_has(steps: list[int], grid_log2: int) -> None:
     """Integers on an integral grid; on 2^-k at most k decimals, since the shortest text of a double is printed."""
-    noise = stated_noise(sigma=2.0**grid_log2, grid_log2=grid_log2, sigmas=())
-    numbers = in_query_units(np.array(steps, dtype=np.int64), grid_log2=grid_log2, noise=noise, axes=[])
+    numbers = in_query_units(np.array(steps, dtype=np.int64), grid_log2=grid_log2, grid=2.0**grid_log2, axes=[])
     printed = orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
     texts = printed.strip("[]").split(",")

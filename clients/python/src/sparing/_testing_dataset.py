@@ -38,8 +38,6 @@ from sparing._rooms.fake import (
     monitor_of,
     reduced,
     rho_of_units,
-    rounded_gaussian,
-    rounded_laplace,
     units_down,
     warnings_of,
 )
@@ -172,8 +170,7 @@ class FakeDataset:
         """
         noise = np.zeros(plan.dimension, dtype=np.int64)
         if entropy is not None:
-            draw = rounded_gaussian if plan.laplace is None else rounded_laplace
-            noise = draw(plan.dimension, plan.sigma_steps, entropy)
+            noise = plan.law.draw(plan.dimension, entropy)
         if self._ticks is not None and self.is_tick(plan):
             self._ticks.grow(self._memory.accounts.size)
             tick: list[int] = self._ticks.release(self._memory, len(self.ticks) + 1, noise).values.tolist()
@@ -192,11 +189,8 @@ class FakeDataset:
         return units / self.budget_units
 
     def largest_countable_norm(self, plan: Plan) -> float:
-        """The longest vector that the smallest limit can pay for, as `asking.countable_norm`; a tick's is its own."""
-        if self.is_tick(plan):
-            return plan.l2_clip
-        prices = None if plan.laplace is None else self.accounting.laplace_prices
-        return countable_norm(plan.sigma, plan.grid_log2, prices=prices, floor_units=self.floor_units)
+        """The longest vector that the smallest limit can pay for, as `asking.countable_norm`."""
+        return countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=self.floor_units)
 
     def countable_norms(self, plan: Plan) -> float | list[float]:
         """That norm, or where each select item has a sigma of its own, that of each."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sparing._coordinates import by_coordinate
 from sparing._rooms.fake import (
     COVERAGE_WORDS,
+    Gaussian,
     Plan,
     Query,
     QueryProblem,
@@ -26,7 +27,6 @@ from sparing._rooms.fake import (
     released_words,
     rho_of_units,
     with_noise,
-    worst_case_units,
 )
 from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
@@ -252,12 +252,10 @@ class Service:
 
 def _with_sigma(plan: Plan, sigma: float) -> Plan:
     """The plan as if the query had asked for this sigma, in query units. Raises ValueError where it has several."""
-    if plan.item_sigmas or plan.laplace is not None:
+    if plan.item_sigmas or not isinstance(plan.law, Gaussian):
         raise ValueError("the query has a sigma for each item, or a scale; register its answer without one")
-    steps = math.ldexp(sigma, -plan.grid_log2)
-    return replace(
-        plan, sigma=sigma, sigma_steps=steps, worst_case_units=worst_case_units(plan.clip_squared_steps, steps)
-    )
+    law = replace(plan.law, size_steps=math.ldexp(sigma, -plan.grid_log2))
+    return replace(plan, law=law, worst_case_units=law.charge(plan.clip_squared_steps))
 
 
 def refuse_no_tick(dataset: FakeDataset, plan: Plan) -> None:
@@ -291,12 +289,12 @@ def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[
     plan, noise, axes = release.plan, release.plan.noise, release.plan.axes
     steps = np.array(release.steps, dtype=np.int64)
     is_certified = coverage_certified([release.worst_case_total_units], dataset.floor_units)
-    laplace = {} if noise.scale is None else {"mechanism": "laplace", "scale": noise.scale}
+    laplace = {} if noise.scale is None else {"mechanism": plan.law.word, "scale": noise.scale}
     return {
         "id": release.id,
         "sequence": release.sequence,
         "table": plan.table,
-        "values": in_query_units(steps, grid_log2=plan.grid_log2, noise=noise, axes=axes).tolist(),
+        "values": in_query_units(steps, grid_log2=plan.grid_log2, grid=noise.grid, axes=axes).tolist(),
         "labels": plan.labels,
         "axes": with_noise(axes, noise),
         "sigma": noise.sigma,

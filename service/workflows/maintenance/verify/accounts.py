@@ -104,8 +104,8 @@ class Priced:
         return cls(
             touched=quantities.touched,
             active=quantities.active,
-            prices=quantities.prices(entry.noise),
-            asked=quantities.asked_prices(entry.noise),
+            prices=quantities.prices(entry.law),
+            asked=quantities.asked_prices(entry.law),
             is_shortened=quantities.active & (quantities.amounts < whole),
             is_longer=quantities.amounts > whole,
         )

@@ -3,8 +3,8 @@
 from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
 from service.accounting.monitor import Monitor, coefficients, monitor_of
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
-from service.core.laplace import rounded_laplace
-from service.core.noise import Entropy, rounded_gaussian
+from service.core.laws import Gaussian
+from service.core.noise import Entropy
 from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.key_digests import SALT_BYTES, key_digests
@@ -62,6 +62,7 @@ __all__ = [
     "Entropy",
     "EventsTable",
     "Exhausted",
+    "Gaussian",
     "HashedParameters",
     "IntegerColumn",
     "Key",
@@ -96,8 +97,6 @@ __all__ = [
     "reduced",
     "released_words",
     "rho_of_units",
-    "rounded_gaussian",
-    "rounded_laplace",
     "seconds_of",
     "units_down",
     "vectors_of",
