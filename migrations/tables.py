@@ -134,7 +134,7 @@ LEDGER: Final = Table(
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
     Index("ledger_ticks", "dataset_id", "seq", postgresql_where=text("mechanism LIKE 'gaussian prepaid %'")),
-    Index("ledger_laplace", "dataset_id", postgresql_where=text("mechanism LIKE 'laplace %'")),
+    Index("ledger_other_noise", "dataset_id", postgresql_where=text("mechanism NOT LIKE 'gaussian%'")),
 )
 
 PIECES: Final = Table(

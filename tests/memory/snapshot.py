@@ -117,8 +117,8 @@ class MemorySnapshot:
     def last_tick(self, *, up_to: int) -> int:
         return max((entry.tick for entry in self._draft.entries[:up_to]), default=0)
 
-    def has_laplace(self) -> bool:
-        return any(entry.mechanism.startswith("laplace ") for entry in self._draft.entries)
+    def has_other_noise(self) -> bool:
+        return any(not entry.mechanism.startswith("gaussian") for entry in self._draft.entries)
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         entries = self._draft.entries

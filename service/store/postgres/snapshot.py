@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from service.accounting.laws import tick_of
-from service.core.laws import PREPAID, Laplace
+from service.core.laws import PREPAID, Gaussian
 from service.engine.pages import PAGE_SLOTS
 from service.query.keys import Key
 from service.store.postgres.accounts import (
@@ -115,7 +115,9 @@ PARAMETERS_STORED: Final = (
 _TICKS: Final = f"FROM ledger WHERE dataset_id = %s AND seq <= %s AND mechanism LIKE '{PREPAID} %%' ORDER BY seq"
 TICKS: Final = f"SELECT {PUBLIC_COLUMNS} {_TICKS}"
 LAST_TICK: Final = f"SELECT mechanism {_TICKS} DESC LIMIT 1"
-HAS_LAPLACE: Final = f"SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism LIKE '{Laplace.word} %%')"
+HAS_OTHER_NOISE: Final = (
+    f"SELECT EXISTS (SELECT FROM ledger WHERE dataset_id = %s AND mechanism NOT LIKE '{Gaussian.word}%%')"
+)
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 ERASURES_ASKED: Final = (
     "SELECT number, (detail ->> 'slot')::bigint, EXISTS (SELECT FROM journal later"
@@ -215,8 +217,8 @@ class PostgresSnapshot:
         rows = self._rows(LAST_TICK, [self._dataset_id, up_to])
         return tick_of(rows[0][0]) if rows else 0
 
-    def has_laplace(self) -> bool:
-        found: bool = self._rows(HAS_LAPLACE, [self._dataset_id])[0][0]
+    def has_other_noise(self) -> bool:
+        found: bool = self._rows(HAS_OTHER_NOISE, [self._dataset_id])[0][0]
         return found
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:

@@ -89,8 +89,8 @@ class Transaction(Protocol):
     def last_tick(self, *, up_to: int) -> int:
         """The number of the last of these; 0 if there is none."""
 
-    def has_laplace(self) -> bool:
-        """Tell whether the noise of any entry is Laplace noise."""
+    def has_other_noise(self) -> bool:
+        """Tell whether the noise of any entry is not a Gaussian."""
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         """The hashes of the entries among `seqs`, by sequence."""

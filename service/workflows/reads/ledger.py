@@ -153,7 +153,7 @@ def is_all_gaussian(record: DatasetRecord, transaction: Transaction) -> bool:
 
     Of those that a restore has forgotten it is not known.
     """
-    return record.accounting.has_advisory and not transaction.head.is_reconciled and not transaction.has_laplace()
+    return record.accounting.has_advisory and not transaction.head.is_reconciled and not transaction.has_other_noise()
 
 
 def delta_of(record: DatasetRecord) -> str:

@@ -1,5 +1,6 @@
 """A dataset states how it compares keys, and an individual may have its key in plain form, by which twins are found.
 
+The index of entries with Laplace noise becomes one of all noise that is not Gaussian, whatever comes later.
 Of the keys of an earlier version no plain form is known, and such a dataset must be registered anew: none was released.
 
 Revision ID: 0030
@@ -24,4 +25,6 @@ def upgrade() -> None:
     )
     op.execute("ALTER TABLE individuals ADD COLUMN plain text CHECK (plain <> key)")
     op.execute("CREATE INDEX individuals_plain ON individuals (dataset_id, plain) WHERE plain IS NOT NULL")
+    op.execute("DROP INDEX ledger_laplace")
+    op.execute("CREATE INDEX ledger_other_noise ON ledger (dataset_id) WHERE mechanism NOT LIKE 'gaussian%'")
     op.execute("GRANT UPDATE (plain) ON individuals TO sparing_api")
