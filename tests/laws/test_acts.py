@@ -255,3 +255,15 @@ def test_a_memory_that_follows_holds_what_a_start_would_load() -> None:
     run_state_machine_as_test(
         ActsMachine, settings=settings(max_examples=times(20, 80), stateful_step_count=30, deadline=None)
     )
+
+
+def test_an_erasure_at_another_service_is_followed() -> None:
+    """One history of those that the machine draws; nobody is left, and nobody else is counted."""
+    machine = ActsMachine()
+    machine.join(0, [("p0", "NO", 1, 1), ("p1", "SE", 2, 1)])
+    for who in (0, 1):
+        machine.follow(who, 0)
+    machine.erase(1, "p0")
+    machine.follow(0, len(CONDITIONS))
+    machine.services_hold_what_a_start_would_load()
+    machine.teardown()
