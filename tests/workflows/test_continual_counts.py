@@ -162,7 +162,7 @@ def test_ticks_are_used_up(store: Store, replica: Replica, ana: Principal) -> No
 
 @on_both_stores
 def test_a_restart_goes_on(store: Store, replica: Replica, ana: Principal) -> None:
-    """From the entries, and from a checkpoint of them."""
+    """From the entries, and from a checkpoint of them. No tick is one of the queries that have charged anybody."""
     ask(replica, ana, "q1", **NORWAY, **DEAR)
     tick(replica, ana, "t1")
     with open_replica(store, SeededEntropy(8)) as second:
@@ -174,6 +174,7 @@ def test_a_restart_goes_on(store: Store, replica: Replica, ana: Principal) -> No
         assert store.finish_checkpoint(1, checkpoint)
     with open_replica(store, SeededEntropy(9)) as third:
         tick(third, ana, "t3")
+        assert writer_of(third).look(lambda state: state.account(0)).queries_charged == 1
     assert added(store) == [{0: step, 2: step} for step in STEPS[:3]]
     assert findings(store) == []
 
