@@ -12,8 +12,8 @@ import orjson
 from service.accounting.accountings import Accounting
 from service.core.charge import rho_of_units
 from service.core.laws import Gaussian, Laplace
-from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, warnings_of
 from service.query.language import Query
+from service.query.stated import promise_of
 from service.query.stated_noise import unpacked
 from service.query.words import in_words
 from service.workflows.admission.admission import Admission
@@ -27,7 +27,7 @@ from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
 from service.workflows.reads.monitor import asked_ticks, monitor_ticks
-from service.workflows.writer.batch import share_of_budget, stored_answer
+from service.workflows.writer.batch import stored_answer
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
 
@@ -84,28 +84,32 @@ class Analysts:
         plan = compiled(self._submitter.numbered(principal, record, query), record)
         self._registry.guard(record).refuse_if_closed()
         cost = self._admission.cost_of(plan, record, self._registry.shards(record))
-        worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         canonical = orjson.loads(plan.canonical)
-        noise = plan.noise
-        floor_units = record.floor_units
-        norm = countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
-        is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
-        warnings = warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
+        promise = promise_of(
+            plan,
+            plan.law,
+            grid_log2=plan.grid_log2,
+            item_sigmas=plan.item_sigmas,
+            worst_case_units=plan.worst_case_units,
+            worst_cases=[self._store.head(record.id).worst_case_units, plan.worst_case_units],
+            budget_units=record.budget_units,
+            floor_units=record.floor_units,
+        )
         return Preview(
             dimension=plan.dimension,
-            grid=noise.grid,
-            sigma=noise.sigma,
-            scale=noise.scale,
-            half_width_95=noise.half_width_95,
+            grid=promise.noise.grid,
+            sigma=promise.noise.sigma,
+            scale=promise.noise.scale,
+            half_width_95=promise.noise.half_width_95,
             l2_clip=plan.bounds if plan.item_sigmas else plan.l2_clip,
-            worst_case_rho=str(rho_of_units(plan.worst_case_units)),
-            worst_case_share=share_of_budget(plan.worst_case_units, record),
+            worst_case_rho=promise.worst_case_rho,
+            worst_case_share=promise.worst_case_share,
             worst_case_epsilon=_epsilon(record.accounting, plan.worst_case_units, record.guarantee.delta),
-            largest_countable_norm=noise.of_steps(norm) if plan.item_sigmas else norm,
-            warnings=tuple(warnings),
+            largest_countable_norm=promise.largest_countable_norm,
+            warnings=tuple(promise.warnings),
             allowance_left_rho=_allowance(principal, record.name, self._store.worst_cases_of(principal.id)).left_rho,
-            coverage_certified=is_certified,
-            coverage_words=COVERAGE_WORDS[is_certified],
+            coverage_certified=promise.is_certified,
+            coverage_words=promise.coverage_words,
             notes=plan.notes,
             canonical=canonical,
             words=in_words(canonical),

@@ -6,10 +6,10 @@ answer, and charges and answer are appended together. Nothing leaves before the 
 `document` is the answer as JSON bytes, as they are committed and sent, and made again by a verification.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.noise import Entropy
 from service.failpoints import reach
-from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, released_words, warnings_of
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Exhausted, Plan
-from service.query.stated_noise import in_query_units, packed, stated_noise, with_noise
+from service.query.stated import Shown, answer_of
+from service.query.stated_noise import packed
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import (
     AllowanceExceeded,
@@ -42,77 +42,10 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
 
 
-class Stated(Protocol):
-    """The facts that an answer states of its query and that are not in the ledger: the shown part of a plan."""
-
-    @property
-    def table(self) -> str:
-        """The table that was asked."""
-
-    @property
-    def labels(self) -> Sequence[Mapping[str, object]]:
-        """One object for each coordinate."""
-
-    @property
-    def axes(self) -> Sequence[Mapping[str, object]]:
-        """The order of the coordinates."""
-
-    @property
-    def l2_clip(self) -> float:
-        """The norm in query units that no individual's vector exceeds."""
-
-    @property
-    def shortens(self) -> bool:
-        """Tell whether the rule is clip."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """A sentence on each bound by which an individual may count for less."""
-
-
-def document(plan: Stated, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
-    """The answer as JSON bytes; `record` gives the public limits that its promises refer to.
-
-    `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
-    exact multiples of the grid: integers on an integral grid, doubles otherwise.
-    """
-    sigmas, axes = entry.item_sigmas if entry.sigmas else (), plan.axes
-    law, floor_units = entry.law, record.floor_units
-    noise = stated_noise(law, grid_log2=entry.grid_log2, sigmas=sigmas)
-    norm = countable_norm(law, entry.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
-    is_certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor_units)
-    answer_fields: dict[str, object] = {
-        "id": str(entry.query_id),
-        "sequence": entry.seq,
-        "table": plan.table,
-        "values": in_query_units(entry.steps(), grid_log2=entry.grid_log2, grid=noise.grid, axes=axes),
-        "labels": plan.labels,
-        "axes": with_noise(axes, noise) if entry.sigmas else axes,
-        "sigma": noise.sigma,
-        "grid": noise.grid,
-        "dimension": entry.dimension,
-        "half_width_95": noise.half_width_95,
-        "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
-        "coverage_certified": is_certified,
-        "coverage_words": COVERAGE_WORDS[is_certified],
-        "reused": reused,
-        "epoch": entry.epoch,
-        "released_at": entry.asked_at.isoformat(),
-        "worst_case_share": share_of_budget(entry.worst_case_units, record),
-        "largest_countable_norm": noise.of_steps(norm) if entry.sigmas else norm,
-        "warnings": warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(entry.sigmas), shortens=plan.shortens),
-        "notes": [*plan.notes, released_words(entry.asked_at)] if reused else plan.notes,
-    }
-    if noise.scale is not None:
-        answer_fields |= {"mechanism": law.word, "scale": noise.scale}
-    if law.tick:
-        answer_fields["tick"] = law.tick
-    return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def share_of_budget(worst_case_units: int, record: DatasetRecord) -> float | None:
-    """The worst case as a share of the dataset's budget; None for a budget of zero."""
-    return worst_case_units / record.budget_units if record.budget_units else None
+def document(plan: Shown, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
+    """The answer as JSON bytes; `record` gives the public limits that its promises refer to."""
+    answer = answer_of(plan, entry, budget_units=record.budget_units, floor_units=record.floor_units, reused=reused)
+    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 _ID_BYTES: Final = 16

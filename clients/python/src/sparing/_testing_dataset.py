@@ -1,6 +1,7 @@
 """A dataset of the fake service: its public facts, its records and accounts, and the answers that were released."""
 
 import json
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sparing._models import Dataset, KeyComparison
@@ -23,6 +25,7 @@ from sparing._rooms.fake import (
     EventsTable,
     Exhausted,
     Key,
+    Law,
     Monitor,
     Plan,
     Query,
@@ -33,13 +36,11 @@ from sparing._rooms.fake import (
     answerable,
     coefficients,
     contributions,
-    countable_norm,
     key_digests,
     monitor_of,
     reduced,
     rho_of_units,
     units_down,
-    warnings_of,
 )
 from sparing._testing_rows import CodedRows, coded
 from sparing._wire import json_of
@@ -49,16 +50,45 @@ Number = int | float | Decimal | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A released answer in grid steps, with the totals of the dataset when it was released."""
+    """A released answer in grid steps, with the totals of the dataset when it was released, as an entry has them."""
 
-    id: str
-    sequence: int
+    query_id: uuid.UUID
+    seq: int
     plan: Plan
-    steps: tuple[int, ...]
+    values: tuple[int, ...]
     worst_case_total_units: int
     epoch: int
-    at: datetime
-    tick: int | None = None
+    asked_at: datetime
+    tick: int = 0
+
+    @property
+    def worst_case_units(self) -> int:
+        """The public worst case."""
+        return self.plan.worst_case_units
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers there are."""
+        return self.plan.dimension
+
+    @property
+    def grid_log2(self) -> int:
+        """The grid as a power of two."""
+        return self.plan.grid_log2
+
+    @property
+    def law(self) -> Law:
+        """The law of the noise, a tick's with its number."""
+        return self.plan.law.numbered(self.tick)
+
+    @property
+    def item_sigmas(self) -> tuple[float, ...]:
+        """The sigma of each select item, where each has steps of its own."""
+        return self.plan.item_sigmas
+
+    def steps(self) -> NDArray[np.int64]:
+        """The released integers (dimension,)."""
+        return np.array(self.values, dtype=np.int64)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,24 +213,6 @@ class FakeDataset:
             values = noise + reduced(values, plan.reduce)
         steps: list[int] = values.tolist()
         return steps
-
-    def share_of(self, units: int) -> float:
-        """A charge as a share of the budget."""
-        return units / self.budget_units
-
-    def largest_countable_norm(self, plan: Plan) -> float:
-        """The longest vector that the smallest limit can pay for, as `asking.countable_norm`."""
-        return countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=self.floor_units)
-
-    def countable_norms(self, plan: Plan) -> float | list[float]:
-        """That norm, or where each select item has a sigma of its own, that of each."""
-        norm = self.largest_countable_norm(plan)
-        return list(plan.noise.of_steps(norm)) if plan.item_sigmas else norm  # type: ignore[arg-type]
-
-    def warnings(self, plan: Plan) -> list[str]:
-        """The warnings of an answer, as the service gives them."""
-        norm = self.largest_countable_norm(plan)
-        return warnings_of(plan.l2_clip, norm=norm, is_by_item=bool(plan.item_sigmas), shortens=plan.shortens)
 
     def _add_individuals(self, table: str, rows: CodedRows) -> None:
         known = set(self._slots)

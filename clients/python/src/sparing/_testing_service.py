@@ -15,19 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._coordinates import by_coordinate
-from sparing._rooms.fake import (
-    COVERAGE_WORDS,
-    Gaussian,
-    Plan,
-    Query,
-    QueryProblem,
-    coverage_certified,
-    in_query_units,
-    in_words,
-    released_words,
-    rho_of_units,
-    with_noise,
-)
+from sparing._rooms.fake import Gaussian, Plan, Query, QueryProblem, answer_of, in_words, promise_of, rho_of_units
 from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
     Refused,
@@ -154,7 +142,7 @@ class Service:
     def release(self, analyst: Analyst, query: str) -> dict[str, Any]:
         """`GET /queries/{query}`."""
         for stored in analyst.replies.values():
-            if stored.release.id == query:
+            if str(stored.release.query_id) == query:
                 return stored.body
         raise not_found()
 
@@ -217,14 +205,14 @@ class Service:
         dataset.sequence += 1
         dataset.worst_case_units += units
         release = Release(
-            id=str(uuid.UUID(int=self.rng.getrandbits(128), version=4)),
-            sequence=dataset.sequence,
+            query_id=uuid.UUID(int=self.rng.getrandbits(128), version=4),
+            seq=dataset.sequence,
             plan=plan,
-            steps=tuple(steps),
+            values=tuple(steps),
             worst_case_total_units=dataset.worst_case_units,
             epoch=dataset.epoch,
-            at=at,
-            tick=len(dataset.ticks) if dataset.is_tick(plan) else None,
+            asked_at=at,
+            tick=len(dataset.ticks) if dataset.is_tick(plan) else 0,
         )
         dataset.released[plan.query_hash] = release
         return release
@@ -286,34 +274,10 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
 
 
 def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
-    plan, noise, axes = release.plan, release.plan.noise, release.plan.axes
-    steps = np.array(release.steps, dtype=np.int64)
-    is_certified = coverage_certified([release.worst_case_total_units], dataset.floor_units)
-    laplace = {} if noise.scale is None else {"mechanism": plan.law.word, "scale": noise.scale}
-    return {
-        "id": release.id,
-        "sequence": release.sequence,
-        "table": plan.table,
-        "values": in_query_units(steps, grid_log2=plan.grid_log2, grid=noise.grid, axes=axes).tolist(),
-        "labels": plan.labels,
-        "axes": with_noise(axes, noise),
-        "sigma": noise.sigma,
-        "grid": noise.grid,
-        "dimension": plan.dimension,
-        "half_width_95": noise.half_width_95,
-        "worst_case_rho": _rho_text(plan.worst_case_units),
-        "coverage_certified": is_certified,
-        "coverage_words": COVERAGE_WORDS[is_certified],
-        "reused": reused,
-        "epoch": release.epoch,
-        "released_at": release.at.isoformat(),
-        "worst_case_share": dataset.share_of(plan.worst_case_units),
-        "largest_countable_norm": dataset.countable_norms(plan),
-        "warnings": dataset.warnings(plan),
-        "notes": [*plan.notes, released_words(release.at)] if reused else plan.notes,
-        **laplace,
-        **({} if release.tick is None else {"tick": release.tick}),
-    }
+    said = answer_of(
+        release.plan, release, budget_units=dataset.budget_units, floor_units=dataset.floor_units, reused=reused
+    )
+    return said | {"values": said["values"].tolist()}
 
 
 def _epsilon_of(dataset: FakeDataset, units: int) -> float | None:
@@ -325,9 +289,18 @@ def _epsilon_of(dataset: FakeDataset, units: int) -> float | None:
 
 def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
     """Everything public about a query. The public cost is made up: it is that of no machine."""
-    noise = plan.noise
     units, canonical = plan.worst_case_units, json.loads(plan.canonical)
-    is_certified = coverage_certified([dataset.worst_case_units, units], dataset.floor_units)
+    promise = promise_of(
+        plan,
+        plan.law,
+        grid_log2=plan.grid_log2,
+        item_sigmas=plan.item_sigmas,
+        worst_case_units=units,
+        worst_cases=[dataset.worst_case_units, units],
+        budget_units=dataset.budget_units,
+        floor_units=dataset.floor_units,
+    )
+    noise = promise.noise
     return {
         "dimension": plan.dimension,
         "grid": noise.grid,
@@ -335,14 +308,14 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
         "scale": noise.scale,
         "half_width_95": noise.half_width_95,
         "l2_clip": plan.bounds if plan.item_sigmas else plan.l2_clip,
-        "worst_case_rho": _rho_text(units),
-        "worst_case_share": dataset.share_of(units),
+        "worst_case_rho": promise.worst_case_rho,
+        "worst_case_share": promise.worst_case_share,
         "worst_case_epsilon": _epsilon_of(dataset, units),
-        "largest_countable_norm": dataset.countable_norms(plan),
-        "warnings": dataset.warnings(plan),
+        "largest_countable_norm": promise.largest_countable_norm,
+        "warnings": promise.warnings,
         "allowance_left_rho": allowance_left_rho,
-        "coverage_certified": is_certified,
-        "coverage_words": COVERAGE_WORDS[is_certified],
+        "coverage_certified": promise.is_certified,
+        "coverage_words": promise.coverage_words,
         "notes": plan.notes,
         "canonical": canonical,
         "words": in_words(canonical),
@@ -355,9 +328,9 @@ def _release_row_of(release: Release, dataset: str, at: datetime) -> dict[str, A
     """One of an analyst's own releases in a listing."""
     plan, canonical = release.plan, json.loads(release.plan.canonical)
     return {
-        "id": release.id,
+        "id": str(release.query_id),
         "dataset": dataset,
-        "sequence": release.sequence,
+        "sequence": release.seq,
         "query": canonical,
         "words": in_words(canonical),
         "sigma": plan.noise.sigma,

@@ -17,10 +17,11 @@ from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
+from service.query.stated import Shown
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.parameters import KeptParameters, hashes_in, with_numbers
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
-from service.workflows.writer.batch import Stated, document
+from service.workflows.writer.batch import document
 
 _PLANS_KEPT: Final = 64
 _HASHED: Final = b'"parameters":{'
@@ -126,7 +127,7 @@ class AnswersCheck:
 
     def _body(self, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
         """The body that the answer must have."""
-        shown: Stated | None = self._planned(entry)
+        shown: Shown | None = self._planned(entry)
         if shown is None:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0

@@ -3,7 +3,7 @@
 from service.accounting.accountings import GAUSSIAN, Accounting, accounting_of
 from service.accounting.monitor import Monitor, coefficients, monitor_of
 from service.core.charge import UNITS_PER_RHO, rho_of_units, units_down, worst_case_units
-from service.core.laws import Gaussian
+from service.core.laws import Gaussian, Law
 from service.core.noise import Entropy
 from service.core.release import answer
 from service.engine.evaluate import contributions
@@ -11,14 +11,7 @@ from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
-from service.query.asking import (
-    COVERAGE_WORDS,
-    answerable,
-    countable_norm,
-    coverage_certified,
-    released_words,
-    warnings_of,
-)
+from service.query.asking import answerable
 from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
@@ -40,13 +33,12 @@ from service.query.schema import (
     Table,
     VectorColumn,
 )
-from service.query.stated_noise import in_query_units, with_noise
+from service.query.stated import answer_of, promise_of
 from service.query.suggestions import did_you_mean, no_dataset
 from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
 
 __all__ = [
-    "COVERAGE_WORDS",
     "DIGEST",
     "GAUSSIAN",
     "SALT_BYTES",
@@ -66,6 +58,7 @@ __all__ = [
     "HashedParameters",
     "IntegerColumn",
     "Key",
+    "Law",
     "Monitor",
     "Plan",
     "Query",
@@ -78,31 +71,27 @@ __all__ = [
     "VectorColumn",
     "accounting_of",
     "answer",
+    "answer_of",
     "answerable",
     "codings_of",
     "coefficients",
     "compared",
     "contributions",
-    "countable_norm",
-    "coverage_certified",
     "did_you_mean",
     "document_of",
-    "in_query_units",
     "in_words",
     "key_digests",
     "monitor_of",
     "no_dataset",
     "parse_query",
+    "promise_of",
     "query_of",
     "reduced",
-    "released_words",
     "rho_of_units",
     "seconds_of",
     "units_down",
     "vectors_of",
-    "warnings_of",
     "with_kept",
-    "with_noise",
     "worst_case_units",
     "written_day_of",
 ]
