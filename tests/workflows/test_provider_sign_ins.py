@@ -207,6 +207,18 @@ def test_another_role_changes_the_principal(scene: Scene) -> None:
     assert len(scene.store.principal_records) == count
 
 
+def test_a_claimed_key_is_compared_as_the_dataset_compares_keys(scene: Scene) -> None:
+    """Its other form is no other binding; a text that can be no key is nobody's."""
+    register(scene.replica, "numbered", keys="number")
+    upload(scene.replica, "people", [("007", "NO", 41, 0)], "numbered")
+    scene.admit_by(replace(RULES, grants={"patients": Grant(role="individual", dataset="numbered")}))
+    first = scene.signed_in(realm={"roles": ["patients"]}, patient="07")
+    assert first.individual == "7"
+    assert scene.signed_in(patient=7) == first
+    with pytest.raises(NoRole, match="is not there"):
+        scene.signed_in(patient="seven")
+
+
 def test_another_individual_changes_the_principal(scene: Scene) -> None:
     """A sign-in for the first is not good for the second."""
     ada = scene.signed_in(realm={"roles": ["patients"]}, patient="ada")
