@@ -17,12 +17,8 @@ class Unpriced(Law):
     deviation: ClassVar[float] = 1.0
 
     def __init__(self, name: str, size_steps: float) -> None:
-        self._name, self.size_steps = name, size_steps
-
-    @property
-    def name(self) -> str:
-        """The words as they are stored."""
-        return self._name
+        """With the words as they are stored."""
+        self.name, self.size_steps = name, size_steps
 
     def draw(self, count: int, entropy: Entropy) -> Integers:  # noqa: ARG002 - none is known
         """Raise ValueError."""
@@ -53,7 +49,7 @@ class Unpriced(Law):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise ValueError(f"there is no mechanism {self._name}")
+        raise ValueError(f"there is no mechanism {self.name}")
 
 
 def repriced(law: Law, accounting: str) -> Law:

@@ -39,13 +39,10 @@ class Law(ABC):
     is_free: ClassVar[bool] = False
     """It charges nobody, and the filter leaves nobody out for it."""
     size_steps: float
+    name: str
+    """The words by which a ledger entry names it: with its size they price the entry."""
     tick: int = 0
     """The number of a monitor's tick, from 1; 0 of all others."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The words by which a ledger entry names it: with its size they price the entry."""
 
     @abstractmethod
     def draw(self, count: int, entropy: Entropy) -> Integers:
@@ -88,14 +85,10 @@ class Gaussian(Law):
     """round(N(0, sigma^2)), which charges ||v||^2 / (2 sigma^2): `service.core.charge`."""
 
     size_steps: float
+    name: str = field(default="gaussian", init=False)
     word: ClassVar[str] = "gaussian"
     size_word: ClassVar[str] = "sigma"
     deviation: ClassVar[float] = 1.0
-
-    @property
-    def name(self) -> str:
-        """The word itself."""
-        return self.word
 
     def draw(self, count: int, entropy: Entropy) -> Integers:
         """As `rounded_gaussian`."""
@@ -133,10 +126,9 @@ class PrepaidGaussian(Gaussian):
     tick: int = 0
     is_free: ClassVar[bool] = True
 
-    @property
-    def name(self) -> str:
-        """With the number."""
-        return f"{PREPAID} {self.tick}"
+    def __post_init__(self) -> None:
+        """Name it with its number."""
+        object.__setattr__(self, "name", f"{PREPAID} {self.tick}")
 
     def numbered(self, tick: int) -> Self:
         """The same of another tick."""
@@ -167,6 +159,7 @@ class Laplace(Law):
     """
 
     size_steps: float
+    name: str = field(init=False)
     accounting: str
     table: tuple[int, Integers | None] = field(repr=False)
     word: ClassVar[str] = "laplace"
@@ -178,10 +171,9 @@ class Laplace(Law):
         """The law at the prices of an accounting, by its name. Raises ValueError for a scale outside [0.3, 2^32]."""
         return cls(size_steps, accounting, prices(size_steps))
 
-    @property
-    def name(self) -> str:
-        """With the name of the accounting."""
-        return f"{self.word} {self.accounting}"
+    def __post_init__(self) -> None:
+        """Name it with the accounting."""
+        object.__setattr__(self, "name", f"{self.word} {self.accounting}")
 
     def _prices(self, _scale_steps: float) -> tuple[int, Integers | None]:
         """`LaplacePrices` of its own scale alone."""

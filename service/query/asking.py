@@ -11,6 +11,7 @@ out, whatever the data. Of who has in fact been left out, nothing may be said th
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from math import ldexp
 from typing import Final
 
@@ -80,6 +81,7 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
 
 
+@lru_cache(maxsize=1024)
 def countable_norm(law: Law, grid_log2: int, *, l2_clip: float, floor_units: int) -> float:
     """The longest vector that an untouched limit of the floor pays for, in query units; in steps if by item.
 

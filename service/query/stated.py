@@ -100,12 +100,8 @@ class Promise:
     worst_case_share: float | None
     largest_countable_norm: Numbers
     is_certified: bool
+    coverage_words: str
     warnings: list[str]
-
-    @property
-    def coverage_words(self) -> str:
-        """A sentence on who is counted."""
-        return COVERAGE_WORDS[self.is_certified]
 
 
 def promise_of(
@@ -113,7 +109,7 @@ def promise_of(
     law: Law,
     *,
     grid_log2: int,
-    item_sigmas: Sequence[float],
+    item_sigmas: tuple[float, ...],
     worst_case_units: int,
     worst_cases: Iterable[int],
     budget_units: int,
@@ -122,12 +118,14 @@ def promise_of(
     """The promise of a query; `worst_cases` are those of all before it and its own, or their sum, in units."""
     noise = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas)
     norm = countable_norm(law, grid_log2, l2_clip=shown.l2_clip, floor_units=floor_units)
+    is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
     return Promise(
         noise=noise,
         worst_case_rho=str(rho_of_units(worst_case_units)),
         worst_case_share=worst_case_units / budget_units if budget_units else None,
         largest_countable_norm=noise.of_steps(norm) if item_sigmas else norm,
-        is_certified=coverage_certified(worst_cases, limit_floor_units=floor_units),
+        is_certified=is_certified,
+        coverage_words=COVERAGE_WORDS[is_certified],
         warnings=warnings_of(shown.l2_clip, norm=norm, is_by_item=bool(item_sigmas), shortens=shown.shortens),
     )
 
@@ -137,24 +135,25 @@ def answer_of(shown: Shown, released: Released, *, budget_units: int, floor_unit
 
     `budget_units` and `floor_units` are the public limits that its promises refer to.
     """
+    law, item_sigmas, axes = released.law, released.item_sigmas, shown.axes
     promise = promise_of(
         shown,
-        released.law,
+        law,
         grid_log2=released.grid_log2,
-        item_sigmas=released.item_sigmas,
+        item_sigmas=item_sigmas,
         worst_case_units=released.worst_case_units,
         worst_cases=[released.worst_case_total_units],
         budget_units=budget_units,
         floor_units=floor_units,
     )
-    noise, axes, law = promise.noise, shown.axes, released.law
+    noise = promise.noise
     answer: dict[str, Any] = {
         "id": str(released.query_id),
         "sequence": released.seq,
         "table": shown.table,
         "values": in_query_units(released.steps(), grid_log2=released.grid_log2, grid=noise.grid, axes=axes),
         "labels": shown.labels,
-        "axes": with_noise(axes, noise),
+        "axes": with_noise(axes, noise) if item_sigmas else axes,
         "sigma": noise.sigma,
         "grid": noise.grid,
         "dimension": released.dimension,

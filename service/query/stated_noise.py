@@ -6,6 +6,7 @@ follows from that: sigma, the step, and the half width of each number.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ldexp
 from typing import Any
 
@@ -20,31 +21,21 @@ Numbers = float | tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedNoise:
-    """In query units: one number of each, or one for each select item where each has steps of its own."""
+    """In query units: one number of each, or one for each select item where each has steps of its own.
+
+    `half_width_95` is the least multiple of each step within which the noise is with a probability of at least 0.95:
+    the probability of holding what was counted, the sum over the active individuals, clipped and in whole steps. Of the
+    truth, which those left out belong to, it says nothing. `scale` is of Laplace noise, and None of a Gaussian.
+    """
 
     sigma: Numbers
     grid: Numbers
-    law: Law
-
-    @property
-    def scale(self) -> float | None:
-        """The scale of Laplace noise, in query units; None of a Gaussian."""
-        if self.law.size_word != "scale" or isinstance(self.grid, tuple):
-            return None
-        return self.law.size_steps * self.grid
-
-    @property
-    def half_width_95(self) -> Numbers:
-        """The least multiple of each step within which the noise is with a probability of at least 0.95.
-
-        It is the probability of holding what was counted: the sum over the active individuals, clipped and in whole
-        steps. Of the truth, which those left out belong to, it says nothing.
-        """
-        return self.of_steps(self.law.half_width(0.95))
+    half_width_95: Numbers
+    scale: float | None
 
     def of_steps(self, steps: float) -> Numbers:
         """A number of steps, in query units."""
-        return tuple(steps * grid for grid in self.grid) if isinstance(self.grid, tuple) else steps * self.grid
+        return _of_steps(steps, self.grid)
 
     def of_item(self, place: int) -> dict[str, float]:
         """The numbers of one select item."""
@@ -52,15 +43,26 @@ class StatedNoise:
         return {name: value[place] if isinstance(value, tuple) else value for name, value in each.items()}
 
 
-def stated_noise(law: Law, *, grid_log2: int, sigmas: Sequence[float]) -> StatedNoise:
+@lru_cache(maxsize=1024)  # analysts ask again and again with the same noise
+def stated_noise(law: Law, *, grid_log2: int, sigmas: tuple[float, ...]) -> StatedNoise:
     """The noise of a plan or an entry; with `sigmas`, of each select item, each has steps of its own."""
-    sigma = tuple(sigmas) or law.deviation * ldexp(law.size_steps, grid_log2)
-    return StatedNoise(sigma=sigma, grid=grid_of(law.size_steps, grid_log2=grid_log2, sigmas=sigmas), law=law)
+    grid = grid_of(law.size_steps, grid_log2=grid_log2, sigmas=sigmas)
+    size = ldexp(law.size_steps, grid_log2)
+    return StatedNoise(
+        sigma=sigmas or law.deviation * size,
+        grid=grid,
+        half_width_95=_of_steps(law.half_width(0.95), grid),
+        scale=size if law.size_word == "scale" and not sigmas else None,
+    )
 
 
 def grid_of(size_steps: float, *, grid_log2: int, sigmas: Sequence[float]) -> Numbers:
     """The step in query units, or that of each select item by its sigma: a quotient by a power of two, and exact."""
     return tuple(each / size_steps for each in sigmas) or 2.0**grid_log2
+
+
+def _of_steps(steps: float, grid: Numbers) -> Numbers:
+    return tuple(steps * each for each in grid) if isinstance(grid, tuple) else steps * grid
 
 
 def packed(sigmas: Sequence[float]) -> bytes:

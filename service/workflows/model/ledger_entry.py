@@ -86,7 +86,7 @@ class PublicEntry:
     @property
     def item_sigmas(self) -> tuple[float, ...]:
         """The sigma of each select item in query units; none where all are counted on one grid."""
-        return unpacked(self.sigmas)
+        return unpacked(self.sigmas) if self.sigmas else ()
 
     @property
     def grid(self) -> float:

@@ -9,6 +9,7 @@ answer, and charges and answer are appended together. Nothing leaves before the 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import ldexp
 from typing import Final
 from uuid import UUID
 
@@ -217,8 +218,8 @@ class Batch:
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
-            mechanism=plan.law.numbered(turn.tick).name,
-            sigma=plan.size,
+            mechanism=(plan.law.numbered(turn.tick) if turn.tick else plan.law).name,
+            sigma=ldexp(plan.law.size_steps, plan.grid_log2),
             grid_log2=plan.grid_log2,
             sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",
             dimension=plan.dimension,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from service.arrays import Codes, Integers
+from service.core.laws import PREPAID
 from service.engine.memory import NO_SLOTS, Placed, null_codes
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.columns import stored_codings
@@ -142,7 +143,8 @@ class DatasetState:
         self._tentative.append(entry)
         self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
-        self.ticks = entry.tick or self.ticks
+        if entry.mechanism.startswith(PREPAID):
+            self.ticks = entry.tick
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
