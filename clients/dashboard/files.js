@@ -78,7 +78,7 @@ export async function csvAsDeclared(file, delimiter, declared) {
 /** @type {WeakMap<File, Promise<any>>} */
 const previews = new WeakMap();
 
-/** The first rows of Parquet and Arrow, for which a browser has no reader: the service reads them, and keeps nothing. */
+/** The first rows of Parquet and Arrow, for which a browser has no reader: the service reads them and keeps nothing. */
 export function previewOf(/** @type {File} */ file, /** @type {string} */ type) {
   const known = previews.get(file) ?? upload(path("files", "preview"), file, { "Content-Type": type }, () => {});
   previews.set(file, known);

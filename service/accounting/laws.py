@@ -37,11 +37,11 @@ class Unpriced(Law):
         self._refuse()
 
     def longest(self, units: int) -> float:  # noqa: ARG002 - as above
-        """None: no units pay for a vector without a price."""
+        """Zero steps: no units pay for a vector without a price."""
         return 0.0
 
     def half_width(self, confidence: float) -> int:  # noqa: ARG002 - as above
-        """None that is known."""
+        """Zero steps: no width is known."""
         return 0
 
     def rounds(self, norm_squared_max: int) -> int:  # noqa: ARG002 - as above
@@ -53,7 +53,7 @@ class Unpriced(Law):
 
 
 def repriced(law: Law, accounting: str) -> Law:
-    """The same noise at the prices of an accounting, by its name: a Gaussian's are those of all."""
+    """Price the same noise by an accounting, by its name: a Gaussian has one price under all."""
     return law_of(f"{Laplace.word} {accounting}", law.size_steps) if isinstance(law, Laplace) else law
 
 

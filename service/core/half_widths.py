@@ -39,7 +39,7 @@ def sigma_steps_within(steps: int, confidence: float) -> float:
 
 
 def laplace_half_width_steps(scale_steps: float, confidence: float) -> int:
-    """The same k for Laplace noise; now and then k + 1. Raises ValueError for a confidence not above 0 and below 1."""
+    """Give that k for Laplace noise; now and then k + 1. Raises ValueError for a confidence not above 0 and below 1."""
     return max(0, -floor(0.5 - _laplace_quantile(confidence) * scale_steps))
 
 

@@ -91,19 +91,19 @@ class Gaussian(Law):
     deviation: ClassVar[float] = 1.0
 
     def draw(self, count: int, entropy: Entropy) -> Integers:
-        """As `rounded_gaussian`."""
+        """Draw as `rounded_gaussian` does."""
         return rounded_gaussian(count, self.size_steps, entropy)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:
-        """As `charge_units`."""
+        """Count as `charge_units` does."""
         return charge_units(norms_squared, self.size_steps, norm_squared_max=norm_squared_max)
 
     def charge(self, norm_squared: int) -> int:
-        """As `worst_case_units`."""
+        """Count as `worst_case_units` does."""
         return worst_case_units(norm_squared, self.size_steps)
 
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:
-        """As `norm_within`."""
+        """Count as `norm_within` does."""
         return norm_within(room_units, self.size_steps, norm_squared_max=norm_squared_max)
 
     def longest(self, units: int) -> float:
@@ -111,11 +111,11 @@ class Gaussian(Law):
         return self.size_steps * sqrt(2 * units / UNITS_PER_RHO)
 
     def half_width(self, confidence: float) -> int:
-        """As `half_width_steps`."""
+        """Count as `half_width_steps` does."""
         return half_width_steps(self.size_steps, confidence)
 
     def rounds(self, norm_squared_max: int) -> int:
-        """As `wide_rounds`."""
+        """Count as `wide_rounds` does."""
         return wide_rounds(norm_squared_max, price_of_step(self.size_steps))
 
 
@@ -131,7 +131,7 @@ class PrepaidGaussian(Gaussian):
         object.__setattr__(self, "name", f"{PREPAID} {self.tick}")
 
     def numbered(self, tick: int) -> Self:
-        """The same of another tick."""
+        """Make the law of another tick of it."""
         return replace(self, tick=tick)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:  # noqa: ARG002
@@ -180,16 +180,16 @@ class Laplace(Law):
         return self.table
 
     def draw(self, count: int, entropy: Entropy) -> Integers:
-        """As `rounded_laplace`."""
+        """Draw as `rounded_laplace` does."""
         return rounded_laplace(count, self.size_steps, entropy)
 
     def charges(self, norms_squared: Integers, *, norm_squared_max: int | None = None) -> Integers:
-        """As `laplace_charge_units`."""
+        """Count as `laplace_charge_units` does."""
         most = int(norms_squared.max(initial=0)) if norm_squared_max is None else norm_squared_max
         return laplace_charge_units(norms_squared, self.size_steps, self._prices, norm_squared_max=most)
 
     def charge(self, norm_squared: int) -> int:
-        """As `laplace_worst_case_units`."""
+        """Count as `laplace_worst_case_units` does."""
         return laplace_worst_case_units(norm_squared, self.size_steps, self._prices)
 
     def norms_within(self, room_units: Integers, *, norm_squared_max: int) -> Integers:  # noqa: ARG002
@@ -197,11 +197,11 @@ class Laplace(Law):
         raise TypeError("a vector of one number is not shortened")
 
     def longest(self, units: int) -> float:
-        """As `longest_steps`."""
+        """Count as `longest_steps` does."""
         return longest_steps(self._prices, units, self.size_steps)
 
     def half_width(self, confidence: float) -> int:
-        """As `laplace_half_width_steps`."""
+        """Count as `laplace_half_width_steps` does."""
         return laplace_half_width_steps(self.size_steps, confidence)
 
     def rounds(self, norm_squared_max: int) -> int:  # noqa: ARG002 - the table is as large for all

@@ -1,6 +1,6 @@
 """The public part of an answer and of a preview, from a plan and what was released.
 
-Whoever answers says the same of one release: the service, a verification of what it has stored, and a fake of it.
+The service, a verification of what it has stored, and a fake of it say the same of one release.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Shown(Protocol):
         """A sentence on each bound by which an individual may count for less."""
 
 
-class Released(Protocol):
+class ReleasedEntry(Protocol):
     """A release as the ledger has it, as far as it is public."""
 
     @property
@@ -92,8 +92,8 @@ class Released(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """What is stated of a query's noise, price and coverage, before and after it is answered."""
+class StatedPromise:
+    """The noise, the price and the coverage of a query as they are stated, before and after it is answered."""
 
     noise: StatedNoise
     worst_case_rho: str
@@ -114,12 +114,12 @@ def promise_of(
     worst_cases: Iterable[int],
     budget_units: int,
     floor_units: int,
-) -> Promise:
+) -> StatedPromise:
     """The promise of a query; `worst_cases` are those of all before it and its own, or their sum, in units."""
     noise = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas)
     norm = countable_norm(law, grid_log2, l2_clip=shown.l2_clip, floor_units=floor_units)
     is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
-    return Promise(
+    return StatedPromise(
         noise=noise,
         worst_case_rho=str(rho_of_units(worst_case_units)),
         worst_case_share=worst_case_units / budget_units if budget_units else None,
@@ -130,7 +130,9 @@ def promise_of(
     )
 
 
-def answer_of(shown: Shown, released: Released, *, budget_units: int, floor_units: int, reused: bool) -> dict[str, Any]:
+def answer_of(
+    shown: Shown, released: ReleasedEntry, *, budget_units: int, floor_units: int, reused: bool
+) -> dict[str, Any]:
     """The answer as a JSON object, whose numbers are exact multiples of the grid: `values` is an array.
 
     `budget_units` and `floor_units` are the public limits that its promises refer to.

@@ -98,7 +98,7 @@ HOME_OF: dict[str, frozenset[str]] = {
 }
 
 CORE_MAY_IMPORT = """
-__future__ bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator
+__future__ abc bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator
 statistics typing
 """.split()
 PURE_ROOMS = frozenset({"arrays", "core", "accounting", "query"})

@@ -1,4 +1,4 @@
-"""One answer is stated in one way, whoever answers; a preview promises what the answer then says."""
+"""One answer is stated in one way; a preview promises what the answer then says."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from service.accounting.accountings import PURE
 from service.arrays import Integers
 from service.core.charge import UNITS_PER_RHO
 from service.core.laws import Gaussian, Laplace, Law, PrepaidGaussian
-from service.query.stated import Promise, answer_of, promise_of
+from service.query.stated import StatedPromise, answer_of, promise_of
 
 ID = UUID(int=7)
 AT = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ LAPLACE = Laplace.priced(20.0, "pure", PURE.laplace_prices)
 
 @dataclass(frozen=True, kw_only=True)
 class Of:
-    """What is shown of a query, and a release of it."""
+    """The shown part of a query, and a release of it."""
 
     law: Law
     table: str = "people"
@@ -51,7 +51,7 @@ def answered(of: Of, *, reused: bool = False) -> dict[str, Any]:
     return answer_of(of, of, budget_units=BUDGET, floor_units=FLOOR, reused=reused)
 
 
-def promised(of: Of, **more: Any) -> Promise:
+def promised(of: Of, **more: Any) -> StatedPromise:
     """The promise before it."""
     stated: dict[str, Any] = {"worst_cases": [FLOOR], "budget_units": BUDGET, "floor_units": FLOOR} | more
     units = of.worst_case_units
