@@ -114,7 +114,7 @@ def laplace_worst_case_units(norm_squared: int, scale_steps: float, prices: Lapl
     return int(laplace_charge_units(np.array([square], np.int64), scale_steps, prices, norm_squared_max=square)[0])
 
 
-@lru_cache(maxsize=4096)  # an answer states the longest that its dataset's limits pay for
+@lru_cache(maxsize=64)  # each keeps the table of its scale in memory
 def longest_steps(prices: LaplacePrices, units: int, scale_steps: float) -> int:
     """The largest number of steps, at most 2^31 - 1, that costs at most `units` at a scale: prices do not fall."""
     low, high = 0, STEPS_MAX

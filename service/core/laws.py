@@ -151,17 +151,18 @@ class PrepaidGaussian(Gaussian):
         return inf
 
 
-@dataclass(frozen=True, eq=False)  # two tables are not compared
+@dataclass(frozen=True)
 class Laplace(Law):
     """round(Lap(b)) for one number of an individual, at the prices of an accounting: `service.core.laplace`.
 
-    It holds the table of prices at its scale, which takes milliseconds to make, and may be sent to other processes.
+    It holds the table of prices at its scale, which takes milliseconds to make, and may be sent to other processes. Two
+    are equal by scale and accounting, which give the table.
     """
 
     size_steps: float
     name: str = field(init=False)
     accounting: str
-    table: tuple[int, Integers | None] = field(repr=False)
+    table: tuple[int, Integers | None] = field(repr=False, compare=False)
     word: ClassVar[str] = "laplace"
     size_word: ClassVar[str] = "scale"
     deviation: ClassVar[float] = sqrt(2)

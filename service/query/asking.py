@@ -81,7 +81,7 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)  # as `longest_steps`
 def countable_norm(law: Law, grid_log2: int, *, l2_clip: float, floor_units: int) -> float:
     """The longest vector that an untouched limit of the floor pays for, in query units; in steps if by item.
 

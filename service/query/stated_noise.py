@@ -43,7 +43,7 @@ class StatedNoise:
         return {name: value[place] if isinstance(value, tuple) else value for name, value in each.items()}
 
 
-@lru_cache(maxsize=1024)  # analysts ask again and again with the same noise
+@lru_cache(maxsize=64)  # analysts ask again and again with the same noise; a law may hold a table
 def stated_noise(law: Law, *, grid_log2: int, sigmas: tuple[float, ...]) -> StatedNoise:
     """The noise of a plan or an entry; with `sigmas`, of each select item, each has steps of its own."""
     grid = grid_of(law.size_steps, grid_log2=grid_log2, sigmas=sigmas)

@@ -88,6 +88,13 @@ def test_a_law_says_how_long_a_vector_units_pay_for() -> None:
     assert LAPLACE.longest(10**9) == longest_steps(PRICES, 10**9, SIZE)
 
 
+def test_two_laws_are_equal_by_their_words_and_size() -> None:
+    """So what is kept by a law is found again, and a table is kept once."""
+    again, other = Laplace.priced(SIZE, "zcdp", PRICES), Laplace.priced(SIZE, "pure", laplace_prices_of("pure"))
+    assert (again, hash(again)) == (LAPLACE, hash(LAPLACE))
+    assert len({LAPLACE, again, other, Gaussian(SIZE), PrepaidGaussian(SIZE, tick=1)}) == 4
+
+
 @pytest.mark.parametrize("size", [0.29, 2.0**32 * 1.01])
 def test_a_scale_that_cannot_be_drawn_has_no_prices(size: float) -> None:
     """As of the accounting."""

@@ -41,9 +41,7 @@ def csv_batches(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=_Noting(problems)
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys([*names.declared, *names.in_file], pa.binary()),
-                null_values=[""],
-                strings_can_be_null=True,
+                column_types=dict.fromkeys(known, pa.binary()), null_values=[""], strings_can_be_null=True
             ),
         )
         _check_delimiter(reader.schema.names, known)
