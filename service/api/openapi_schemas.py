@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.api.models import BurnReason
 from service.api.routes.batch import BatchRequest
-from service.query import expressions_ast, language, literals_ast, schema
+from service.query import expressions_ast, language, literals_ast, noise_ast, schema
 
 __all__ = ["complete", "nested", "reference", "tidy"]
 
@@ -34,7 +34,7 @@ _UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
     "RowValue": (expressions_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
     "Literal": (literals_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
     "SelectItem": (language.Item, "A select item, told by its one key."),
-    "Noise": (language.Noise, "The precision, in one of five ways, or of a tick."),
+    "Noise": (noise_ast.Noise, "The precision, in one of five ways, or of a tick."),
     "GroupKey": (expressions_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),
     "Table": (schema.Table, "A table: of individuals, or of events."),
     "Column": (schema.Column, "A column of the table of individuals, with its domain."),

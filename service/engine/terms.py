@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from service.arrays import Codes, Integers, first, is_uniform, take, uniform
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
 from service.query.columns import Coding, rounded
+from service.query.extents import shifted
 from service.query.item_steps import STEPS_MAX, Quotient, Quotients, quotient_for, quotients
 from service.query.plan import Active, Count, CountIndividuals, Functionals, Histogram, Plan, Sum
-from service.query.scale import shifted
 
 _SAME = Quotient(shift=0, divisor=1)
 TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate

@@ -18,8 +18,9 @@ from typing import Final
 from service.core.laws import Law
 from service.query.exhausted import Ticking
 from service.query.item_precision import by_item, refuse_uneven
-from service.query.language import Query, Sigma
+from service.query.language import Query
 from service.query.mechanism import Priced
+from service.query.noise_ast import Sigma
 from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.predictions import refuse_long
 from service.query.problems import QueryProblem

@@ -26,19 +26,9 @@ from service.query.columns import (
 )
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.division import people_at_fullest, rows_at_fullest
+from service.query.domains import CATEGORIES_SHOWN_MAX, Countable, Domain, ListedValues, domain_of
 from service.query.features import FeatureMap
-from service.query.layout import (
-    CATEGORIES_SHOWN_MAX,
-    LABELS_MAX,
-    Countable,
-    Domain,
-    Functionals,
-    Histogram,
-    Layout,
-    ListedValues,
-    Products,
-    domain_of,
-)
+from service.query.layout import LABELS_MAX, Functionals, Histogram, Layout, Products
 from service.query.own_events import OwnTotal
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan

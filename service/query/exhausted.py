@@ -7,8 +7,9 @@ is 0. All refusals are by public numbers.
 from typing import Protocol
 
 from service.core.laws import Gaussian, PrepaidGaussian
-from service.query.language import Prepaid, Query
+from service.query.language import Query
 from service.query.layout import Exhausted
+from service.query.noise_ast import Prepaid
 from service.query.problems import QueryProblem
 from service.query.row_columns import DataTable
 from service.query.scale import Scale

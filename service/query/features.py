@@ -27,9 +27,9 @@ from service.query.columns import (
     sources,
     with_sources,
 )
+from service.query.domains import domain_of
 from service.query.expressions_ast import Feature, OneHotFeature, VectorFeature
 from service.query.group_keys import Group, group_of
-from service.query.layout import domain_of
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, text_of
 from service.query.vector_columns import VectorCoding

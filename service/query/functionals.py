@@ -13,9 +13,10 @@ import numpy as np
 
 from service.query.columns import Coding, Placed, QueryColumn, Weighted
 from service.query.conditions import All, Predicate, among, disjunction
+from service.query.domains import ListedValues, domain_of
 from service.query.group_keys import countable
 from service.query.language import Linear, Matrix, Weights
-from service.query.layout import Functionals, Histogram, ListedValues, PlanItem, Sum, domain_of
+from service.query.layout import Functionals, Histogram, PlanItem, Sum
 from service.query.literals_ast import Value
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of

@@ -18,11 +18,12 @@ from service.arrays import Integers
 from service.core.laws import Gaussian
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.columns import QueryColumn
+from service.query.domains import domain_of
 from service.query.expressions_ast import BinKey, BucketKey
 from service.query.features import BITS_MAX, BITS_MIN, FeatureMap, ReadFeatures, read_features
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import Query
-from service.query.layout import BLOCK_ROWS, DIMENSION_MAX, MULTIPLIED_MAX, RUN_ENTRIES, Products, domain_of
+from service.query.layout import BLOCK_ROWS, DIMENSION_MAX, MULTIPLIED_MAX, RUN_ENTRIES, Products
 from service.query.learning_ast import Gradient, GradientItem, MomentsItem
 from service.query.model_parameters import parameter_rows, parameter_steps
 from service.query.problems import QueryProblem, quoted

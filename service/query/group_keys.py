@@ -6,8 +6,8 @@ from itertools import pairwise
 from math import ceil, floor
 
 from service.query.columns import QueryColumn, label_of, meant_by
+from service.query.domains import Countable
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
-from service.query.layout import Countable
 from service.query.literals_ast import INTEGER_MAX
 from service.query.parts import PARTS_MAX, Parts, bucketed, edge_text, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted

@@ -13,14 +13,14 @@ from typing import Final
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.half_widths import half_width_steps
 from service.query.item_steps import STEPS_LOG2
-from service.query.language import (
+from service.query.language import Query
+from service.query.noise_ast import (
     PREPAID_ALONE,
     HalfWidth,
     LaplaceScale,
     Noise,
     PerIndividual,
     Prepaid,
-    Query,
     Rho,
     Share,
     Sigma,

@@ -19,11 +19,12 @@ from typing import Final
 import numpy as np
 
 from service.core.laws import Gaussian
+from service.query.extents import STEPS_MIN, Extent
 from service.query.item_precision import ItemPrecision, clip_of, item_precision_of, one_for_each
 from service.query.item_steps import STEPS_LOG2, STEPS_MAX, Quotient, quotient_for
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.query.scale import NORM_SQUARED_MAX, STEPS_MIN, TOTAL_MAX, Extent, Scale
+from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Scale
 
 STEPS_LOG2_MAX: Final = 32
 ITEM_STEPS_MIN: Final = 2**18

@@ -12,8 +12,8 @@ import numpy as np
 
 from service.arrays import Integers
 from service.query.columns import Placed, QueryColumn, Weighted
+from service.query.extents import Extent, Vectors
 from service.query.layout import Functionals, Histogram, PlanItem, Sum
-from service.query.scale import Extent, Vectors
 
 _OfColumn = Sum | Histogram | Functionals
 

@@ -10,15 +10,12 @@ from functools import cached_property
 from itertools import combinations_with_replacement, product
 from math import prod
 
-from service.query.calendar import Labels, date_text, time_text
 from service.query.columns import label_of
-from service.query.parts import Parts
-from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
+from service.query.domains import CATEGORIES_SHOWN_MAX, Axis, Domain, Label, axis_of, domain_of
 from service.query.sparse_matrix import SparseMatrix
 
 DIMENSION_MAX = 2**20
 LABELS_MAX = 10_000
-CATEGORIES_SHOWN_MAX = 1000
 BLOCK_ROWS = 2**16
 """Individuals, a page of slots, that are looked at at a time, and worked on at a time where each has one entry.
 
@@ -28,21 +25,6 @@ RUN_ENTRIES = 2**18
 """Entries of vectors, rows times the most entries of a row, that are worked on at a time."""
 MULTIPLIED_MAX = 10**10
 """Products of two numbers, of features with errors, parameters or each other, in one query: some seconds."""
-
-Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
-Label = dict[str, str | int | bool]
-Axis = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedValues:
-    """Some values of a column, in the order in which they were asked for."""
-
-    of: Countable
-    values: tuple[str | int | bool, ...]
-
-
-Domain = Countable | Parts | ListedValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,27 +170,6 @@ def rows_in_run(*, entries: int, is_of_events: bool) -> int:
     return BLOCK_ROWS if entries == 1 and not is_of_events else max(RUN_ENTRIES // entries, 1)
 
 
-def domain_of(column: Domain) -> Sequence[str | int | bool]:
-    """The values of a column in the order of their codes, without listing them."""
-    match column:
-        case CategoryColumn():
-            return column.domain
-        case IntegerColumn():
-            return range(column.lower, column.upper + 1)
-        case DateColumn():
-            low, high = column.bounds
-            return Labels(date_text, low, high - low + 1)
-        case DatetimeColumn():
-            low, high = column.bounds
-            return Labels(time_text, low, high - low + 1)
-        case Parts():
-            return column.labels
-        case ListedValues():
-            return column.values
-        case BooleanColumn():
-            return (False, True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """The coordinates of one answer. Coordinate = group * block + offset of the item + the item's own coordinate."""
@@ -266,23 +227,9 @@ class Layout:
             if has_places:
                 axis["item"] = place
             if isinstance(item, Histogram) and column is not None:
-                axis["values"] = _column_axis(item.label, column)
+                axis["values"] = axis_of(item.label, column)
             if isinstance(item, Products):
                 axis |= item.axis()
             items.append(axis)
             offset += item.size
-        return [*(_column_axis(name, column) for name, column in self.groups), {"select": items}]
-
-
-def _column_axis(name: str, column: Domain) -> Axis:
-    domain = domain_of(column)
-    axis: Axis = {"column": name, "size": len(domain)}
-    if isinstance(column, Parts):
-        return axis | {name: list(value) if isinstance(value, tuple) else value for name, value in column.said}
-    if isinstance(column, ListedValues):
-        return axis | ({"categories": list(column.values)} if len(domain) <= CATEGORIES_SHOWN_MAX else {})
-    if isinstance(column, (IntegerColumn, DateColumn, DatetimeColumn)):
-        return axis | {"lower": column.lower, "upper": column.upper}
-    if isinstance(domain, range) or len(domain) > CATEGORIES_SHOWN_MAX:
-        return axis  # the integers below `size`, or a list that the public schema has
-    return axis | {"categories": list(domain)}
+        return [*(axis_of(name, column) for name, column in self.groups), {"select": items}]

@@ -99,3 +99,8 @@ Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[floa
 Value = bool | Number | Annotated[str, Field(max_length=1000)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=127)]
 """A column of the table, or `people.town`: the column of the individual that the event is of."""
+
+
+def count_kind(numbers: object) -> str:
+    """The tag of one number, or of a list of several."""
+    return "(several)" if isinstance(numbers, list | tuple) else "(one)"

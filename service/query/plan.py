@@ -17,14 +17,15 @@ from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
 from service.query.columns import OwnColumn, Placed, QueryColumn, Weighted, with_sources
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
+from service.query.domains import Axis, Domain, Label, domain_of
 from service.query.exhausted import Ticking, exhausted_of, tick_scale
+from service.query.extents import Extent
 from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.gradients import ProductPlan, products_of
 from service.query.group_keys import Group, countable, group_of
 from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
 from service.query.joint_extents import joint
 from service.query.language import (
-    SELECT_MAX,
     ActiveItem,
     CountIndividualsItem,
     CountItem,
@@ -38,30 +39,27 @@ from service.query.language import (
 from service.query.layout import (
     DIMENSION_MAX,
     Active,
-    Axis,
     Count,
     CountIndividuals,
-    Domain,
     Exhausted,
     Functionals,
     Histogram,
-    Label,
     Layout,
     PlanItem,
     Sum,
-    domain_of,
     entries_of_row,
 )
 from service.query.learning_ast import GradientItem, MomentsItem
 from service.query.mechanism import Priced, laplace_of
 from service.query.model_parameters import each_once
+from service.query.noise_ast import SELECT_MAX
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
 from service.query.problems import QueryProblem, quoted
 from service.query.query_columns import QueryColumns
 from service.query.reduction import Reduce, refuse_unreducible
 from service.query.row_columns import DataTable, RowColumns
-from service.query.scale import Extent, Scale, ScaleRequest, precision_of, scale_of
+from service.query.scale import Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
 from service.query.stated_noise import StatedNoise, stated_noise
 

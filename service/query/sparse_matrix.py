@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.arrays import Integers
 from service.query.columns import REAL_BITS
-from service.query.scale import STEPS_MIN, Extent, Vectors
+from service.query.extents import STEPS_MIN, Extent, Vectors
 
 WHOLE_MAX = 2**53
 

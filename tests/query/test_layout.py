@@ -4,7 +4,8 @@ from itertools import product
 
 import numpy as np
 
-from service.query.layout import Count, Functionals, Histogram, Layout, ListedValues, Sum, domain_of, entries_of_row
+from service.query.domains import ListedValues, domain_of
+from service.query.layout import Count, Functionals, Histogram, Layout, Sum, entries_of_row
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn
 from service.query.sparse_matrix import Triples, matrix_of
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from service.query.expressions_ast import In
-from service.query.language import GROUP_BY_MAX, SELECT_MAX, Query
+from service.query.language import GROUP_BY_MAX, Query
+from service.query.noise_ast import SELECT_MAX
 from service.query.parse import BODY_BYTES_MAX, KEPT_BODY_BYTES_MAX, kept_query, parse_query, query_of
 from service.query.problems import FieldError, QueryProblem
 from tests.query.samples import body, queries, query

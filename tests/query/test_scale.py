@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from service.core.charge import worst_case_units
 from service.core.half_widths import sigma_steps_within
 from service.core.laws import Gaussian
-from service.query.language import HalfWidth, Rho, Share, Sigma
+from service.query.extents import Extent
+from service.query.noise_ast import HalfWidth, Rho, Share, Sigma
 from service.query.problems import QueryProblem
 from service.query.scale import (
     NORM_SQUARED_MAX,
     TOTAL_MAX,
-    Extent,
     FixedHalfWidth,
     FixedSigma,
     Precision,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.query.extents import STEPS_MIN, Extent, Vectors, shifted
 from service.query.problems import QueryProblem
-from service.query.scale import STEPS_MIN, Extent, FixedSigma, ScaleRequest, Vectors, scale_of, shifted
+from service.query.scale import FixedSigma, ScaleRequest, scale_of
 
 SIZES = st.integers(-(2**53) + 1, 2**53 - 1) | st.integers(-9, 9) | st.sampled_from([2**53 - 1, -(2**53) + 1, 0])
 LISTS = st.lists(st.lists(SIZES, min_size=1, max_size=5), min_size=1, max_size=6)

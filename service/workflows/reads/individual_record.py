@@ -9,8 +9,8 @@ import orjson
 from numpy.typing import NDArray
 
 from service.query.columns import Coding, codings_of, scalars_of
+from service.query.domains import Domain, domain_of
 from service.query.keys import Key
-from service.query.layout import Domain, domain_of
 from service.query.schema import BudgetColumn, RealColumn, doc
 from service.query.vector_columns import numbers_of, vectors_of
 from service.workflows.model.rows import DatasetRecord

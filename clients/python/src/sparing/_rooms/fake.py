@@ -16,7 +16,8 @@ from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.json_text import document_of
 from service.query.keys import Key, compared
-from service.query.language import Query, Sigma
+from service.query.language import Query
+from service.query.noise_ast import Sigma
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import parse_query, query_of
 from service.query.plan import Exhausted, Plan

@@ -1,0 +1,115 @@
+"""What one row may add to the coordinates of a select item, by declared bounds: whole steps of a power of two."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.arrays import Integers
+from service.query.columns import rounded
+
+STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
+ENTRY_BITS_MAX = 54
+_ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vectors:
+    """Some vectors (v of them, at least one) of at least one entry each, all of less than 2^54 in size.
+
+    Where items have steps of their own, an entry is meant times 2^shift, of its own of the `shifts`.
+    """
+
+    starts: Integers  # (v,) where the entries of each begin
+    entries: Integers  # (n,) one vector's after another's
+    shifts: Integers | None = None  # (n,)
+
+    def largest_squared(self, shift: int) -> int:
+        """The squared norm of the longest vector with entries times 2^shift, rounded half up if that is less."""
+        if self.shifts is not None:
+            return self._largest_of_shifted(self.shifts + shift)
+        if shift > 0:
+            return self.largest_squared(0) << (2 * shift)
+        return self.longest_squared(shifted(self.entries, shift))
+
+    def _largest_of_shifted(self, shifts: Integers) -> int:
+        """Return that of entries with a shift each: doubles choose, and whole numbers of any size decide."""
+        scaled = np.ldexp(self.entries.astype(np.float64), shifts)
+        about = np.add.reduceat(np.square(np.where(shifts < 0, np.floor(scaled + 0.5), scaled)), self.starts)
+        stops = np.append(self.starts[1:], self.entries.size)
+        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
+        return max(
+            sum(rounded(int(self.entries[at]), int(shifts[at])) ** 2 for at in range(self.starts[each], stops[each]))
+            for each in longest
+        )
+
+    def longest_squared(self, entries: Integers) -> int:
+        """The squared norm of the longest vector, exactly, with these `entries` (n,) in the places of its own.
+
+        Doubles choose the few vectors that may be the longest, and integers decide.
+        """
+        about = np.add.reduceat(np.square(entries.astype(np.float64)), self.starts)
+        stops = np.append(self.starts[1:], entries.size)
+        longest = np.flatnonzero(about >= about.max() * (1 - _ABOUT))
+        different = {tuple(entries[self.starts[each] : stops[each]].tolist()) for each in longest}
+        largest: int = max(sum(entry * entry for entry in vector) for vector in different)
+        return largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`.
+
+    Of an item with several coordinates for one row, `vectors` are all that a row may add to them.
+    """
+
+    low: int
+    high: int
+    step_log2: int
+    integral: bool  # a count or an integer column: grid 1 loses nothing
+    is_once: bool = False  # an individual adds it once to a group, however many rows it has there
+    vectors: Vectors | None = None
+    least: int | None = None  # of several coordinates: the smallest of their largest values
+
+    @property
+    def largest(self) -> int:
+        """The largest absolute value, in its own steps."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def squared(self) -> int:
+        """The largest squared norm of what one row adds, in its own steps."""
+        return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
+
+    def times_squared(self, *, rows: int, groups: int) -> int:
+        """By how much the squared norm of one row is multiplied for an individual's rows, all at their bounds.
+
+        What is added once to a group adds up over groups, of which an individual is in one with each row.
+        """
+        return min(rows, groups) if self.is_once else rows**2
+
+    def steps(self, grid_log2: int) -> int:
+        """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
+        shift = self.step_log2 - grid_log2
+        return max(abs(rounded(self.low, shift)), abs(rounded(self.high, shift)))
+
+    def squared_steps(self, grid_log2: int) -> int:
+        """The largest squared norm of what one row adds, in steps of a grid, rounded in the same way."""
+        if self.vectors is None:
+            return self.steps(grid_log2) ** 2
+        return self.vectors.largest_squared(self.step_log2 - grid_log2)
+
+    def survives(self, grid_log2: int) -> bool:
+        """Tell whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
+        if self.step_log2 >= grid_log2 or self.largest == 0:
+            return True
+        least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)
+        return (self.steps(grid_log2) if least is None else least) >= STEPS_MIN
+
+
+def shifted(steps: Integers, shift: int) -> Integers:
+    """`steps * 2**shift` of numbers of less than 2^54, rounded half up. To the left the caller knows that they fit."""
+    if shift >= 0:
+        return np.left_shift(steps, shift)
+    if shift < -ENTRY_BITS_MAX - 1:
+        return np.zeros_like(steps)
+    return np.right_shift(steps + (1 << (-shift - 1)), -shift)

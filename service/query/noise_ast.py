@@ -1,0 +1,118 @@
+"""The precision that a query asks for, and the bound on one individual, as the JSON on the wire reads them."""
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Discriminator, Field, Strict, Tag
+
+from service.query.literals_ast import NOT_EMPTY, Closed, Empty, count_kind
+from service.query.schema import ROWS_PER_INDIVIDUAL_MAX, doc, optional
+
+SELECT_MAX = 64
+MAGNITUDE_MAX = 1e100  # of a noise parameter: powers of two within reach of it scale without overflow
+CLIP_MIN, CLIP_MAX = 1e-30, 1e30
+Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
+Clip = Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)]
+ByItem = (Strict(strict=False), Field(fail_fast=True, max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)"))
+"""The form of a list with one number for each select item."""
+Positives = Annotated[
+    Annotated[Positive, Tag("(one)")] | Annotated[tuple[Positive, ...], *ByItem], Discriminator(count_kind)
+]
+"""One number for all select items, or a list with one for each."""
+Clips = Annotated[Annotated[Clip, Tag("(one)")] | Annotated[tuple[Clip, ...], *ByItem], Discriminator(count_kind)]
+
+
+class PerIndividual(Closed):
+    """One individual's vector: of L2 norm at most `l2_clip`, by default the natural bound of the query.
+
+    With `rows`, an individual of which n selected rows are more counts as one with `rows`: each has `rows / n`.
+    """
+
+    l2_clip: Annotated[
+        Clips | None,
+        doc(
+            "The longest vector, in the query's unit; a longer one is shortened. Left out, the natural bound. A list"
+            " bounds each select item by itself."
+        ),
+    ] = None
+    rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = optional(
+        "As how many selected rows an individual counts at most: each has a part of that weight. Left out, all count."
+    )
+
+
+WEIGHTS: Final = "The parts in which the select items share the worst case, one for each item; left out, equal parts."
+
+
+class Sigma(Closed):
+    """The standard deviation of the noise on each coordinate, in the query's unit."""
+
+    KIND: ClassVar = "sigma"
+    sigma: Annotated[Positives, doc("The standard deviation, in the query's unit; or a list, one for each item.")]
+
+
+class Rho(Closed):
+    """The most that any individual may be charged; sigma is the smallest that keeps to it."""
+
+    KIND: ClassVar = "rho"
+    rho: Annotated[Positive, doc("The most that any individual may be charged, in rho.")]
+    weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
+
+
+class Share(Closed):
+    """The most that any individual may be charged, as a share of the dataset's budget; sigma is as for `rho`."""
+
+    KIND: ClassVar = "share"
+    share: Annotated[
+        float,
+        Field(gt=0, le=1),
+        doc("The most that any individual may be charged, as a share of the dataset's budget."),
+    ]
+    weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
+
+
+class LaplaceScale(Closed):
+    """The scale b of Laplace noise, whose standard deviation is √2 b, in the query's unit."""
+
+    KIND: ClassVar = "scale"
+    scale: Annotated[Positive, doc("The scale of Laplace noise, in the query's unit; for the mechanism `laplace`.")]
+
+
+class HalfWidth(Closed):
+    """A distance within which each number is of what was counted, with at least this confidence; grid included."""
+
+    KIND: ClassVar = "half_width"
+    half_width: Annotated[Positives, doc("The distance, in the query's unit; or a list, one for each item.")]
+    confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
+
+
+PREPAID_ALONE: Final = "is the noise of a tick: select exhausted, or give a sigma"
+
+
+class Prepaid(Closed):
+    """The noise of a tick, which follows from the dataset's monitor; a query for a tick may leave it out."""
+
+    KIND: ClassVar = "prepaid"
+    prepaid: Annotated[Empty, doc("Nothing: `{}`.")]
+
+
+def _noise_kind(noise: object) -> str | None:
+    if isinstance(noise, dict):
+        for kind in ("sigma", "rho", "share", "half_width", "scale", "prepaid"):
+            if kind in noise:
+                return f"({kind})"
+        return None
+    return f"({getattr(noise, 'KIND', None)})"
+
+
+Noise = Annotated[
+    Annotated[Sigma, Tag("(sigma)")]
+    | Annotated[Rho, Tag("(rho)")]
+    | Annotated[Share, Tag("(share)")]
+    | Annotated[HalfWidth, Tag("(half_width)")]
+    | Annotated[LaplaceScale, Tag("(scale)")]
+    | Annotated[Prepaid, Tag("(prepaid)")],
+    Discriminator(
+        _noise_kind,
+        custom_error_type="noise_kind",
+        custom_error_message="must be an object with sigma, or rho, or share, or half_width and confidence, or scale",
+    ),
+]
