@@ -15,7 +15,8 @@ from pydantic.json_schema import models_json_schema
 
 from service.api.models import BurnReason
 from service.api.routes.batch import BatchRequest
-from service.query import expressions_ast, language, literals_ast, noise_ast, schema
+from service.query import expressions_ast, items, literals_ast, noise_ast, schema
+from service.query.language import Query
 
 __all__ = ["complete", "nested", "reference", "tidy"]
 
@@ -33,7 +34,7 @@ _UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
     "Operand": (expressions_ast.Operand, "A value that is compared or calculated with: of the row, or a literal."),
     "RowValue": (expressions_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
     "Literal": (literals_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
-    "SelectItem": (language.Item, "A select item, told by its one key."),
+    "SelectItem": (items.AnyItem, "A select item, told by its one key."),
     "Noise": (noise_ast.Noise, "The precision, in one of five ways, or of a tick."),
     "GroupKey": (expressions_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),
     "Table": (schema.Table, "A table: of individuals, or of events."),
@@ -104,7 +105,7 @@ def nested(part: Any) -> Iterator[Schema]:  # noqa: ANN401 - any JSON
 
 def _read_by_routes() -> dict[str, Schema]:
     """The schemas of bodies that routes read by themselves, and of queries that are sent back."""
-    models = [(model, "validation") for model in (language.Query, BatchRequest, BurnReason)]
+    models = [(model, "validation") for model in (Query, BatchRequest, BurnReason)]
     _, found = models_json_schema(models, by_alias=True, ref_template=_TEMPLATE)  # type: ignore[arg-type]
     schemas: dict[str, Schema] = found["$defs"]
     return schemas

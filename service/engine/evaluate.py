@@ -29,9 +29,9 @@ from service.engine.tallies import blocks_of
 from service.engine.terms import SingleTerm, Unit
 from service.query.columns import ReaderFormula
 from service.query.conditions import All
-from service.query.gradients import rows_in_products
-from service.query.layout import BLOCK_ROWS, rows_in_run
-from service.query.plan import Count, Histogram, Plan
+from service.query.plan import Plan
+from service.query.product_plan import rows_in_products
+from service.query.runs import BLOCK_ROWS, rows_in_run
 from service.query.working_memory import STRETCH_ROWS
 
 
@@ -85,7 +85,7 @@ def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
     plan, (item, *others) = query.plan, query.plan.items
-    if others or not isinstance(item, Count | Histogram):
+    if others or not item.is_unit or item.is_once:
         return None
     names = frozenset(query.added)
     if not names or any(plan.columns[name].formula is not None for name in names):

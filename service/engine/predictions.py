@@ -14,8 +14,8 @@ from service.engine.features import FeatureReader, Reals
 from service.engine.rows import RowView, TableRows
 from service.engine.vectors import VectorView
 from service.query.columns import Coding, QueryColumn
-from service.query.gradients import rows_in_products
 from service.query.predictions import PROBABILITY_LOG2, Predicted
+from service.query.product_plan import rows_in_products
 
 ARGUMENT_BITS: Final = 10
 _LARGEST: Final = 32 * 2**ARGUMENT_BITS

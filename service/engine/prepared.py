@@ -19,7 +19,7 @@ from service.engine.terms import Groups, SingleTerm, Spread, Stack, Term, Unit, 
 from service.query.columns import Coding, OwnColumn, Placed, Weighted
 from service.query.conditions import Conjunction, Predicate
 from service.query.own_events import OwnTotal
-from service.query.plan import CountIndividuals, Plan
+from service.query.plan import Plan
 from service.query.predictions import Predicted
 from service.query.schema import EventsTable
 
@@ -125,7 +125,7 @@ class PreparedPlan:
     def counted_once(self) -> Unit | None:
         """The count of individuals, to whose coordinate of a group an individual adds once; None without one."""
         for item, term in zip(self.plan.items, self.terms, strict=True):
-            if isinstance(item, CountIndividuals) and isinstance(term, Unit) and self.is_of_events:
+            if item.is_once and isinstance(term, Unit) and self.is_of_events:
                 return term
         return None
 
@@ -142,7 +142,7 @@ class PreparedPlan:
         if not squares:
             return None
         sizes = [0] * len(squares)
-        for place, (item, _) in zip(layout.places, layout.items, strict=True):
+        for place, item in zip(layout.places, layout.items, strict=True):
             sizes[place] += item.size
         return ItemClips(ends=np.cumsum(sizes), norms_squared_max=np.array(squares, dtype=np.int64))
 

@@ -19,8 +19,8 @@ from service.engine.features import FeatureReader, Reals
 from service.engine.predictions import logistic, softmax
 from service.engine.rows import RowView
 from service.engine.sparse_vectors import BrokenInvariant
-from service.query.gradients import Model, ProductPlan
 from service.query.plan import Plan
+from service.query.product_plan import Model, ProductPlan
 
 
 def products(

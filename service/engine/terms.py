@@ -13,8 +13,10 @@ from service.arrays import Codes, Integers, first, is_uniform, take, uniform
 from service.engine.sparse_vectors import BrokenInvariant, RowEntries
 from service.query.columns import Coding, rounded
 from service.query.extents import shifted
+from service.query.item import PlanItem
 from service.query.item_steps import STEPS_MAX, Quotient, Quotients, quotient_for, quotients
-from service.query.plan import Active, Count, CountIndividuals, Functionals, Histogram, Plan, Sum
+from service.query.plan import Plan
+from service.query.sparse_matrix import SparseMatrix
 
 _SAME = Quotient(shift=0, divisor=1)
 TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate
@@ -203,17 +205,8 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
     for place, item in enumerate(plan.items):
         size = plan.item_sigmas[plan.layout.places[place]] / plan.law.size_steps if plan.item_sigmas else None
         counted = Counted(rows_max=rows_max, grid_log2=plan.grid_log2, size=size)
-        match item:
-            case Sum(column=column):
-                terms.append(_value(column, codings[column], offset, counted))
-            case Histogram(column=column):
-                if codings[column].span + 1 != item.size:
-                    raise BrokenInvariant("a histogram is not as wide as its column")
-                terms.append(Unit(offset=offset, column=column, value=_unit(counted)))
-            case Functionals():
-                terms.append(_spread(item, codings[item.column], offset, counted))
-            case Count() | CountIndividuals() | Active():
-                terms.append(Unit(offset=offset, column=None, value=_unit(counted)))
+        term = _term(item, codings, offset, counted)
+        terms += [] if term is None else [term]
         offset += item.size
     return tuple(terms)
 
@@ -247,6 +240,19 @@ class Counted:
         return counted
 
 
+def _term(item: PlanItem, codings: Mapping[str, Coding], offset: int, counted: Counted) -> Term | None:
+    """What one row adds of an item; None of products, which have factors instead, and of a tick."""
+    if item.is_unit:
+        if item.column is not None and codings[item.column].span + 1 != item.size:
+            raise BrokenInvariant("a histogram is not as wide as its column")
+        return Unit(offset=offset, column=item.column, value=_unit(counted))
+    if item.column is None:
+        return None
+    if item.matrix is not None:
+        return _spread(item.column, item.matrix, item.size, codings[item.column], offset, counted)
+    return _value(item.column, codings[item.column], offset, counted)
+
+
 def _unit(counted: Counted) -> int:
     """One row, in steps."""
     unit = counted.checked(1, 0)
@@ -270,9 +276,8 @@ def _value(column: str, coding: Coding, offset: int, counted: Counted) -> Value:
     )
 
 
-def _spread(item: Functionals, coding: Coding, offset: int, counted: Counted) -> Spread:
+def _spread(column: str, matrix: SparseMatrix, size: int, coding: Coding, offset: int, counted: Counted) -> Spread:
     """Weights that are zero in the item's steps have no entry."""
-    matrix = item.matrix
     for bound in (min(matrix.steps), max(matrix.steps)):
         counted.checked(bound, matrix.step_log2)
     functionals, steps = np.array(matrix.functionals, dtype=np.int64), np.array(matrix.steps, dtype=np.int64)
@@ -281,11 +286,11 @@ def _spread(item: Functionals, coding: Coding, offset: int, counted: Counted) ->
         shifted(steps, counted.shift(matrix.step_log2, of="weights")) if quotient is None else quotient.of_all(steps)
     )
     owners = np.repeat(np.arange(len(matrix.starts) - 1), np.diff(matrix.starts))
-    if owners.size != values.size or functionals.max() >= item.size or len(matrix.starts) - 2 != coding.span:
+    if owners.size != values.size or functionals.max() >= size or len(matrix.starts) - 2 != coding.span:
         raise BrokenInvariant("a matrix is not as large as it says")
     counts = np.bincount(owners[values != 0], minlength=coding.span + 2)
     return Spread(
-        column=item.column,
+        column=column,
         most=matrix.most,
         starts=np.cumsum(counts) - counts,
         counts=counts,

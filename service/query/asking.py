@@ -16,12 +16,11 @@ from math import ldexp
 from typing import Final
 
 from service.core.laws import Law
-from service.query.exhausted import Ticking
+from service.query.dataset_terms import Priced, Ticking
 from service.query.item_precision import by_item, refuse_uneven
 from service.query.language import Query
-from service.query.mechanism import Priced
 from service.query.noise_ast import Sigma
-from service.query.plan import CountIndividuals, Plan, compile_query
+from service.query.plan import Plan, compile_query
 from service.query.predictions import refuse_long
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable, Schema
@@ -67,7 +66,7 @@ def answerable(
 def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int) -> None:
     """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant."""
     table = schema.tables[plan.table]
-    if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
+    if not isinstance(table, EventsTable) or all(item.is_once for item in plan.items):
         return
     stated = query.per_individual
     if stated is not None and (stated.l2_clip is not None or stated.rows is not None):

@@ -28,7 +28,7 @@ from service.query.conditions import All, Among, Conjunction, Disjunction, Nothi
 from service.query.division import people_at_fullest, rows_at_fullest
 from service.query.domains import CATEGORIES_SHOWN_MAX, Countable, Domain, ListedValues, domain_of
 from service.query.features import FeatureMap
-from service.query.layout import LABELS_MAX, Functionals, Histogram, Layout, Products
+from service.query.layout import LABELS_MAX, Layout
 from service.query.own_events import OwnTotal
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
@@ -42,6 +42,7 @@ from service.query.working_memory import (
     features_of,
     models_of,
     own_events_of,
+    weights_of,
     working_bytes,
 )
 
@@ -219,7 +220,7 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
     """Charging and debiting one individual that is touched."""
     if plan.has_one_norm:
         return speed.individual
-    is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
+    is_one = len(plan.items) == 1 and plan.items[0].matrix is None
     is_alone = is_one and isinstance(table, IndividualsTable)
     rounds = plan.law.rounds(plan.clip_squared_steps)
     shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
@@ -254,14 +255,13 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
 
 def _adds_one_number(plan: Plan) -> bool:
     """Tell whether a row adds a count or a sum and no coordinate is worked out; groups of one value work one out."""
-    return len(plan.items) == 1 and not isinstance(plan.items[0], (Histogram, Functionals)) and not plan.group_by
+    return len(plan.items) == 1 and plan.items[0].is_scalar and not plan.group_by
 
 
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
     """Putting entries of matrices into place and making tables of features, before the first row is looked at."""
-    entries = sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
     calculated = sum(codes * (1 + made_of) for codes, made_of in feature_tables(plan))
-    return speed.entry * entries + speed.leaf_row * _CALCULATED * calculated
+    return speed.entry * weights_of(plan) + speed.leaf_row * _CALCULATED * calculated
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
@@ -394,28 +394,37 @@ def _totalled_ns(events: OwnTotal, speed: Speed, *, people: int, rows: int) -> f
 def _labels_bytes(layout: Layout) -> int:
     if layout.dimension > LABELS_MAX:
         return 0
-    columns = [column for _, column in layout.groups] + [column for _, column in layout.items if column is not None]
+    columns = _domains(layout)
     names = sum(max(map(len, part), default=0) for part in _names(layout))
     return layout.dimension * (_LABEL_BYTES + sum(map(_value_bytes, columns)) + 2 * _NAME_BYTES * names)
 
 
 def _axes_bytes(layout: Layout) -> int:
-    columns = [column for _, column in layout.groups] + [column for _, column in layout.items]
+    columns = _domains(layout)
     shown = [column for column in columns if isinstance(column, ListedValues) or _has_names(column)]
-    listed = [column for column in shown if column is not None and len(domain_of(column)) <= CATEGORIES_SHOWN_MAX]
+    listed = [column for column in shown if len(domain_of(column)) <= CATEGORIES_SHOWN_MAX]
     said = sum(_NUMBER_BYTES * len(domain_of(column)) for column in columns if isinstance(column, Parts))
     said += _NAME_BYTES * sum(len(name) + 1 for part in _names(layout) for name in part)
-    return said + _AXIS_BYTES * len(columns) + sum(len(domain_of(column)) * _value_bytes(column) for column in listed)
+    return (
+        said
+        + _AXIS_BYTES * (len(layout.groups) + len(layout.items))
+        + sum(len(domain_of(column)) * _value_bytes(column) for column in listed)
+    )
+
+
+def _domains(layout: Layout) -> list[Domain]:
+    """The values that groups and items are of."""
+    own = [item.domain for item in layout.items if item.domain is not None]
+    return [domain for _, domain in layout.groups] + own
 
 
 def _names(layout: Layout) -> list[tuple[str, ...]]:
     """The names of features and classes."""
-    items = [item for item, _ in layout.items if isinstance(item, Products)]
-    parts = [part for item in items for part in (item.features, tuple(map(str, item.classes or ())))]
+    parts = [part for item in layout.items for part in item.names]
     return [part for part in parts if len(part) <= CATEGORIES_SHOWN_MAX or layout.dimension <= LABELS_MAX]
 
 
-def _has_names(column: Domain | None) -> bool:
+def _has_names(column: Domain) -> bool:
     return isinstance(column, CategoryColumn) and column.categories is not None
 
 

@@ -13,9 +13,15 @@ import numpy as np
 from service.arrays import Integers
 from service.query.columns import Placed, QueryColumn, Weighted
 from service.query.extents import Extent, Vectors
-from service.query.layout import Functionals, Histogram, PlanItem, Sum
+from service.query.item import PlanItem
+from service.query.sparse_matrix import SparseMatrix
 
-_OfColumn = Sum | Histogram | Functionals
+
+class _OfColumn(NamedTuple):
+    """An item over one column: the column of its values, and the matrix that they lead to."""
+
+    column: QueryColumn
+    matrix: SparseMatrix | None
 
 
 class _Entries(NamedTuple):
@@ -40,15 +46,15 @@ def joint(
     """
     over: dict[str, dict[int, _OfColumn]] = {}
     for place, item in enumerate(items):
-        if isinstance(item, _OfColumn):
-            formula = columns[item.column].formula
-            if isinstance(formula, (Weighted, Placed)):
-                over.setdefault(formula.column, {})[place] = item
-            elif isinstance(item, Sum):
-                over.setdefault(item.column, {})[place] = item
+        if item.column is not None:
+            column = columns[item.column]
+            if isinstance(column.formula, (Weighted, Placed)):
+                over.setdefault(column.formula.column, {})[place] = _OfColumn(column, item.matrix)
+            elif item.is_scalar:
+                over.setdefault(item.column, {})[place] = _OfColumn(column, None)
     found = dict(enumerate(extents))
     for name, own in over.items():
-        together = None if len(own) == 1 else _together([*own.values()], columns[name], columns)
+        together = None if len(own) == 1 else _together([*own.values()], columns[name])
         if together is not None:
             first, *others = own
             found[first] = together
@@ -57,9 +63,9 @@ def joint(
     return tuple(found.values())
 
 
-def _together(items: Sequence[_OfColumn], of: QueryColumn, columns: Mapping[str, QueryColumn]) -> Extent | None:
+def _together(items: Sequence[_OfColumn], of: QueryColumn) -> Extent | None:
     """The vectors that one value of a column adds to some items; None where none of them lists a value."""
-    listed = [_listed(item, columns) for item in items]
+    listed = [_listed(item) for item in items]
     codes = np.unique(np.concatenate([each.codes for each in listed if each is not None] or [np.zeros(0, np.int64)]))
     if codes.size == 0:
         return None
@@ -78,20 +84,20 @@ def _together(items: Sequence[_OfColumn], of: QueryColumn, columns: Mapping[str,
         low=min(0, *(int(each.steps.min(initial=0)) << (each.step_log2 - base) for each in every)),
         high=max(0, *(max(int(each.steps.max(initial=0)), each.rest) << (each.step_log2 - base) for each in every)),
         step_log2=base,
-        integral=all(columns[item.column].kind != "real" for item in items),
+        integral=all(item.column.kind != "real" for item in items),
         vectors=Vectors(starts=starts, entries=steps, shifts=shifts),
     )
 
 
-def _listed(item: _OfColumn, columns: Mapping[str, QueryColumn]) -> _Entries | None:
+def _listed(item: _OfColumn) -> _Entries | None:
     """The entries of an item that lists values; None for a sum of the column itself."""
-    formula = columns[item.column].formula
+    formula = item.column.formula
     if not isinstance(formula, (Weighted, Placed)):
         return None
     codes = np.array(formula.codes, dtype=np.int64)
     if isinstance(formula, Weighted):
-        return _Entries(codes, np.array(formula.steps, dtype=np.int64), columns[item.column].coding.step_log2)
-    if isinstance(item, Functionals):
+        return _Entries(codes, np.array(formula.steps, dtype=np.int64), item.column.coding.step_log2)
+    if item.matrix is not None:
         counts = np.diff(np.array(item.matrix.starts))
         return _Entries(np.repeat(codes, counts), np.array(item.matrix.steps, dtype=np.int64), item.matrix.step_log2)
     return _Entries(codes, np.ones(codes.size, dtype=np.int64), 0)

@@ -4,26 +4,13 @@ The language is closed: what is not declared here is refused, so that a query ca
 declared columns. These models know nothing of a schema; `service.query.plan` checks a query against one.
 """
 
-from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Strict, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, Strict
 
-from service.query.expressions_ast import Condition, GroupKey, Row
-from service.query.learning_ast import GradientItem, MomentsItem
-from service.query.literals_ast import (
-    NOT_EMPTY,
-    SOME,
-    Closed,
-    ColumnName,
-    Empty,
-    Name,
-    Value,
-    count_kind,
-    not_longer,
-    only_key,
-)
+from service.query.expressions_ast import Condition, GroupKey
+from service.query.items import AnyItem
+from service.query.literals_ast import NOT_EMPTY, SOME, Closed, Name, not_longer
 from service.query.noise_ast import (
     SELECT_MAX,
     HalfWidth,
@@ -36,228 +23,9 @@ from service.query.noise_ast import (
     Sigma,
 )
 from service.query.parameters_ast import MIXED_MAX, HashedParameters
-from service.query.schema import REAL_MAX, doc, optional
+from service.query.schema import doc, optional
 
 GROUP_BY_MAX = 32
-WEIGHTS_MAX = 2**15
-ENTRIES_MAX = 2**16
-STARTS_MAX = 2**20 + 1
-
-Weight = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
-
-
-# What to compute
-
-
-class OfColumn(Closed):
-    """A column by its name, or some of its values."""
-
-    column: Annotated[ColumnName, doc("The column, or `people.town` for that of the individual that an event is of.")]
-    values: (
-        Annotated[tuple[Value, ...], Strict(strict=False), Field(fail_fast=True, max_length=WEIGHTS_MAX), NOT_EMPTY]
-        | None
-    ) = optional("The values to count, in the order of the answer; left out, the whole declared domain.")
-
-
-class OfValue(Closed):
-    """A column by its name, or a value that is calculated."""
-
-    column: ColumnName | None = optional("The column of numbers; or `of`.")
-    of: Row | None = optional("The calculated value; or `column`.")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "OfValue":
-        if (self.column is None) == (self.of is None):
-            raise PydanticCustomError("sum_kind", "must have either column or of")
-        return self
-
-
-class CountItem(Closed):
-    """One coordinate: 1 for each selected row."""
-
-    KIND: ClassVar = "count"
-    count: Annotated[Empty, doc("Nothing: `{}`.")]
-
-
-class CountIndividualsItem(Closed):
-    """One coordinate: 1 for each individual that has at least one selected row there."""
-
-    KIND: ClassVar = "count_individuals"
-    count_individuals: Annotated[Empty, doc("Nothing: `{}`.")]
-
-
-class SumItem(Closed):
-    """One coordinate: the value of each selected row."""
-
-    KIND: ClassVar = "sum"
-    sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
-
-
-class HistogramItem(Closed):
-    """One coordinate for each value of the column's declared domain, or for each value that is listed."""
-
-    KIND: ClassVar = "histogram"
-    histogram: Annotated[OfColumn, doc("The column.")]
-
-
-class Weights(Closed):
-    """The weight of each listed value of a column; any other value weighs nothing."""
-
-    indices: Annotated[
-        tuple[Value, ...],
-        Strict(strict=False),
-        Field(fail_fast=True, max_length=WEIGHTS_MAX),
-        NOT_EMPTY,
-        doc("The values of the column that weigh something."),
-    ]
-    values: Annotated[
-        tuple[Weight, ...],
-        Strict(strict=False),
-        Field(fail_fast=True, max_length=WEIGHTS_MAX),
-        NOT_EMPTY,
-        doc("Their weights, in the same order."),
-    ]
-
-    @model_validator(mode="after")
-    def _pairs(self) -> "Weights":
-        if len(self.indices) != len(self.values):
-            raise PydanticCustomError("weights_length", "must have as many values as indices")
-        return self
-
-
-class Matrix(Closed):
-    """Many functionals as one matrix in compressed sparse rows: each functional is a row, each value of the column a
-    column of it.
-    """  # noqa: D205 - one paragraph in the OpenAPI document
-
-    starts: Annotated[
-        tuple[Annotated[int, Field(ge=0)], ...],
-        Strict(strict=False),
-        Field(fail_fast=True, max_length=STARTS_MAX),
-        doc("The place in `indices` at which each functional begins; and at the end, their number."),
-    ]
-    indices: Annotated[
-        tuple[Value, ...],
-        Strict(strict=False),
-        Field(fail_fast=True, max_length=ENTRIES_MAX),
-        NOT_EMPTY,
-        doc("The values of the column that weigh something, of all functionals one after the other."),
-    ]
-    values: Annotated[
-        tuple[Weight, ...],
-        Strict(strict=False),
-        Field(fail_fast=True, max_length=ENTRIES_MAX),
-        NOT_EMPTY,
-        doc("Their weights, in the same order."),
-    ]
-
-    @model_validator(mode="after")
-    def _fits(self) -> "Matrix":
-        if len(self.indices) != len(self.values):
-            raise PydanticCustomError("weights_length", "must have as many values as indices")
-        if self.starts[:1] != (0,) or self.starts[-1] != len(self.indices):
-            raise PydanticCustomError("matrix_starts", "must have starts from 0 to the number of indices")
-        if any(start > end for start, end in pairwise(self.starts)):
-            raise PydanticCustomError("matrix_starts", "must have starts that never decrease")
-        return self
-
-
-class Linear(Closed):
-    """A column and one functional of it, or several, or a matrix of many."""
-
-    column: Annotated[ColumnName, doc("The column.")]
-    weights: (
-        Annotated[
-            Annotated[Weights, Tag("(one)")]
-            | Annotated[
-                tuple[Weights, ...],
-                Strict(strict=False),
-                Field(fail_fast=True, max_length=SELECT_MAX),
-                NOT_EMPTY,
-                Tag("(several)"),
-            ],
-            Discriminator(count_kind),
-        ]
-        | None
-    ) = optional("One functional, or a list of them, each of which makes a number; or `matrix`.")
-    matrix: Matrix | None = optional("Many functionals as one sparse matrix; or `weights`.")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "Linear":
-        if (self.weights is None) == (self.matrix is None):
-            raise PydanticCustomError("linear_kind", "must have either weights or matrix")
-        return self
-
-    @property
-    def functionals(self) -> tuple[Weights, ...]:
-        """One for each coordinate; none of a matrix."""
-        if self.weights is None:
-            return ()
-        return self.weights if isinstance(self.weights, tuple) else (self.weights,)
-
-
-class LinearItem(Closed):
-    """One coordinate for each functional: the weight of the column's value of each selected row."""
-
-    KIND: ClassVar = "linear"
-    linear: Annotated[Linear, doc("The column and its weights.")]
-
-
-class Left(Closed):
-    """A part of the budget that is left."""
-
-    share: Annotated[
-        float,
-        Field(gt=0, le=1),
-        doc(
-            "The share of the dataset's budget that an individual has left at least, to be counted. It pays for the"
-            " query itself: no smaller than the query's worst case."
-        ),
-    ]
-
-
-class ActiveItem(Closed):
-    """One coordinate: 1 for each selected individual that has at least a share of the dataset's budget left.
-
-    It stands alone in `select`.
-    """
-
-    KIND: ClassVar = "active"
-    active: Annotated[Left, doc("How much of the budget is left.")]
-
-
-class ExhaustedItem(Closed):
-    """The next tick of the dataset's monitor: a number from which clients sum how many individuals are exhausted.
-
-    It stands alone in a query that has no noise, condition or group of its own.
-    """
-
-    KIND: ClassVar = "exhausted"
-    exhausted: Annotated[Empty, doc("Nothing: `{}`.")]
-
-
-Item = Annotated[
-    Annotated[CountItem, Tag("(count)")]
-    | Annotated[CountIndividualsItem, Tag("(count_individuals)")]
-    | Annotated[SumItem, Tag("(sum)")]
-    | Annotated[HistogramItem, Tag("(histogram)")]
-    | Annotated[LinearItem, Tag("(linear)")]
-    | Annotated[ActiveItem, Tag("(active)")]
-    | Annotated[ExhaustedItem, Tag("(exhausted)")]
-    | Annotated[MomentsItem, Tag("(moments)")]
-    | Annotated[GradientItem, Tag("(gradient)")],
-    Discriminator(
-        only_key,
-        custom_error_type="item_kind",
-        custom_error_message=(
-            "must be an object with exactly one of the keys count, count_individuals, sum, histogram, linear, active,"
-            " exhausted, moments, gradient"
-        ),
-    ),
-]
-
-
-# How precisely
 
 
 class Query(Closed):
@@ -268,7 +36,7 @@ class Query(Closed):
         default=None, alias="from", description="The table that the rows are of; left out, the table of individuals."
     )
     select: Annotated[
-        tuple[Item, ...],
+        tuple[AnyItem, ...],
         Strict(strict=False),
         Field(max_length=SELECT_MAX, json_schema_extra=SOME),
         not_longer(SELECT_MAX),
@@ -320,7 +88,7 @@ class Query(Closed):
     @property
     def may_reuse(self) -> bool:
         """Tell whether a released answer will do: not where it depends on what is left of budgets, as `active` does."""
-        return self.reuse and not isinstance(self.select[0], ActiveItem | ExhaustedItem)
+        return self.reuse and self.select[0].may_reuse
 
     @property
     def hashed(self) -> list[HashedParameters]:

@@ -5,35 +5,13 @@ does not keep: so it is for queries in which an individual has one number, whose
 A reduced query has one number, whatever its vectors are.
 """
 
-from typing import Final, Protocol
-
-from service.core.laplace import LaplacePrices
 from service.core.laws import Gaussian
-from service.query.language import CountIndividualsItem, CountItem, HistogramItem, Query, SumItem
+from service.query.dataset_terms import Priced
+from service.query.items import ITEMS
+from service.query.language import Query
 from service.query.laplace_scale import NamedPrices
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable, Table
-
-_ONE_NUMBER: Final = (CountItem, CountIndividualsItem, SumItem)
-
-
-class Pricing(Protocol):
-    """The prices of a dataset's accounting: of Laplace noise, under a name, and whether a Gaussian has one."""
-
-    @property
-    def has_gaussian(self) -> bool:
-        """Tell whether a Gaussian has a finite charge."""
-
-    @property
-    def name(self) -> str:
-        """The word by which an entry names it."""
-
-    @property
-    def laplace_prices(self) -> LaplacePrices:
-        """The prices of Laplace noise."""
-
-
-Priced = Pricing | None
 
 
 def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
@@ -49,12 +27,13 @@ def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
         raise QueryProblem.of("rule", "clip is for vectors with Gaussian noise; with laplace, use skip")
     if query.reduce is not None:
         return NamedPrices(pricing.name, pricing.laplace_prices)
-    asked, is_of_events = query.select[0], isinstance(table, EventsTable)
+    is_of_events = isinstance(table, EventsTable)
     if len(query.select) > 1 or query.is_by_item:
         raise _several("ask each item in a query of its own")
-    if not isinstance(asked, _ONE_NUMBER if is_of_events else (*_ONE_NUMBER, HistogramItem)):
-        allowed = "count, count_individuals or sum" if is_of_events else "count, count_individuals, sum or histogram"
-        raise _several(f"select {allowed}")
+    admitted = {"always"} if is_of_events else {"always", "of individuals"}
+    if query.select[0].one_number not in admitted:
+        *kinds, last = (item.KIND for item in ITEMS if item.one_number in admitted)
+        raise _several(f"select {', '.join(kinds)} or {last}")
     if is_of_events and query.group_by:
         raise _several("events of one individual may be in several groups")
     return NamedPrices(pricing.name, pricing.laplace_prices)

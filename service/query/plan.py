@@ -8,84 +8,44 @@ duration what another has asked. Queries that compare equal are not the same: to
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import ldexp, sqrt
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from service.core.laws import Gaussian, Law
 from service.core.release import Terms
-from service.query.active import active_of, payable_units
 from service.query.canonical import canonical_bytes
 from service.query.columns import OwnColumn, Placed, QueryColumn, Weighted, with_sources
 from service.query.conditions import Among, Predicate, conjunction, leaves_of, predicate_of
-from service.query.domains import Axis, Domain, Label, domain_of
-from service.query.exhausted import Ticking, exhausted_of, tick_scale
-from service.query.extents import Extent
-from service.query.functionals import functionals_of, listed_histogram, weighed
-from service.query.gradients import ProductPlan, products_of
-from service.query.group_keys import Group, countable, group_of
+from service.query.dataset_terms import DatasetTerms, Priced, Ticking
+from service.query.domains import Axis, Label, domain_of
+from service.query.envelope import refuse_beside, refuse_unreducible
+from service.query.group_keys import Group, group_of
+from service.query.item import Item, ItemPlace, PlanItem, Precision
 from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
 from service.query.joint_extents import joint
-from service.query.language import (
-    ActiveItem,
-    CountIndividualsItem,
-    CountItem,
-    ExhaustedItem,
-    HistogramItem,
-    Item,
-    LinearItem,
-    Query,
-    SumItem,
-)
-from service.query.layout import (
-    DIMENSION_MAX,
-    Active,
-    Count,
-    CountIndividuals,
-    Exhausted,
-    Functionals,
-    Histogram,
-    Layout,
-    PlanItem,
-    Sum,
-    entries_of_row,
-)
-from service.query.learning_ast import GradientItem, MomentsItem
-from service.query.mechanism import Priced, laplace_of
+from service.query.language import Query
+from service.query.layout import DIMENSION_MAX, Layout
+from service.query.listed_values import weighed
+from service.query.mechanism import laplace_of
 from service.query.model_parameters import each_once
 from service.query.noise_ast import SELECT_MAX
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
 from service.query.problems import QueryProblem, quoted
+from service.query.product_plan import ProductPlan
 from service.query.query_columns import QueryColumns
-from service.query.reduction import Reduce, refuse_unreducible
+from service.query.reduction import Reduce
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Scale, ScaleRequest, precision_of, scale_of
 from service.query.schema import EventsTable, Schema
 from service.query.stated_noise import StatedNoise, stated_noise
-
-__all__ = [
-    "DIMENSION_MAX",
-    "Active",
-    "Count",
-    "CountIndividuals",
-    "Exhausted",
-    "Functionals",
-    "Histogram",
-    "KeptPlans",
-    "Plan",
-    "PlanItem",
-    "Sum",
-    "compile_query",
-]
 
 KEPT_CANONICAL_BYTES_MAX: Final = 2048
 KEPT_CODES_MAX: Final = 2**10
 """Codes in lists of a plan that is kept: they may be longer than the text that they are of."""
 
 Registration = TypeVar("Registration")
-_OF_ONE_NORM: Final = (Count, CountIndividuals, Histogram, Active)
-_ONE = Extent(low=1, high=1, step_log2=0, integral=True)
-_ONCE = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +125,16 @@ def compile_query(
     columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
     parameters = each_once(named) if (named := query.hashed) else ()
     where, groups, rows = predicate_of(query.where, columns), _groups(query, columns), _rows_kept(query, columns.table)
-    layout, product, scale = _counted(query, columns, groups, rows, _Terms(capacity, budget_units, pricing, monitor))
+    layout, scale = _counted(query, columns, groups, rows, DatasetTerms(capacity, budget_units, pricing, monitor))
+    first = layout.items[0]
+    if first.room_units is not None:
+        first.refuse_unpayable(scale.worst_case_units, budget_units)
     is_alone = len(layout.items) == 1 and columns.table.kind == "individuals" and query.rule == "skip"
     plan = Plan(
         table=name,
         predicate=where if rows is not None else _with_weights(where, columns, layout),
         group_by=tuple(group.column.name for group in groups),
-        items=(items := tuple(item for item, _ in layout.items)),
+        items=layout.items,
         dimension=layout.dimension,
         layout=layout,
         grid_log2=scale.grid_log2,
@@ -179,21 +142,21 @@ def compile_query(
         clip_binds=scale.clip_binds,
         l2_clip=scale.l2_clip,
         law=scale.law,
-        has_one_norm=is_alone and isinstance(items[0], _OF_ONE_NORM),
+        has_one_norm=is_alone and first.has_one_norm,
         worst_case_units=scale.worst_case_units,
         canonical=(canonical := _canonical(query, name)),
         query_hash=hashlib.sha256(canonical).hexdigest(),
-        reuse=query.reuse and not isinstance(items[0], Active | Exhausted),
+        reuse=query.may_reuse,
         shortens=query.rule == "clip",
         columns=columns.used,
         rows_kept=rows,
-        entries_of_row=entries_of_row(items),
+        entries_of_row=sum(item.entries_of_row for item in layout.items),
         bounds=scale.bounds,
         item_sigmas=scale.sigmas,
         clips_squared=scale.clips_squared,
-        product=product,
+        product=first.product,
         parameters=parameters,
-        room_units=payable_units(items[0], scale, budget_units) if isinstance(items[0], Active) else None,
+        room_units=first.room_units,
         notes=_notes(layout, rows, scale) if scale.clip_binds or rows is not None else (),
     )
     return plan if query.reduce is None else _reduced(plan, query.reduce, scale.charged_squared_steps)
@@ -211,7 +174,7 @@ def _notes(layout: Layout, rows: int | None, scale: Scale) -> tuple[str, ...]:
         notes.append("An individual whose part in an item is longer than the clip of that item counts for less.")
     elif scale.clip_binds and scale.sigmas:
         notes.append("An individual whose vector is longer than the clip counts for less.")
-    elif scale.clip_binds and layout.dimension == 1 and isinstance(layout.items[0][0], Count):
+    elif scale.clip_binds and layout.dimension == 1 and layout.items[0].is_unit and not layout.items[0].is_once:
         notes.append(f"An individual with more than {scale.l2_clip:.6g} counts as {scale.l2_clip:.6g}.")
     elif scale.clip_binds:
         notes.append(f"An individual whose vector is longer than {scale.l2_clip:.6g} counts for less.")
@@ -262,7 +225,7 @@ class KeptPlans(Generic[Registration]):
         if kept is not None and kept[0] is query and kept[1] is registration:
             return kept[2]
         plan = self._compiled(query, registration)
-        has_matrix = any(isinstance(item, Functionals) for item in plan.items)
+        has_matrix = any(item.matrix is not None for item in plan.items)
         listed = sum(len(leaf.codes) for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among))
         is_long = len(plan.canonical) > KEPT_CANONICAL_BYTES_MAX or listed > KEPT_CODES_MAX
         if not (has_matrix or plan.parameters or is_long):
@@ -286,11 +249,11 @@ def _groups(query: Query, columns: RowColumns) -> list[Group]:
     return groups
 
 
-def _layout(groups: Sequence[Group], items: Sequence[tuple[int, PlanItem, Domain | None]]) -> Layout:
+def _layout(groups: Sequence[Group], items: Sequence[tuple[int, PlanItem]]) -> Layout:
     layout = Layout(
         groups=tuple((group.label, group.domain) for group in groups),
-        items=tuple((item, domain) for _, item, domain in items),
-        places=tuple(place for place, _, _ in items),
+        items=tuple(item for _, item in items),
+        places=tuple(place for place, _ in items),
     )
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
@@ -299,96 +262,45 @@ def _layout(groups: Sequence[Group], items: Sequence[tuple[int, PlanItem, Domain
     return layout
 
 
-def _items(query: Query, columns: RowColumns, terms: "_Terms") -> Iterator[tuple[int, PlanItem, Domain | None]]:
+def _items(query: Query, columns: RowColumns, terms: DatasetTerms) -> Iterator[tuple[int, PlanItem]]:
     """Each item once, by its place in `select`: the same numbers with noise of their own tell what less noise would."""
     places: dict[Item, int] = {}
-    for place, item in enumerate(query.select):
-        field = f"select[{place}]"
+    for number, item in enumerate(query.select):
+        place = ItemPlace(number, columns, query.group_by, terms)
         if item in places:
-            raise QueryProblem.of(field, f"repeats select[{places[item]}]")
-        places[item] = place
-        match item:
-            case CountItem():
-                yield place, Count(), None
-            case CountIndividualsItem():
-                yield place, CountIndividuals(), None
-            case SumItem():
-                yield place, Sum(column=_summable(item, columns, f"{field}.sum").name), None
-            case HistogramItem():
-                yield place, *_histogram(item, query, columns, place)
-            case LinearItem():
-                yield from ((place, each, None) for each in functionals_of(item.linear, columns, place))
-            case ActiveItem() | ExhaustedItem():
-                yield place, _of_accounts(item, query, columns.table, terms), None
-            case MomentsItem() | GradientItem():
-                kind = item.KIND
-                raise QueryProblem.of("select", f"{kind} stands alone: ask the other items in a query of their own")
-
-
-def _of_accounts(item: ActiveItem | ExhaustedItem, query: Query, table: DataTable, terms: "_Terms") -> PlanItem:
-    if isinstance(item, ExhaustedItem):
-        return exhausted_of(query, table, terms.monitor)
-    return active_of(item, query, table, budget_units=terms.budget_units)
-
-
-def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
-    if item.sum.of is not None:
-        column, place = columns.value(item.sum.of, f"{field}.of"), f"{field}.of"
-    else:
-        place = f"{field}.column"
-        column = columns.named(item.sum.column or "", place)
-    if not column.is_number:
-        raise QueryProblem.of(
-            place, f"{quoted(column.name)} is not numeric; count the rows where it has the value of interest"
-        )
-    return column
-
-
-def _histogram(item: HistogramItem, query: Query, columns: RowColumns, place: int) -> tuple[Histogram, Domain]:
-    name, field = item.histogram.column, f"select[{place}].histogram.column"
-    column = countable(columns.named(name, field), field)
-    if name in query.group_by:
-        raise QueryProblem.of(field, f"{quoted(name)} is in group_by already; a count gives its histogram")
-    if item.histogram.values is not None:
-        return listed_histogram(name, item.histogram.values, columns, place)
-    return Histogram(column=name, size=len(domain_of(column))), column
+            raise QueryProblem.of(place.field, f"repeats select[{places[item]}]")
+        places[item] = number
+        if item.stands_alone:
+            refuse_beside(item, query, columns.table)
+        yield from ((number, each) for each in item.compiled(place))
 
 
 def _with_weights(where: Predicate, columns: QueryColumns, layout: Layout) -> Predicate:
     """The condition, and where columns are weighed that a weight is not zero."""
     if not any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
         return where
-    return conjunction([where, weighed([item for item, _ in layout.items], columns.used)])
-
-
-class _Terms(NamedTuple):
-    """The terms of a dataset: `pricing` has the prices of its accounting, `monitor` the scale of its ticks."""
-
-    capacity: int
-    budget_units: int
-    pricing: Priced
-    monitor: Ticking
+    return conjunction([where, weighed(layout.items, columns.used)])
 
 
 def _counted(
-    query: Query, columns: RowColumns, groups: Sequence[Group], rows_kept: int | None, terms: _Terms
-) -> tuple[Layout, ProductPlan | None, Scale]:
-    """The coordinates of the items, what an item of products sums, and the scale of all items together, or of each."""
-    asked, (capacity, budget_units, pricing, monitor) = query.select[0], terms
+    query: Query, columns: RowColumns, groups: Sequence[Group], rows_kept: int | None, terms: DatasetTerms
+) -> tuple[Layout, Scale]:
+    """The coordinates of the items, and the scale of all items together, or of each."""
+    capacity, budget_units, pricing, _ = terms
     if query.reduce is not None:
         refuse_unreducible(query)
     is_plain = query.mechanism == Gaussian.word and (pricing is None or pricing.has_gaussian)
     laplace = None if is_plain else laplace_of(query, columns.table, pricing)
-    if isinstance(asked, MomentsItem | GradientItem):
-        item, product, scale = products_of(asked, query, columns, capacity=capacity, budget_units=budget_units)
-        return _layout(groups, [(0, item, None)]), product, scale
     layout = _layout(groups, tuple(_items(query, columns, terms)))
-    if isinstance(asked, ExhaustedItem) and monitor is not None:
-        return layout, None, tick_scale(monitor)
+    clip = None if query.per_individual is None else query.per_individual.l2_clip
+    squared = None if clip is None or isinstance(clip, tuple) else Fraction(clip) ** 2
+    if layout.items[0].has_own_scale:
+        item, scale = layout.items[0].scaled(Precision(query.noise, squared), terms)
+        return replace(layout, items=(item,)), scale
     rows_most = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
     rows, shared_by = (rows_most, 1) if rows_kept is None else (rows_kept, rows_most)
-    items = [item for item, _ in layout.items]
-    extents = tuple(_extent(item, columns) for item in items)
+    items = layout.items
+    extents = tuple(item.extent(columns.used) for item in items)
     count = layout.dimension // layout.block
     if any(extent.is_once for extent in extents):
         count = _groups_of_one(groups, columns)
@@ -406,8 +318,7 @@ def _counted(
             shared_by=shared_by,
         )
         if query.is_by_item:
-            return layout, None, scale_by_item(query, facts, budget_units=budget_units)
-    clip = None if query.per_individual is None else query.per_individual.l2_clip
+            return layout, scale_by_item(query, facts, budget_units=budget_units)
     request = ScaleRequest(
         extents=extents,
         joint=extents if len(extents) == 1 else joint(items, extents, columns.used),
@@ -422,7 +333,7 @@ def _counted(
         shared_by=shared_by,
     )
     scale = scale_of(request)
-    return layout, None, scale if facts is None else replace(scale, bounds=natural_bounds(facts))
+    return layout, scale if facts is None else replace(scale, bounds=natural_bounds(facts))
 
 
 def _groups_of_one(groups: Sequence[Group], columns: RowColumns) -> int:
@@ -442,17 +353,3 @@ def _rows_kept(query: Query, table: DataTable) -> int | None:
     if not isinstance(table, EventsTable):
         raise QueryProblem.of("per_individual.rows", "is for event tables; an individual has one row in this one")
     return rows if rows < table.rows_per_individual else None
-
-
-def _extent(item: PlanItem, columns: RowColumns) -> Extent:
-    if isinstance(item, CountIndividuals):
-        return _ONCE
-    if isinstance(item, Functionals):
-        return item.matrix.extent
-    if not isinstance(item, Sum):
-        return _ONE
-    column = columns.used[item.column]
-    coding = column.coding
-    return Extent(
-        low=coding.offset, high=coding.offset + coding.span, step_log2=coding.step_log2, integral=column.kind != "real"
-    )

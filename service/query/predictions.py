@@ -15,10 +15,10 @@ from service.query.columns import Coding, QueryColumn, ReaderFormula
 from service.query.expressions_ast import Predict, Prediction
 from service.query.features import BITS_MAX, FeatureMap, Vector, read_features
 from service.query.group_keys import countable
-from service.query.layout import MULTIPLIED_MAX
 from service.query.model_parameters import parameter_rows, parameter_steps
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, text_of
+from service.query.runs import MULTIPLIED_MAX
 
 PROBABILITY_LOG2: Final = -16
 """The steps of a probability, as a power of two."""

@@ -9,30 +9,9 @@ are summed as ever; the arithmetic on them is in `service.engine.reduction`.
 from math import isqrt
 from typing import Final, Literal
 
-from service.query.language import ActiveItem, ExhaustedItem, Query
-from service.query.learning_ast import GradientItem, MomentsItem
-from service.query.problems import QueryProblem
-
 Reduce = Literal["max", "norm"]
 ROUNDING_STEPS: Final = 1
 """What rounding a norm to a step adds to the change of one individual, in steps (`service.engine.reduction`)."""
-
-
-def refuse_unreducible(query: Query) -> None:
-    """Raise QueryProblem for a query of which no sum is reduced, whatever its dataset; the field is `reduce` or `rule`.
-
-    Select items of one query have units of their own. Rule clip shortens a vector by the norm of it, and measures it
-    again: neither is what a reduced query charges, and an individual short of budget would change a number that has
-    one noise by next to nothing.
-    """
-    if query.rule == "clip":
-        raise QueryProblem.of("rule", "clip shortens vectors to what their norms cost; with reduce, use skip")
-    if len(query.select) > 1:
-        raise QueryProblem.of("reduce", "is for one select item: ask each item in a query of its own")
-    if isinstance(query.select[0], ActiveItem | ExhaustedItem | MomentsItem | GradientItem):
-        raise QueryProblem.of("reduce", f"is for counts and sums, and not for {query.select[0].KIND}")
-    if query.is_by_item:
-        raise QueryProblem.of("reduce", "has one number: give one number for its precision and its clip")
 
 
 def charged_squared(reduce: Reduce, clip_squared: int, *, peak: int) -> int:

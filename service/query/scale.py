@@ -81,7 +81,7 @@ class WorstCase:
         return sigma
 
 
-Precision = FixedSigma | FixedHalfWidth | WorstCase | LaplacePrecision
+SoughtPrecision = FixedSigma | FixedHalfWidth | WorstCase | LaplacePrecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class ScaleRequest:
     groups: int  # in which the rows of one individual may be
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
-    precision: Precision
+    precision: SoughtPrecision
     laplace: NamedPrices | None = None  # of Laplace noise
     is_fine: bool = False  # vectors may be shortened or weighed, or a norm is rounded: grid 1 has no fractions
     reduce: Reduce | None = None
@@ -138,7 +138,7 @@ def scale_of(request: ScaleRequest) -> Scale:
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
-def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None = None) -> Precision:
+def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None = None) -> SoughtPrecision:
     """The precision of `noise` on a dataset with this budget, of a Gaussian or of Laplace noise with its prices.
 
     Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.

@@ -11,11 +11,11 @@ from service.arrays import narrowest
 from service.query.columns import CODE_TABLE_SPAN_MAX, Intervals, Placed, QueryColumn, Weighted, listed, sources
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.division import PAGE_SLOTS, people_at_fullest, rows_at_fullest
-from service.query.gradients import rows_in_products
-from service.query.layout import BLOCK_ROWS, Functionals, Histogram, Sum, rows_in_run
 from service.query.own_events import OwnTotal
 from service.query.plan import Plan
 from service.query.predictions import Predicted
+from service.query.product_plan import rows_in_products
+from service.query.runs import BLOCK_ROWS, rows_in_run
 from service.query.schema import EventsTable, IndividualsTable
 
 STRETCH_ROWS: Final = 2**18
@@ -82,7 +82,7 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
         + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
         + _feature_table_bytes(plan)
         + _reader_bytes(plan, capacity)
-        + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
+        + _WEIGHT * weights_of(plan)
         + max(
             _scan_bytes(plan, table, rows),
             min(rows // SCAN_WORTH, LISTED_MAX) * (_LOOKED_UP_ROW + _calculated_bytes(plan)),
@@ -178,7 +178,12 @@ def columns_by_row(plan: Plan) -> list[QueryColumn]:
 
 
 def _item_columns(plan: Plan) -> list[str]:
-    return [item.column for item in plan.items if isinstance(item, (Sum, Histogram, Functionals))]
+    return [item.column for item in plan.items if item.column is not None]
+
+
+def weights_of(plan: Plan) -> int:
+    """The entries of all matrices."""
+    return sum(len(item.matrix.steps) for item in plan.items if item.matrix is not None)
 
 
 def models_of(plan: Plan) -> list[Predicted]:

@@ -15,7 +15,6 @@ from service.background import in_background, lower_priority
 from service.core.charge import rho_of_units
 from service.incidents import report_incident
 from service.query.language import Query
-from service.query.plan import Exhausted
 from service.query.schema import doc
 from service.query.words import in_words
 from service.workflows.maintenance.reconcile import plan_of, witnessed
@@ -123,7 +122,7 @@ class Overview:
         """
         record = self._registry.record(dataset)
         plan, writer = compiled(query, record), self._registry.writer(record)
-        if isinstance(plan.items[0], Exhausted):
+        if plan.law.is_free:
             raise InvalidRequest.of("select[0].exhausted", "is prepaid: nobody's budget changes")
         words = in_words(orjson.loads(plan.canonical))
 

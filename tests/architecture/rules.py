@@ -376,8 +376,11 @@ COVERS = {
     "tests/test_settings.py": "bound_settings bounds oidc_settings ray_settings url_settings",
     "tests/workflows/test_looks.py": "workflows/writer/threads",
     "tests/laws/test_every_node.py": "query/*_ast query/group_keys query/language query/*_columns",
-    "tests/query/test_gradients.py": "query/learning_ast",
-    "tests/query/test_layout.py": "query/sparse_matrix",
+    "tests/query/items/test_gradient.py": "query/items/moments query/items/products query/product_plan",
+    "tests/query/items/test_linear.py": "query/listed_values",
+    "tests/query/test_layout.py": "query/domains query/sparse_matrix",
+    "tests/query/test_plan.py": "query/dataset_terms query/envelope query/item query/items/* query/runs",
+    "tests/query/test_scale.py": "query/extents",
     "tests/engine/test_evaluate.py": "engine/prepared",
     "tests/store/decoder/test_process.py": "store/decoder/*",  # by way of the process that asks for them
     "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is

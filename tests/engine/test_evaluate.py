@@ -19,9 +19,10 @@ from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import prepared
 from service.engine.sparse_vectors import BrokenInvariant
 from service.query.conditions import conjunction
-from service.query.layout import BLOCK_ROWS
+from service.query.items.sum import Sum
 from service.query.parse import parse_query
-from service.query.plan import Histogram, Plan, Sum, compile_query
+from service.query.plan import Plan, compile_query
+from service.query.runs import BLOCK_ROWS
 from service.query.schema import Schema
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
@@ -449,9 +450,15 @@ def test_a_million_coordinates_are_sparse() -> None:
         ("people", {"clip_squared_steps": 0}),
         ("people", {"grid_log2": 3}),
         ("visits", {"grid_log2": -60}),
-        ("people", {"items": (Histogram(column="area", size=4),), "dimension": 4}),
-        ("people", {"items": (Sum(column="spend"),), "grid_log2": -60}),
-        ("people", {"items": (Sum(column="spend"),), "grid_log2": 40}),
+        (
+            "people",
+            {
+                "items": (replace(plan_of(query_of({"histogram": {"column": "area"}})).items[0], size=4),),
+                "dimension": 4,
+            },
+        ),
+        ("people", {"items": (Sum(column="spend", title="sum(spend)"),), "grid_log2": -60}),
+        ("people", {"items": (Sum(column="spend", title="sum(spend)"),), "grid_log2": 40}),
     ],
 )
 def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(table: str, change: dict[str, Any]) -> None:

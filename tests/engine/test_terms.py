@@ -15,7 +15,8 @@ from service.engine.memory import DatasetMemory
 from service.engine.sparse_vectors import BrokenInvariant
 from service.engine.terms import SingleTerm, Spread, Unit, Value, groups_of, stacked, terms_of
 from service.query.columns import Coding
-from service.query.plan import Functionals, Plan
+from service.query.items.linear import Functionals
+from service.query.plan import Plan
 from tests.engine.worlds import SCHEMA, plan_of, query_of
 from tests.query.samples import matrix
 

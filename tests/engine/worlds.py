@@ -15,7 +15,7 @@ from service.engine.evaluate import contributions
 from service.engine.ingest import Rows
 from service.engine.ingest.reader import read_rows
 from service.engine.memory import DatasetMemory
-from service.query.mechanism import Pricing
+from service.query.dataset_terms import Pricing
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem

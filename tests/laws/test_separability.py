@@ -30,7 +30,8 @@ from service.engine import tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
-from service.query.plan import Count, Plan
+from service.query.items.count import Count
+from service.query.plan import Plan
 from tests.core.contributions import as_list, sparse
 from tests.core.injected import seeded
 from tests.core.releases import answer, charged_in, charges_in, left_out_in

@@ -12,9 +12,8 @@ from pydantic import TypeAdapter
 from service.core.laws import Gaussian
 from service.query.columns import QueryColumn, coding_of
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
-from service.query.exhausted import MonitorScale
+from service.query.dataset_terms import MonitorScale, Pricing
 from service.query.expressions_ast import Row
-from service.query.mechanism import Pricing
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem

@@ -4,8 +4,12 @@ from itertools import product
 
 import numpy as np
 
-from service.query.domains import ListedValues, domain_of
-from service.query.layout import Count, Functionals, Histogram, Layout, Sum, entries_of_row
+from service.query.domains import Domain, ListedValues, domain_of
+from service.query.items.count import Count
+from service.query.items.histogram import Histogram
+from service.query.items.linear import Functionals
+from service.query.items.sum import Sum
+from service.query.layout import Layout
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn
 from service.query.sparse_matrix import Triples, matrix_of
 
@@ -13,9 +17,17 @@ COUNTRY = CategoryColumn(type="category", categories=("NO", "SE"))
 MEMBER = BooleanColumn(type="boolean")
 LEVEL = IntegerColumn(type="integer", lower=-1, upper=1)
 ITEM = CategoryColumn(type="category", size=3)
+
+
+def histogram(label: str, domain: Domain) -> Histogram:
+    """The item of a histogram."""
+    size = len(domain_of(domain))
+    return Histogram(title=f"histogram({label})", column=label, size=size, domain=domain, label=label)
+
+
 LAYOUT = Layout(
     groups=(("country", COUNTRY), ("member", MEMBER)),
-    items=((Count(), None), (Histogram(column="item", size=3), ITEM), (Sum(column="spend"), None)),
+    items=(Count(), histogram("item", ITEM), Sum(column="spend", title="sum(spend)")),
     places=(0, 1, 2),
 )
 
@@ -53,7 +65,7 @@ def test_axes_say_the_same_in_a_few_lines() -> None:
 
 def test_without_groups_there_is_one_block() -> None:
     """The empty product is one group."""
-    layout = Layout(groups=(), items=((Histogram(column="level", size=3), LEVEL),), places=(0,))
+    layout = Layout(groups=(), items=(histogram("level", LEVEL),), places=(0,))
 
     assert layout.labels() == [{"select": "histogram(level)", "level": level} for level in (-1, 0, 1)]
     values = {"column": "level", "size": 3, "lower": -1, "upper": 1}
@@ -65,14 +77,12 @@ def functionals(size: int, rows: list[int], codes: list[int]) -> Functionals:
     """The item of a matrix of ones."""
     places, values = np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64)
     _, matrix = matrix_of(Triples(functionals=places, codes=values, weights=np.ones(len(rows))))
-    return Functionals(column="linear(item) 0", size=size, name="linear(item)", matrix=matrix)
+    return Functionals(column="linear(item) 0", size=size, title="linear(item)", matrix=matrix)
 
 
 def test_functionals_are_named_by_their_numbers() -> None:
     """Also those that weigh nothing; the axis has one line for all."""
-    layout = Layout(
-        groups=(("member", MEMBER),), items=((Count(), None), (functionals(3, [0, 2], [5, 5]), None)), places=(0, 1)
-    )
+    layout = Layout(groups=(("member", MEMBER),), items=(Count(), functionals(3, [0, 2], [5, 5])), places=(0, 1))
     names = ["count", "linear(item)[0]", "linear(item)[1]", "linear(item)[2]"]
 
     assert layout.labels() == [{"member": member, "select": name} for member in (False, True) for name in names]
@@ -82,18 +92,17 @@ def test_functionals_are_named_by_their_numbers() -> None:
 
 
 def test_a_row_has_as_many_entries_as_its_value_has_weights() -> None:
-    """At most those of the value that has most, and one for each other item."""
-    assert entries_of_row([Count(), Sum(column="spend")]) == 2
-    assert entries_of_row([functionals(9, [0, 2, 8, 1], [5, 5, 5, 4])]) == 3
-    assert entries_of_row([functionals(9, [0, 2], [5, 4]), Count()]) == 2
+    """At most those of the value that has most; of any other item it has one."""
+    assert Sum(column="spend", title="sum(spend)").entries_of_row == 1
+    assert functionals(9, [0, 2, 8, 1], [5, 5, 5, 4]).entries_of_row == 3
+    assert functionals(9, [0, 2], [5, 4]).entries_of_row == 1
 
 
 def test_listed_values_are_in_their_own_order() -> None:
     """In labels and, up to 1,000 of them, in the axis."""
 
     def layout(values: tuple[int, ...]) -> Layout:
-        item = Histogram(column="histogram(item) 0", size=len(values), name="item")
-        return Layout(groups=(), items=((item, ListedValues(of=ITEM, values=values)),), places=(0,))
+        return Layout(groups=(), items=(histogram("item", ListedValues(of=ITEM, values=values)),), places=(0,))
 
     assert layout((2, 0)).labels() == [{"select": "histogram(item)", "item": item} for item in (2, 0)]
     axis = {"select": "histogram(item)", "offset": 0, "size": 2}
@@ -108,18 +117,18 @@ def test_listed_values_are_in_their_own_order() -> None:
 def test_names_stop_at_ten_thousand_coordinates() -> None:
     """Above that the axes must do."""
 
-    def histogram(size: int) -> Layout:
+    def layout(size: int) -> Layout:
         column = CategoryColumn(type="category", size=size)
-        return Layout(groups=(), items=((Histogram(column="item", size=size), column),), places=(0,))
+        return Layout(groups=(), items=(histogram("item", column),), places=(0,))
 
-    assert len(histogram(10_000).labels()) == 10_000
-    assert histogram(10_001).labels() == []
+    assert len(layout(10_000).labels()) == 10_000
+    assert layout(10_001).labels() == []
 
 
 def test_a_long_list_of_categories_is_left_to_the_schema() -> None:
     """An axis lists at most 1,000."""
     column = CategoryColumn(type="category", categories=tuple(map(str, range(1001))))
-    layout = Layout(groups=(("code", column),), items=((Count(), None),), places=(0,))
+    layout = Layout(groups=(("code", column),), items=(Count(),), places=(0,))
 
     assert layout.axes()[0] == {"column": "code", "size": 1001}
 

@@ -13,7 +13,7 @@ from service.query import plan as plan_module
 from service.query.canonical import canonical_bytes
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.query.plan import Count, Histogram, KeptPlans, Plan, compile_query
+from service.query.plan import KeptPlans, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
 from tests.query.samples import body, half_width_95, plan_of, queries, query, refused
@@ -47,7 +47,11 @@ def test_every_kind_of_item_and_group_has_its_size() -> None:
     histograms = [{"histogram": {"column": name}} for name in ("age", "area")]
     found = plan_of(query(select=[histograms[0], {"count": {}}, histograms[1]], group_by=["member", "level", "grade"]))
 
-    assert found.items == (Histogram(column="age", size=121), Count(), Histogram(column="area", size=5))
+    assert [(item.title, item.column, item.size) for item in found.items] == [
+        ("histogram(age)", "age", 121),
+        ("count", None, 1),
+        ("histogram(area)", "area", 5),
+    ]
     assert (found.group_by, found.dimension) == (("member", "level", "grade"), 2 * 6 * 3 * 127)
     assert (found.clip_squared_steps, len(found.labels)) == (3, found.dimension)
 

@@ -19,9 +19,9 @@ from service.query.scale import (
     TOTAL_MAX,
     FixedHalfWidth,
     FixedSigma,
-    Precision,
     Scale,
     ScaleRequest,
+    SoughtPrecision,
     WorstCase,
     precision_of,
     scale_of,
@@ -51,7 +51,7 @@ def real(largest: float, low: float = 0) -> Extent:
 
 
 def request(
-    *extents: Extent, clip: float | None = None, noise: Precision = SIGMA_20, rows: int = 1, capacity: int = 10**6
+    *extents: Extent, clip: float | None = None, noise: SoughtPrecision = SIGMA_20, rows: int = 1, capacity: int = 10**6
 ) -> ScaleRequest:
     """A request for one of these sums."""
     return ScaleRequest(
@@ -131,7 +131,7 @@ def test_select_items_add_as_squares_and_rows_add_as_numbers() -> None:
     ],
 )
 def test_a_binding_clip_takes_the_finest_grid_that_the_noise_allows(
-    clip: float, noise: Precision, grid_log2: int
+    clip: float, noise: SoughtPrecision, grid_log2: int
 ) -> None:
     """The clip spans between 2^17 and 2^30 steps, and sigma at most 2^28 if that is possible."""
     scale = scale_of(request(integer(0, 100), clip=clip, noise=noise))

@@ -10,8 +10,8 @@ import pytest
 from service.core.release import Release
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.query.layout import RUN_ENTRIES
 from service.query.plan import Plan
+from service.query.runs import RUN_ENTRIES
 from service.query.schema import Schema
 from service.query.working_memory import LISTED_MAX, working_bytes
 from tests.core.injected import seeded

@@ -23,7 +23,8 @@ from service.core.release import Block
 from service.core.renyi_filter import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
-from service.query.plan import Count, Plan
+from service.query.items.count import Count
+from service.query.plan import Plan
 from service.query.schema import Schema
 from tests.core.injected import seeded
 from tests.core.releases import answer

@@ -21,7 +21,7 @@ from service.core.charge import CHARGE_UNITS_MAX, rho_of_units
 from service.core.noise import Entropy
 from service.failpoints import reach
 from service.query.parameters_ast import HashedParameters
-from service.query.plan import Exhausted, Plan
+from service.query.plan import Plan
 from service.query.stated import Shown, answer_of
 from service.query.stated_noise import packed
 from service.workflows.model.analyst_views import StoredAnswer
@@ -107,7 +107,7 @@ class Batch:
         if begun is None:
             try:
                 self._refuse(request)
-                tick = self._next_tick() if isinstance(plan.items[0], Exhausted) else 0
+                tick = self._next_tick() if plan.law.is_free else 0
             except WorkflowError as refusal:
                 return refusal
             noise = plan.law.draw(plan.dimension, self.entropy)

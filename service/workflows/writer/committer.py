@@ -20,7 +20,6 @@ from typing import Final, Generic, TypeVar
 from service.core.noise import Entropy
 from service.failpoints import reach
 from service.incidents import report_incident
-from service.query.plan import Exhausted
 from service.workflows.model.errors import KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
@@ -91,7 +90,7 @@ class OptimisticCommit:
         """Tell whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
-        if isinstance(request.plan.items[0], Exhausted):
+        if request.plan.law.is_free:
             return False
         return not (request.plan.reuse and request.plan.query_hash in self._seen)
 

@@ -14,13 +14,14 @@ from service.engine.ticks import TickCounts
 from service.query.asking import answerable
 from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
+from service.query.items.exhausted import Exhausted
 from service.query.json_text import document_of
 from service.query.keys import Key, compared
 from service.query.language import Query
 from service.query.noise_ast import Sigma
 from service.query.parameters_ast import HashedParameters, with_kept
 from service.query.parse import parse_query, query_of
-from service.query.plan import Exhausted, Plan
+from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from service.query.schema import (
     BooleanColumn,

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.gradients import CLIP_BITS, WIDE_ENTRIES, WIDE_ROWS, rows_in_products
-from service.query.layout import BLOCK_ROWS, RUN_ENTRIES
+from service.query.items.gradient import CLIP_BITS
 from service.query.model_parameters import ARGUMENT_MAX
+from service.query.product_plan import WIDE_ENTRIES, WIDE_ROWS, rows_in_products
+from service.query.runs import BLOCK_ROWS, RUN_ENTRIES
 from tests.query.samples import plan_of, query, refused
 
 FEATURES: list[dict[str, Any]] = [{"of": {"mul": [{"col": "age"}, 0.01]}, "fill": 0}, {"one_hot": "country"}]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.query.canonical import canonical_bytes
-from service.query.layout import Active
+from service.query.items.active import Active
 from service.query.parse import parse_query
 from service.query.problems import QueryProblem
 from tests.query.samples import body, plan_of, query, refused
@@ -45,7 +45,9 @@ def test_it_is_one_number_of_one_norm_for_each_group() -> None:
     """As a count of the table of individuals, with conditions and groups."""
     compiled = plan_of(active(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
     counted = plan_of(query(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
-    assert compiled.items == (Active(units=109_951_162_778, share=0.1),)  # 2^40 / 10, and a part of a unit
+    assert compiled.items == (
+        Active(room_units=109_951_162_778, title="active(0.1)"),
+    )  # 2^40 / 10, and a part of a unit
     assert (compiled.room_units, counted.room_units) == (109_951_162_778, None)
     assert compiled.has_one_norm
     for name in ("dimension", "predicate", "law", "worst_case_units", "clip_squared_steps", "grid_log2"):

@@ -7,7 +7,7 @@ import pytest
 
 from service.accounting.monitor import monitor_of
 from service.query.canonical import canonical_bytes
-from service.query.layout import Exhausted
+from service.query.items.exhausted import Exhausted
 from service.query.parse import parse_query
 from service.query.plan import Plan
 from service.query.words import in_words

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.query.columns import Placed, Weighted
 from service.query.conditions import All, Among, Conjunction, Disjunction, Predicate, Within
-from service.query.layout import Functionals
+from service.query.items.linear import Functionals
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from tests.query.samples import body, matrix, plan_of, query, refused
@@ -33,7 +33,7 @@ def test_a_weight_is_kept_to_2_to_the_minus_51_of_the_largest(weights: dict[int,
     except QueryProblem as refusal:
         assert "always zero" in str(refusal)  # noqa: PT017 - a refusal is one of the two outcomes
         return
-    column = plan.columns[plan.items[0].column]  # type: ignore[union-attr]
+    column = plan.columns[plan.items[0].column or ""]
     assert isinstance(column.formula, Weighted)
     assert list(column.formula.codes) == sorted(weights)
     largest = max(abs(Fraction(weight)) for weight in weights.values())

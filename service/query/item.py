@@ -1,0 +1,120 @@
+"""One thing to compute: as the JSON of a query has it, and as a plan has it.
+
+Each kind is a module of `service.query.items` with a class of both. Nothing else asks which kind an item is: kinds
+differ by the facts and methods that stand here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, NamedTuple, Self
+
+from service.query.columns import QueryColumn
+from service.query.dataset_terms import DatasetTerms
+from service.query.domains import Axis, Domain, Label
+from service.query.extents import Extent
+from service.query.literals_ast import Closed
+from service.query.noise_ast import Noise
+from service.query.product_plan import ProductPlan
+from service.query.row_columns import RowColumns
+from service.query.scale import Scale
+from service.query.sparse_matrix import SparseMatrix
+
+_ONE = Extent(low=1, high=1, step_log2=0, integral=True)
+
+
+class ItemPlace(NamedTuple):
+    """The place at which an item is compiled: its number in `select`, and what it may read there."""
+
+    number: int
+    columns: RowColumns
+    group_by: Sequence[object]
+    terms: DatasetTerms
+
+    @property
+    def field(self) -> str:
+        """The item as a refusal names it."""
+        return f"select[{self.number}]"
+
+
+class Precision(NamedTuple):
+    """The precision that a query asks for: its noise, and the square of its one clip."""
+
+    noise: Noise
+    clip_squared: Fraction | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanItem:
+    """A compiled item: what one row adds, and the names of the coordinates. All of it is public."""
+
+    has_one_norm: ClassVar[bool] = False
+    """A row adds 1 at one coordinate, whatever it holds."""
+    is_once: ClassVar[bool] = False
+    """An individual adds it once to a group, however many rows it has there."""
+    is_unit: ClassVar[bool] = False
+    """A row adds 1."""
+    is_scalar: ClassVar[bool] = True
+    """It has one coordinate in each group, which is not worked out from the row."""
+    has_own_scale: ClassVar[bool] = False
+    """It is alone in its query, and says the scale by `scaled`."""
+
+    title: str  # what labels write
+    size: int = 1  # how many coordinates it has in each group
+    column: str | None = None  # the column whose code is its value, or leads on from its first coordinate
+    domain: Domain | None = None  # the values that its coordinates are of
+    matrix: SparseMatrix | None = None  # the entries of each value of the column
+    product: ProductPlan | None = None  # what is summed where a row adds an outer product
+    entries_of_row: int = 1  # at most
+    room_units: int | None = None  # what an individual must have left to be counted; None where that is no condition
+
+    @property
+    def names(self) -> Sequence[tuple[str, ...]]:
+        """The lists of names that labels repeat: features and classes."""
+        return ()
+
+    def extent(self, columns: Mapping[str, QueryColumn]) -> Extent:  # noqa: ARG002 - one for each row
+        """The values that one row may add, by the declared bounds."""
+        return _ONE
+
+    def labels(self) -> list[Label]:
+        """The name of each of its coordinates."""
+        return [{"select": self.title}]
+
+    def axis(self) -> Axis:
+        """Its coordinates in a few lines, beside their title, place and number."""
+        return {}
+
+    def scaled(self, precision: Precision, terms: DatasetTerms) -> "tuple[Self, Scale]":
+        """The item with the scale that it has by itself. Raises QueryProblem naming the field."""
+        raise NotImplementedError
+
+    def refuse_unpayable(self, worst_case_units: int, budget_units: int) -> None:
+        """Raise QueryProblem where `room_units` may not pay for a query of this worst case."""
+        raise NotImplementedError
+
+    def of_all(self) -> Self:
+        """The same for everybody, whatever they have left."""
+        return self
+
+
+class Item(Closed):
+    """One object of `select`, as the JSON on the wire reads it."""
+
+    KIND: ClassVar[str]
+    stands_alone: ClassVar[bool] = False
+    """It is alone in `select`, is of the table of individuals, and its sum is not reduced.
+
+    What follows holds of such an item alone.
+    """
+    admits_groups: ClassVar[bool] = True
+    may_reuse: ClassVar[bool] = True
+    """A released answer will do: its number does not change with what is left of budgets."""
+    has_own_noise: ClassVar[bool] = False
+    """Its dataset decides about noise and individuals, so that a query states nothing beside it."""
+    one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
+    """Whether an individual has one number in it, by which Laplace noise is priced."""
+
+    def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
+        """The item in a plan, or several. Raises QueryProblem naming the field."""
+        raise NotImplementedError

@@ -1,0 +1,31 @@
+"""The count of rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from service.query.item import Item, ItemPlace, PlanItem
+from service.query.literals_ast import Empty
+from service.query.schema import doc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count(PlanItem):
+    """1 for each selected row."""
+
+    has_one_norm: ClassVar = True
+    is_unit: ClassVar = True
+
+    title: str = "count"
+
+
+class CountItem(Item):
+    """One coordinate: 1 for each selected row."""
+
+    KIND: ClassVar = "count"
+    one_number: ClassVar = "always"
+    count: Annotated[Empty, doc("Nothing: `{}`.")]
+
+    def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:  # noqa: ARG002 - it reads nothing
+        """The count."""
+        return [Count()]

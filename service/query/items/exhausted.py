@@ -1,0 +1,59 @@
+"""A tick of a dataset's monitor as an item: its scale is decided by the registration.
+
+A tick is prepaid: each limit is lower by the monitor's reserve, from which all ticks are paid, so that its worst case
+is 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from service.core.laws import PrepaidGaussian
+from service.query.dataset_terms import DatasetTerms
+from service.query.item import Item, ItemPlace, PlanItem, Precision
+from service.query.literals_ast import Empty
+from service.query.problems import QueryProblem
+from service.query.scale import Scale
+from service.query.schema import doc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhausted(PlanItem):
+    """A tick of the monitor: the coefficient of the ticks since an individual was counted first."""
+
+    has_own_scale: ClassVar = True
+
+    title: str = "exhausted"
+
+    def scaled(self, precision: Precision, terms: DatasetTerms) -> "tuple[Exhausted, Scale]":  # noqa: ARG002
+        """The scale of a tick: nobody adds more than one, and nobody is charged."""
+        if terms.monitor is None:
+            raise ValueError("a tick is of a dataset with a monitor")
+        scale = Scale(
+            grid_log2=terms.monitor.grid_log2,
+            clip_squared_steps=4**-terms.monitor.grid_log2,
+            clip_binds=False,
+            l2_clip=1.0,
+            law=PrepaidGaussian(terms.monitor.sigma_steps),
+            worst_case_units=0,
+        )
+        return self, scale
+
+
+class ExhaustedItem(Item):
+    """The next tick of the dataset's monitor: a number from which clients sum how many individuals are exhausted.
+
+    It stands alone in a query that has no noise, condition or group of its own.
+    """
+
+    KIND: ClassVar = "exhausted"
+    stands_alone: ClassVar = True
+    may_reuse: ClassVar = False
+    has_own_noise: ClassVar = True
+    exhausted: Annotated[Empty, doc("Nothing: `{}`.")]
+
+    def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
+        """The tick. Raises QueryProblem in a dataset without a monitor."""
+        if place.terms.monitor is None:
+            raise QueryProblem.of(f"{place.field}.exhausted", "this dataset has no monitor")
+        return [Exhausted()]

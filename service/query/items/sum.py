@@ -1,0 +1,68 @@
+"""The sum of a column, or of a value that is calculated."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from service.query.columns import QueryColumn, label_of
+from service.query.expressions_ast import Row
+from service.query.extents import Extent
+from service.query.item import Item, ItemPlace, PlanItem
+from service.query.literals_ast import Closed, ColumnName
+from service.query.problems import QueryProblem, quoted
+from service.query.schema import doc, optional
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum(PlanItem):
+    """The column's value of each selected row."""
+
+    column: str
+
+    def extent(self, columns: Mapping[str, QueryColumn]) -> Extent:
+        """The declared bounds of the column, in its own steps."""
+        coding = columns[self.column].coding
+        return Extent(
+            low=coding.offset,
+            high=coding.offset + coding.span,
+            step_log2=coding.step_log2,
+            integral=columns[self.column].kind != "real",
+        )
+
+
+class OfValue(Closed):
+    """A column by its name, or a value that is calculated."""
+
+    column: ColumnName | None = optional("The column of numbers; or `of`.")
+    of: Row | None = optional("The calculated value; or `column`.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "OfValue":
+        if (self.column is None) == (self.of is None):
+            raise PydanticCustomError("sum_kind", "must have either column or of")
+        return self
+
+
+class SumItem(Item):
+    """One coordinate: the value of each selected row."""
+
+    KIND: ClassVar = "sum"
+    one_number: ClassVar = "always"
+    sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
+
+    def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
+        """The sum."""
+        if self.sum.of is not None:
+            field = f"{place.field}.sum.of"
+            column = place.columns.value(self.sum.of, field)
+        else:
+            field = f"{place.field}.sum.column"
+            column = place.columns.named(self.sum.column or "", field)
+        if not column.is_number:
+            raise QueryProblem.of(
+                field, f"{quoted(column.name)} is not numeric; count the rows where it has the value of interest"
+            )
+        return [Sum(column=column.name, title=f"sum({label_of(column.name)})")]

@@ -1,0 +1,67 @@
+"""The outer product that an individual adds: of features with each other, or with a model's error.
+
+An individual's gradient is error ⊗ features. Features are whole steps (`service.query.features`), parameters are
+rounded to whole steps too, so that a prediction's argument is an exact sum: with real parameters its last digit would
+depend on which other individuals are multiplied beside it. The error is rounded to steps of 2^error_log2, scaled
+to the clip, truncated toward zero and then measured.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from service.arrays import Integers
+from service.query.features import FeatureMap
+from service.query.runs import BLOCK_ROWS, RUN_ENTRIES
+
+WIDE_ROWS: Final = 256
+"""Individuals with many factors that are worked on at a time, if these are no more than WIDE_ENTRIES together."""
+WIDE_ENTRIES: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A linear model at given parameters, and how its error is counted."""
+
+    loss: str
+    target: str  # the column
+    target_offset: int  # of `squared`, the target is (code + offset) * 2**target_log2
+    target_log2: int
+    target_span: int
+    classes: int
+    packed: bytes  # the parameters (classes, features) as int64, in steps of 2**parameter_log2
+    parameter_log2: int
+    error_max: float  # the largest error of one class, in its unit
+    error_log2: int
+
+    @property
+    def parameters(self) -> Integers:
+        """The parameters (classes, features) in their steps."""
+        return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPlan:
+    """The products that an individual adds: of its features with each other, or with the model's error."""
+
+    features: FeatureMap
+    model: Model | None  # None: with each other
+
+    @property
+    def classes(self) -> int:
+        """How many errors an individual has; none in moments."""
+        return 0 if self.model is None else self.model.classes
+
+    @property
+    def width(self) -> int:
+        """The rows of both factors together."""
+        return self.features.size + self.classes
+
+
+def rows_in_products(width: int) -> int:
+    """How many individuals with so many factors each are worked on at a time: as many as stay in cache.
+
+    Of wide ones more, at most 2^20 factors: the sum of a block, of 40,000 numbers or more, is added to the total once.
+    """
+    return min(max(RUN_ENTRIES // width, min(WIDE_ROWS, WIDE_ENTRIES // width), 1), BLOCK_ROWS)
