@@ -178,7 +178,7 @@ def needed(constant: str, work_ns: float, price: Callable[[Speed], float], speed
 def price_ns(plan: Plan, schema: Schema, people: int, speed: Speed, shards: int = 1) -> float:
     """The public price of the work that is measured: without the bytes of the commit."""
     unsent = replace(speed, committed_byte=0.0)
-    return cost_of(plan, schema.tables[plan.table], capacity=people, speed=unsent, shards=shards).time_ns
+    return cost_of(plan, schema.tables[plan.rows.table], capacity=people, speed=unsent, shards=shards).time_ns
 
 
 def plan_of(priced: Priced, schema: Schema, people: int) -> Plan:

@@ -32,7 +32,7 @@ def asked(
         contributions(plan, memory),
         memory.accounts,
         plan.terms,
-        noise=rounded_gaussian(plan.dimension, plan.law.size_steps, drawn),
+        noise=rounded_gaussian(plan.dimension, plan.scale.law.size_steps, drawn),
     )
 
 

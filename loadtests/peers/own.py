@@ -70,7 +70,7 @@ def engine(columns: Columns) -> Ask:
             contributions(plan, memory),
             memory.accounts,
             plan.terms,
-            noise=rounded_gaussian(plan.dimension, plan.law.size_steps, system_entropy),
+            noise=rounded_gaussian(plan.dimension, plan.scale.law.size_steps, system_entropy),
         )
         return Answered(ms=1000 * (time.perf_counter() - began), values=release.values.tolist())
 

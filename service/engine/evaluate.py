@@ -35,32 +35,39 @@ from service.query.runs import BLOCK_ROWS, rows_in_run
 from service.query.working_memory import STRETCH_ROWS
 
 
-def contributions(plan: Plan, memory: DatasetMemory, *, touches_paused: bool = True) -> Iterator[Block]:
+def contributions(
+    plan: Plan, memory: DatasetMemory, *, touches_paused: bool = True, is_reduced: bool = True
+) -> Iterator[Block]:
     """The touched individuals with their vectors in grid steps, in at least one block.
 
     An event table's rows are summed per individual before the norm is taken. Under the drop rule no query touches those
-    that have paused: to be left out would be for good. Raises BrokenInvariant, before the first block, if the plan's
-    public bounds do not keep everything within int64, and at any block that does not keep to them.
+    that have paused: to be left out would be for good. Unless `is_reduced`, norms are those of the vectors.
+
+    Raises BrokenInvariant, before the first block, if the plan's public bounds do not keep everything within int64, and
+    at any block that does not keep to them.
     """
     accounts = memory.accounts
     if not touches_paused:
         return _only(contributions(plan, memory), lambda index: ~accounts.paused[index])
-    if (room_units := plan.room_units) is not None:
-        blocks = contributions(replace(plan, room_units=None), memory)
+    first = plan.layout.items[0]
+    if (room_units := first.room_units) is not None:
+        blocks = contributions(plan.of_all(), memory)
         return _only(blocks, lambda index: np.greater_equal(accounts.room[index], room_units))
-    if plan.vectors is not None:
-        return priced(contributions(plan.vectors, memory), plan.reduce)
+    if plan.reduce is not None and is_reduced:
+        return priced(contributions(plan, memory, is_reduced=False), plan.reduce)
     query = prepared(plan, memory)
     if query.is_of_events:
         count = _tallied_count(query)
-        if count is not None and memory.events(plan.table).admit_tally(count[1]):
+        if count is not None and memory.events(plan.rows.table).admit_tally(count[1]):
             return _tallied(query, memory, *count)
         return _in_runs(query, _of_events(query, memory))
-    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=query.tables, readers=query.readers)
-    if plan.product is not None:
-        features, rows_max = plan.product.features, rows_in_products(plan.product.width)
-        reader = FeatureReader(features, plan.columns, query.tables, vectors_read(features, memory))
-        return products(plan, plan.product, reader, _scanned(query, memory, table, rows_max=rows_max))
+    table = TableRows(
+        stored=memory.people.columns, columns=plan.rows.columns, tables=query.tables, readers=query.readers
+    )
+    if first.product is not None:
+        features, rows_max = first.product.features, rows_in_products(first.product.width)
+        reader = FeatureReader(features, plan.rows.columns, query.tables, vectors_read(features, memory))
+        return products(plan, first.product, reader, _scanned(query, memory, table, rows_max=rows_max))
     listed, term = _looked_up(query, memory, table), query.alone
     if term is None:
         chosen = [listed] if listed is not None else (touched.slots() for _, touched in _scanned(query, memory, table))
@@ -84,13 +91,17 @@ def _only(blocks: Iterable[Block], chosen: Callable[[Integers | slice], Mask]) -
 
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
-    plan, (item, *others) = query.plan, query.plan.items
+    plan, (item, *others) = query.plan, query.plan.layout.items
     if others or not item.is_unit or item.is_once:
         return None
     names = frozenset(query.added)
-    if not names or any(plan.columns[name].formula is not None for name in names):
+    if not names or any(plan.rows.columns[name].formula is not None for name in names):
         return None
-    counts_all = isinstance(plan.predicate, All) and plan.rows_kept is None and not (plan.clip_binds or plan.shortens)
+    counts_all = (
+        isinstance(plan.rows.predicate, All)
+        and plan.rows.rows_kept is None
+        and not (plan.scale.clip_binds or plan.shortens)
+    )
     counts_all = counts_all and plan.reduce != "max"  # which takes an individual's entries added up
     term = query.terms[0]
     return (term, names) if counts_all and isinstance(term, Unit) else None
@@ -98,21 +109,21 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
 
 def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: frozenset[str]) -> Iterator[Contributions]:
     """The individuals of a query whose norms are kept by page."""
-    for number, page in memory.events(query.plan.table).pages():
+    for number, page in memory.events(query.plan.rows.table).pages():
         yield from blocks_of(
             page.tally(names, query.codings),
             {name: page.columns[name] for name in names},
             first_slot=number * PAGE_SLOTS,
             groups=query.groups,
             term=term,
-            dimension=query.plan.dimension,
-            norm_squared_max=query.plan.clip_squared_steps,
+            dimension=query.plan.layout.dimension,
+            norm_squared_max=query.plan.scale.clip_squared_steps,
         )
 
 
 def _in_runs(query: PreparedPlan, pieces: Iterable[ChosenRows]) -> Iterator[Contributions]:
     """The individuals of chosen rows, listed."""
-    rows_max = rows_in_run(entries=query.plan.entries_of_row, is_of_events=query.is_of_events)
+    rows_max = rows_in_run(entries=query.plan.layout.entries_of_row, is_of_events=query.is_of_events)
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
 
@@ -122,7 +133,7 @@ def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
         return _summed(query, run, rows_max)
     entries = _entries(query, run)
     entries = entries.kept(entries.values != 0)
-    return _single(query, entries) if query.plan.entries_of_row == 1 else _together(query, entries)
+    return _single(query, entries) if query.plan.layout.entries_of_row == 1 else _together(query, entries)
 
 
 def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Integers | None:
@@ -142,8 +153,8 @@ def _scanned(
     """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
     rows_max = rows_max or BLOCK_ROWS
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
-    reads_slots = any(isinstance(column.formula, ReaderFormula) for column in query.plan.columns.values())
-    tests_presence = reads_slots or (selects_nulls(query.plan.predicate) and not query.required)
+    reads_slots = any(isinstance(column.formula, ReaderFormula) for column in query.plan.rows.columns.values())
+    tests_presence = reads_slots or (selects_nulls(query.plan.rows.predicate) and not query.required)
     for start in range(0, max(memory.slots_used, 1), rows_max):
         stretch = slice(start, min(start + rows_max, memory.slots_used))
         view, chosen = RowView(table, stretch), np.empty(stretch.stop - start, dtype=np.bool_)
@@ -154,11 +165,11 @@ def _scanned(
 
 
 def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
-    for number, page in memory.events(query.plan.table).pages():
+    for number, page in memory.events(query.plan.rows.table).pages():
         slots_of_page = slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
         table = TableRows(
             stored=page.columns,
-            columns=query.plan.columns,
+            columns=query.plan.rows.columns,
             owners=page.owners,
             first_slot=number * PAGE_SLOTS,
             individuals={name: memory.people.columns[name][slots_of_page] for name in query.own_columns},
@@ -191,7 +202,7 @@ def _entries(query: PreparedPlan, run: Run) -> Entries:
 
 def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """Contributions of individuals with any number of rows each."""
-    dimension = query.plan.dimension
+    dimension = query.plan.layout.dimension
     if run.rows <= rows_max:
         entries = _entries(query, run).merged(dimension)
     else:
@@ -216,7 +227,7 @@ def _weighed(query: PreparedPlan, run: Run, entries: Entries) -> Entries:
     An entry is trunc(k * sum / n), in whole numbers: the mean of a random choice of k rows. What is counted once in a
     group has k over the number of the individual's groups. Every entry is multiplied and divided, weighed or not.
     """
-    most = query.plan.rows_kept
+    most = query.plan.rows.rows_kept
     if most is None or entries.values.size == 0:
         return entries
     shared_by = run.selected(entries.owners)
@@ -240,7 +251,7 @@ def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Cod
         return Contributions(
             touched=touched,
             norms_squared=uniform(size**2, touched.size),
-            dimension=query.plan.dimension,
+            dimension=query.plan.layout.dimension,
             owners=None,
             coordinates=coordinates,
             values=uniform(size, touched.size),
@@ -253,7 +264,7 @@ def _of_one_row(query: PreparedPlan, term: SingleTerm, columns: Mapping[str, Cod
     return Contributions(
         touched=Touched(touched.index, touched.among(values != 0)),
         norms_squared=np.square(values),
-        dimension=query.plan.dimension,
+        dimension=query.plan.layout.dimension,
         owners=None,
         coordinates=coordinates,
         values=values,
@@ -266,7 +277,7 @@ def _single(query: PreparedPlan, entries: Entries) -> Contributions:
     return Contributions(
         touched=Touched(entries.owners),
         norms_squared=np.square(values),
-        dimension=query.plan.dimension,
+        dimension=query.plan.layout.dimension,
         owners=None,
         coordinates=entries.coordinates,
         values=values,
@@ -275,8 +286,8 @@ def _single(query: PreparedPlan, entries: Entries) -> Contributions:
 
 def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
     """Entries (k,), each an individual's only one, clipped. Raises BrokenInvariant beyond a clip that cannot bind."""
-    size_max = isqrt(query.plan.clip_squared_steps)
-    if query.plan.clip_binds:
+    size_max = isqrt(query.plan.scale.clip_squared_steps)
+    if query.plan.scale.clip_binds:
         return np.clip(values, -size_max, size_max)
     if int(values.max(initial=0)) > size_max or int(values.min(initial=0)) < -size_max:
         raise BrokenInvariant("a vector is longer than the declared bounds allow")
@@ -286,9 +297,9 @@ def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
 def _together(query: PreparedPlan, entries: Entries) -> Contributions:
     """Contributions of several entries each, none zero."""
     return entries.contributions(
-        dimension=query.plan.dimension,
-        norm_squared_max=query.plan.clip_squared_steps,
-        clip_binds=query.plan.clip_binds,
+        dimension=query.plan.layout.dimension,
+        norm_squared_max=query.plan.scale.clip_squared_steps,
+        clip_binds=query.plan.scale.clip_binds,
         item_clips=query.item_clips,
     )
 

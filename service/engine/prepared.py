@@ -26,21 +26,21 @@ from service.query.schema import EventsTable
 
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
-    table = memory.schema.tables[plan.table]
-    codings = {**memory.codings[plan.table], **{name: column.coding for name, column in plan.columns.items()}}
+    table = memory.schema.tables[plan.rows.table]
+    codings = {**memory.codings[plan.rows.table], **{name: column.coding for name, column in plan.rows.columns.items()}}
     is_of_events = isinstance(table, EventsTable)
-    index = memory.events(plan.table) if is_of_events else memory.people.indexes
-    parts = plan.predicate.parts if isinstance(plan.predicate, Conjunction) else (plan.predicate,)
-    rows_max = (plan.rows_kept or 1) * (table.rows_per_individual if isinstance(table, EventsTable) else 1)
+    index = memory.events(plan.rows.table) if is_of_events else memory.people.indexes
+    parts = plan.rows.predicate.parts if isinstance(plan.rows.predicate, Conjunction) else (plan.rows.predicate,)
+    rows_max = (plan.rows.rows_kept or 1) * (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(
         plan=plan,
         is_of_events=is_of_events,
         codings=codings,
         sieves=tuple(Sieve(part, selection(part, codings)) for part in parts),
-        covers=covers(plan.predicate, codings, index.admit),
+        covers=covers(plan.rows.predicate, codings, index.admit),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
-        tables=(tables := code_tables(plan.columns)),
+        tables=(tables := code_tables(plan.rows.columns)),
         readers=_readers(plan, memory, tables),
     )
 
@@ -48,10 +48,10 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
 def _readers(plan: Plan, memory: DatasetMemory, tables: Mapping[str, Codes]) -> dict[str, ColumnReader]:
     """The readers of the columns that have one."""
     readers: dict[str, ColumnReader] = {}
-    for name, column in plan.columns.items():
+    for name, column in plan.rows.columns.items():
         if isinstance(column.formula, Predicted):
             vectors = vectors_read(column.formula.features, memory)
-            readers[name] = PredictionReader(column.formula, column.coding, plan.columns, tables, vectors)
+            readers[name] = PredictionReader(column.formula, column.coding, plan.rows.columns, tables, vectors)
         elif isinstance(column.formula, OwnTotal):
             readers[name] = OwnEventsReader(column.formula, column.coding, memory)
     return readers
@@ -103,12 +103,12 @@ class PreparedPlan:
     def required(self) -> tuple[str, ...]:
         """The columns in which a NULL takes a row out of the whole query."""
         if len(self.terms) == 1 and self.terms[0].column is not None:
-            return *self.plan.group_by, self._known_by(self.terms[0].column)
-        return self.plan.group_by
+            return *self.plan.rows.group_by, self._known_by(self.terms[0].column)
+        return self.plan.rows.group_by
 
     def _known_by(self, name: str) -> str:
         """The column that is NULL where `name` is: a weight is known where the value that it is of is."""
-        column = self.plan.columns.get(name)
+        column = self.plan.rows.columns.get(name)
         return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
     @cached_property
@@ -117,14 +117,14 @@ class PreparedPlan:
 
         None where rows are weighed: an individual's weight is that of all rows that the conditions select.
         """
-        if self.plan.rows_kept is not None:
+        if self.plan.rows.rows_kept is not None:
             return ()
-        return tuple(name for name in self.required if not isinstance(self.plan.columns[name].formula, Placed))
+        return tuple(name for name in self.required if not isinstance(self.plan.rows.columns[name].formula, Placed))
 
     @cached_property
     def counted_once(self) -> Unit | None:
         """The count of individuals, to whose coordinate of a group an individual adds once; None without one."""
-        for item, term in zip(self.plan.items, self.terms, strict=True):
+        for item, term in zip(self.plan.layout.items, self.terms, strict=True):
             if item.is_once and isinstance(term, Unit) and self.is_of_events:
                 return term
         return None
@@ -138,7 +138,7 @@ class PreparedPlan:
     @cached_property
     def item_clips(self) -> ItemClips | None:
         """The clips of the select items, where each has one."""
-        squares, layout = self.plan.clips_squared, self.plan.layout
+        squares, layout = self.plan.scale.clips_squared, self.plan.layout
         if not squares:
             return None
         sizes = [0] * len(squares)
@@ -149,13 +149,13 @@ class PreparedPlan:
     @cached_property
     def own_columns(self) -> tuple[str, ...]:
         """The columns of the individuals' own records that a query of events reads."""
-        formulas = [column.formula for column in self.plan.columns.values()]
+        formulas = [column.formula for column in self.plan.rows.columns.values()]
         return tuple(formula.column for formula in formulas if isinstance(formula, OwnColumn))
 
     @cached_property
     def added(self) -> frozenset[str]:
         """The columns that say what a chosen row adds, and where."""
-        return frozenset(self.plan.group_by).union(term.column for term in self.terms if term.column is not None)
+        return frozenset(self.plan.rows.group_by).union(term.column for term in self.terms if term.column is not None)
 
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
         """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
@@ -185,7 +185,7 @@ class PreparedPlan:
 
         None where all rows count. All selected rows of an individual are among the k: with NULL they count too.
         """
-        if self.plan.rows_kept is None or table.owners is None:
+        if self.plan.rows.rows_kept is None or table.owners is None:
             return rows, None
         owners = take(table.owners, rows)
         selected = np.bincount(owners)[owners] if owners.size else np.empty(0, dtype=np.int64)

@@ -37,7 +37,7 @@ def products(
             errors, has_target = _errors(product, product.model, parameters @ features, view)
             marks = np.logical_and(marks, has_target)
             block = _gradient(plan, product, touched.index, np.where(marks, errors, 0.0), features)
-        if int(block.norms_squared.max(initial=0)) > plan.clip_squared_steps:
+        if int(block.norms_squared.max(initial=0)) > plan.scale.clip_squared_steps:
             raise BrokenInvariant("a vector is longer than the declared bounds allow")
         yield block
 
@@ -64,9 +64,9 @@ def _square(plan: Plan, index: slice | NDArray[np.int64], marks: Mask, features:
     """The individuals whose features are multiplied with each other, within the clip."""
     norms = squared_norms(features, None) * marks
     block = OuterProducts(touched=Touched(index, marks), norms_squared=norms, left=features, right=None, peak=peak**2)
-    beyond = np.flatnonzero(norms > plan.clip_squared_steps)
-    if plan.clip_binds:
-        block = block.shortened(beyond, np.full(beyond.size, plan.clip_squared_steps))
+    beyond = np.flatnonzero(norms > plan.scale.clip_squared_steps)
+    if plan.scale.clip_binds:
+        block = block.shortened(beyond, np.full(beyond.size, plan.scale.clip_squared_steps))
     return replace(block, touched=Touched(index, block.norms_squared > 0))
 
 
@@ -78,7 +78,7 @@ def _gradient(
     The norm of a product is that of both factors, so that the clip bounds the error beside the individual's features.
     """
     lengths = squares_of(features)
-    bounds = plan.clip_squared_steps // np.maximum(lengths, 1)
+    bounds = plan.scale.clip_squared_steps // np.maximum(lengths, 1)
     squares = squares_of(errors)
     beyond = np.flatnonzero(squares > bounds)
     factors = np.sqrt(bounds[beyond] / squares[beyond]) * WITHIN

@@ -183,12 +183,12 @@ def _upright(numbers: Sequence[int]) -> Integers:
 
 def groups_of(plan: Plan, codings: Mapping[str, Coding]) -> Groups:
     """The plan's groups. Raises BrokenInvariant if the coordinates are not those that the plan says."""
-    stride = sum(item.size for item in plan.items)
+    stride = sum(item.size for item in plan.layout.items)
     strides = []
-    for name in reversed(plan.group_by):
+    for name in reversed(plan.rows.group_by):
         strides.append((name, stride))
         stride *= codings[name].span + 1
-    if stride != plan.dimension:
+    if stride != plan.layout.dimension:
         raise BrokenInvariant("the coordinates do not add up to the dimension")
     return Groups(strides=tuple(reversed(strides)))
 
@@ -198,13 +198,13 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
 
     Raises BrokenInvariant unless the plan's public bounds keep every sum and every squared norm within int64.
     """
-    if not 1 <= plan.clip_squared_steps <= NORM_SQUARED_MAX:
+    if not 1 <= plan.scale.clip_squared_steps <= NORM_SQUARED_MAX:
         raise BrokenInvariant("the clip is out of range")
     terms: list[Term] = []
     offset = 0
-    for place, item in enumerate(plan.items):
-        size = plan.item_sigmas[plan.layout.places[place]] / plan.law.size_steps if plan.item_sigmas else None
-        counted = Counted(rows_max=rows_max, grid_log2=plan.grid_log2, size=size)
+    for place, item in enumerate(plan.layout.items):
+        size = plan.scale.sigmas[plan.layout.places[place]] / plan.scale.law.size_steps if plan.scale.sigmas else None
+        counted = Counted(rows_max=rows_max, grid_log2=plan.scale.grid_log2, size=size)
         term = _term(item, codings, offset, counted)
         terms += [] if term is None else [term]
         offset += item.size
@@ -241,24 +241,18 @@ class Counted:
 
 
 def _term(item: PlanItem, codings: Mapping[str, Coding], offset: int, counted: Counted) -> Term | None:
-    """What one row adds of an item; None of products, which have factors instead, and of a tick."""
+    """The term of an item; None of products, which have factors instead, and of a tick."""
     if item.is_unit:
         if item.column is not None and codings[item.column].span + 1 != item.size:
             raise BrokenInvariant("a histogram is not as wide as its column")
-        return Unit(offset=offset, column=item.column, value=_unit(counted))
+        if (unit := counted.checked(1, 0)) == 0:
+            raise BrokenInvariant("the steps are too coarse to count rows")
+        return Unit(offset=offset, column=item.column, value=unit)
     if item.column is None:
         return None
     if item.matrix is not None:
         return _spread(item.column, item.matrix, item.size, codings[item.column], offset, counted)
     return _value(item.column, codings[item.column], offset, counted)
-
-
-def _unit(counted: Counted) -> int:
-    """One row, in steps."""
-    unit = counted.checked(1, 0)
-    if unit == 0:
-        raise BrokenInvariant("the steps are too coarse to count rows")
-    return unit
 
 
 def _value(column: str, coding: Coding, offset: int, counted: Counted) -> Value:

@@ -55,18 +55,18 @@ def answerable(
     if len(query.select) > 1 or query.is_by_item:
         query = by_item(query)
     plan = compile_query(query, schema, capacity=capacity, budget_units=budget_units, pricing=pricing, monitor=monitor)
-    if plan.bounds:
-        refuse_uneven(query, plan.bounds)
+    if plan.scale.bounds:
+        refuse_uneven(query, plan.scale.bounds)
     _refuse_unclipped(plan, query, schema, floor_units)
     if _PREDICT in plan.canonical:
-        refuse_long(plan.columns, schema.tables[plan.table].rows_max(capacity))
+        refuse_long(plan.rows.columns, schema.tables[plan.rows.table].rows_max(capacity))
     return plan
 
 
 def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int) -> None:
     """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant."""
-    table = schema.tables[plan.table]
-    if not isinstance(table, EventsTable) or all(item.is_once for item in plan.items):
+    table = schema.tables[plan.rows.table]
+    if not isinstance(table, EventsTable) or all(item.is_once for item in plan.layout.items):
         return
     stated = query.per_individual
     if stated is not None and (stated.l2_clip is not None or stated.rows is not None):
@@ -75,10 +75,32 @@ def _refuse_unclipped(plan: Plan, query: Query, schema: Schema, floor_units: int
         return
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
     suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
-    if isinstance(query.noise, Sigma) and not plan.item_sigmas and plan.law.size_word == "sigma":
-        norm = countable_norm(plan.law, plan.grid_log2, l2_clip=plan.l2_clip, floor_units=floor_units)
+    if isinstance(query.noise, Sigma) and not plan.scale.sigmas and plan.scale.law.size_word == "sigma":
+        norm = countable_norm(
+            plan.scale.law, plan.scale.grid_log2, l2_clip=plan.scale.l2_charged, floor_units=floor_units
+        )
         suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
     raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")
+
+
+def notes_of(plan: Plan) -> tuple[str, ...]:
+    """A sentence on each bound by which an individual may count for less than their rows say.
+
+    They follow from the query and the declared bounds, so they are the same whatever the data are.
+    """
+    rows, scale, layout = plan.rows.rows_kept, plan.scale, plan.layout
+    notes = []
+    if rows is not None:
+        notes.append(f"An individual with more than {rows} row{'s' * (rows > 1)} counts as {rows} with their mean.")
+    if scale.clip_binds and len(scale.clips_squared) > 1:
+        notes.append("An individual whose part in an item is longer than the clip of that item counts for less.")
+    elif scale.clip_binds and scale.sigmas:
+        notes.append("An individual whose vector is longer than the clip counts for less.")
+    elif scale.clip_binds and layout.dimension == 1 and layout.items[0].is_unit and not layout.items[0].is_once:
+        notes.append(f"An individual with more than {scale.l2_clip:.6g} counts as {scale.l2_clip:.6g}.")
+    elif scale.clip_binds:
+        notes.append(f"An individual whose vector is longer than {scale.l2_clip:.6g} counts for less.")
+    return tuple(notes)
 
 
 @lru_cache(maxsize=64)  # as `longest_steps`

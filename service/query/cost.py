@@ -7,7 +7,7 @@ different norms.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import ceil
 from operator import attrgetter
@@ -31,7 +31,7 @@ from service.query.features import FeatureMap
 from service.query.layout import LABELS_MAX, Layout
 from service.query.own_events import OwnTotal
 from service.query.parts import LABEL_BYTES, Parts
-from service.query.plan import Plan
+from service.query.plan import Plan, SelectedRows
 from service.query.predictions import Predicted
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import (
@@ -51,8 +51,11 @@ _AXIS_BYTES = 256  # one axis of a reply, without its values
 _NUMBER_BYTES = 24  # the longest number in JSON, with its comma
 _NAME_BYTES = 6  # a character of a name in JSON
 _OWN_NOISE_BYTES = 512  # what an answer and an entry say of the noise of an item that has its own
-_APART = {"canonical", "query_hash", "predicate", "columns", "vectors"}  # what a shape has in a form of its own
-_facts = attrgetter(*(field.name for field in fields(Plan) if field.name not in _APART))
+_APART = {"canonical", "query_hash", "rows", "predicate", "columns"}  # what a shape has in a form of its own
+_facts = attrgetter(
+    *(field.name for field in fields(Plan) if field.name not in _APART),
+    *(f"rows.{field.name}" for field in fields(SelectedRows) if field.name not in _APART),
+)
 _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
@@ -133,34 +136,35 @@ def cost_of(
     Over several shards people and rows cost as much as at the fullest of them, with all at work at once; what is
     committed, the noise and the reply are not divided.
     """
-    summed = plan if plan.vectors is None else replace(plan.vectors, clip_squared_steps=plan.clip_squared_steps)
-    by_row_ns = _rows_ns(summed, table, speed, capacity=capacity, shards=shards)
+    by_row_ns = _rows_ns(plan, table, speed, capacity=capacity, shards=shards)
     time_ns = by_row_ns if shards == 1 else by_row_ns * speed.slower_at_once(shards) + speed.shard_round_trip
-    time_ns += speed.query + speed.literal * _OWN_STEPS * len(plan.item_sigmas)
-    time_ns += _conditions_ready_ns(plan.predicate, plan.columns, speed)
+    time_ns += speed.query + speed.literal * _OWN_STEPS * len(plan.scale.sigmas)
+    time_ns += _conditions_ready_ns(plan.rows.predicate, plan.rows.columns, speed)
     time_ns += speed.literal * _FEATURE * features_of(plan) + _made_ready_ns(plan, speed)
     committed = _committed_bytes(plan, min(table.rows_max(capacity), capacity), capacity)
     time_ns += plan.dimension * _coordinate_ns(plan, speed)
-    time_ns += summed.dimension * ((shards > 1) * shards + _REDUCED * (summed is not plan)) * speed.shard_coordinate
+    time_ns += (
+        plan.layout.dimension * ((shards > 1) * shards + _REDUCED * (plan.reduce is not None)) * speed.shard_coordinate
+    )
     time_ns += committed * speed.committed_byte
     return PublicCost(
         time_ns=ceil(time_ns),
         kept_bytes=_COPIES * (committed + _unstored_bytes(plan)),
-        working_bytes=shards * working_bytes(summed, table, capacity=capacity, shards=shards),
+        working_bytes=shards * working_bytes(plan, table, capacity=capacity, shards=shards),
     )
 
 
 def _rows_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed, *, capacity: int, shards: int) -> float:
     """Looking at rows, adding them up and charging people: the work that shards divide, at the fullest of them."""
     people, rows = people_at_fullest(capacity, shards), rows_at_fullest(table, capacity, shards)
-    time_ns = rows * _chosen_ns(plan.predicate, plan.columns, columns_by_row(plan), speed)
-    time_ns += 0.0 if plan.room_units is None else rows * speed.leaf_row * _ROOM
+    time_ns = rows * _chosen_ns(plan.rows.predicate, plan.rows.columns, columns_by_row(plan), speed)
+    time_ns += 0.0 if plan.layout.items[0].room_units is None else rows * speed.leaf_row * _ROOM
     time_ns += rows * _added_ns(plan, table, speed)
     time_ns += sum(2 * rows * _predicted_ns(model, speed) for model in models_of(plan))
     for events in own_events_of(plan):
         totalled = rows_at_fullest(events.declared, capacity, shards)
         time_ns += _totalled_ns(events, speed, people=people, rows=totalled)
-    if plan.rows_kept is not None:
+    if plan.rows.rows_kept is not None:
         time_ns += rows * speed.entry  # counting them, and weighing what is added
     return time_ns + min(rows, people) * _individual_ns(plan, table, speed)
 
@@ -179,14 +183,12 @@ class Costs:
         A shape is all of a plan but its texts and the values that conditions and formulas compare with. Of these the
         cost reads how long they are, or how many.
         """
-        reads = any(isinstance(column.formula, ReaderFormula) for column in plan.columns.values())
-        if len(plan.canonical) > _SHAPE_BYTES_MAX or plan.product is not None or reads:
+        reads = any(isinstance(column.formula, ReaderFormula) for column in plan.rows.columns.values())
+        if len(plan.canonical) > _SHAPE_BYTES_MAX or plan.layout.items[0].product is not None or reads:
             return self._worked_out(plan)
-        shape: tuple[Hashable, ...] = (_facts(plan), _shape(plan.predicate), len(plan.canonical))
-        if plan.vectors is not None:
-            shape += _facts(plan.vectors)
-        if any(column.formula is not None for column in plan.columns.values()):
-            shape += tuple((name, column.shape) for name, column in plan.columns.items())
+        shape: tuple[Hashable, ...] = (_facts(plan), _shape(plan.rows.predicate), len(plan.canonical))
+        if any(column.formula is not None for column in plan.rows.columns.values()):
+            shape += tuple((name, column.shape) for name, column in plan.rows.columns.items())
         known = self._by_shape.get(shape)
         if known is None:
             if len(self._by_shape) == _SHAPES_MAX:
@@ -195,7 +197,7 @@ class Costs:
         return known
 
     def _worked_out(self, plan: Plan) -> PublicCost:
-        table = self.schema.tables[plan.table]
+        table = self.schema.tables[plan.rows.table]
         return cost_of(plan, table, capacity=self._capacity, speed=self._speed, shards=self.shards)
 
 
@@ -213,16 +215,16 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 def _coordinate_ns(plan: Plan, speed: Speed) -> float:
     """The noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
     labelled = speed.label if plan.dimension <= LABELS_MAX else 0.0
-    return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.law.size_steps * ERROR
+    return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.scale.law.size_steps * ERROR
 
 
 def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
     """Charging and debiting one individual that is touched."""
     if plan.has_one_norm:
         return speed.individual
-    is_one = len(plan.items) == 1 and plan.items[0].matrix is None
+    is_one = len(plan.layout.items) == 1 and plan.layout.items[0].matrix is None
     is_alone = is_one and isinstance(table, IndividualsTable)
-    rounds = plan.law.rounds(plan.clip_squared_steps)
+    rounds = plan.scale.law.rounds(plan.scale.charged_squared_steps)
     shortened = speed.shortened_individual + rounds * speed.wide_charge if plan.shortens else 0.0
     shortened += 0.0 if plan.reduce is None else speed.priced_individual  # the square that is charged
     return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge + shortened
@@ -231,10 +233,10 @@ def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Spe
 def _added_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
     """Adding up and clipping what one row adds."""
     if plan.product is None:
-        return plan.entries_of_row * _entry_ns(plan, table, speed)
+        return plan.layout.entries_of_row * _entry_ns(plan, table, speed)
     size, classes = plan.product.features.size, plan.product.classes
     multiplied = size**2 if plan.product.model is None else 2 * size * classes
-    scaled = (size if plan.product.model is None else classes) * (plan.clip_binds + plan.shortens)
+    scaled = (size if plan.product.model is None else classes) * (plan.scale.clip_binds + plan.shortens)
     made = _read_ns(plan.product.features, speed) + classes * speed.error
     return made + multiplied * speed.product + scaled * speed.clipped_entry
 
@@ -243,19 +245,19 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
     """Adding up and clipping one entry of a row."""
     if isinstance(table, EventsTable) and _adds_one_number(plan):
         return speed.scalar_entry
-    clipped = speed.clipped_entry if plan.clip_binds else 0.0
-    clipped += speed.clipped_entry if plan.item_sigmas else 0.0  # as many steps of arithmetic
+    clipped = speed.clipped_entry if plan.scale.clip_binds else 0.0
+    clipped += speed.clipped_entry if plan.scale.sigmas else 0.0  # as many steps of arithmetic
     clipped += speed.clipped_entry if plan.shortens and not _adds_one_number(plan) else 0.0
-    clipped += speed.entry if plan.clips_squared else 0.0  # sorting once more, by item
+    clipped += speed.entry if plan.scale.clips_squared else 0.0  # sorting once more, by item
     clipped += 2 * speed.scalar_entry if plan.reduce == "max" else 0.0  # the largest of a vector
-    if isinstance(table, EventsTable) or plan.entries_of_row > 1:
+    if isinstance(table, EventsTable) or plan.layout.entries_of_row > 1:
         return speed.entry + clipped
-    return clipped + (speed.scatter_entry * (1 + len(plan.group_by)) if plan.dimension > 1 else 0.0)
+    return clipped + (speed.scatter_entry * (1 + len(plan.rows.group_by)) if plan.layout.dimension > 1 else 0.0)
 
 
 def _adds_one_number(plan: Plan) -> bool:
     """Tell whether a row adds a count or a sum and no coordinate is worked out; groups of one value work one out."""
-    return len(plan.items) == 1 and plan.items[0].is_scalar and not plan.group_by
+    return len(plan.layout.items) == 1 and plan.layout.items[0].is_scalar and not plan.rows.group_by
 
 
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
@@ -271,10 +273,10 @@ def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
     once; the price counts them each time.
     """
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
-    norms = 0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize * touched
+    norms = 0 if plan.has_one_norm else narrowest(plan.scale.charged_squared_steps).itemsize * touched
     norms *= 2 if plan.shortens else 1
-    names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)
-    own = _OWN_NOISE_BYTES * len(plan.items) if plan.item_sigmas else 0
+    names = _labels_bytes(plan.answered) + _axes_bytes(plan.answered)
+    own = _OWN_NOISE_BYTES * len(plan.layout.items) if plan.scale.sigmas else 0
     replied = 0 if _is_long(plan) else _NUMBER_BYTES * plan.dimension
     parameters = sum(len(each.numbers or b"") for each in plan.parameters)
     return slots + norms + 8 * plan.dimension + replied + parameters + names + own + 2 * len(plan.canonical)

@@ -1,4 +1,4 @@
-"""What a query may state beside its items. Refusals name the field, and follow from the query and its table alone."""
+"""The parts that a query may state beside its items. Refusals follow from the query and its table alone."""
 
 from service.core.laws import Gaussian
 from service.query.item import Item

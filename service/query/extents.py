@@ -1,4 +1,4 @@
-"""What one row may add to the coordinates of a select item, by declared bounds: whole steps of a power of two."""
+"""Bounds on the coordinates that one row adds to, by declared bounds: whole steps of a power of two."""
 
 from dataclasses import dataclass
 

@@ -7,7 +7,7 @@ differ by the facts and methods that stand here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from service.query.columns import QueryColumn
 from service.query.dataset_terms import DatasetTerms
@@ -94,7 +94,7 @@ class PlanItem:
         raise NotImplementedError
 
     def of_all(self) -> Self:
-        """The same for everybody, whatever they have left."""
+        """Count everybody, without a condition on room."""
         return self
 
 
@@ -114,6 +114,16 @@ class Item(Closed):
     """Its dataset decides about noise and individuals, so that a query states nothing beside it."""
     one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
     """Whether an individual has one number in it, by which Laplace noise is priced."""
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401, ARG003 - JSON, and nothing of it
+        """The words for the item, from what JSON has under its key."""
+        return cls.KIND
+
+    @classmethod
+    def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401 - as above
+        """The words for a query of the item alone."""
+        return f"{cls.words(body)} in {table}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The item in a plan, or several. Raises QueryProblem naming the field."""

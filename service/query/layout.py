@@ -34,6 +34,11 @@ class Layout:
         """How many coordinates there are."""
         return self.block * prod(len(domain_of(column)) for _, column in self.groups)
 
+    @cached_property
+    def entries_of_row(self) -> int:
+        """The most entries that one row adds, to all items together."""
+        return sum(item.entries_of_row for item in self.items)
+
     def reduced(self, function: str) -> "Layout":
         """The one coordinate that is a function of them all."""
         title = self.items[0].title if len(self.items) == 1 else f"{len(self.items)} functionals"

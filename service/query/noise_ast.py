@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Discriminator, Field, Strict, Tag
 
 from service.query.literals_ast import NOT_EMPTY, Closed, Empty, count_kind
+from service.query.phrases import Node, number_text, numbers_text
 from service.query.schema import ROWS_PER_INDIVIDUAL_MAX, doc, optional
 
 SELECT_MAX = 64
@@ -42,22 +43,43 @@ class PerIndividual(Closed):
 WEIGHTS: Final = "The parts in which the select items share the worst case, one for each item; left out, equal parts."
 
 
-class Sigma(Closed):
+class NoiseForm(Closed):
+    """One way of asking for a precision."""
+
+    KIND: ClassVar[str]
+
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The words for it, from its JSON; none of a precision that is not asked for."""
+        raise NotImplementedError
+
+
+class Sigma(NoiseForm):
     """The standard deviation of the noise on each coordinate, in the query's unit."""
 
     KIND: ClassVar = "sigma"
     sigma: Annotated[Positives, doc("The standard deviation, in the query's unit; or a list, one for each item.")]
 
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The sigma, or the list of them."""
+        return f"σ {numbers_text(noise['sigma'])}"
 
-class Rho(Closed):
+
+class Rho(NoiseForm):
     """The most that any individual may be charged; sigma is the smallest that keeps to it."""
 
     KIND: ClassVar = "rho"
     rho: Annotated[Positive, doc("The most that any individual may be charged, in rho.")]
     weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The rho, and the parts in which it is divided."""
+        return f"at most ρ {number_text(noise['rho'])} per person{_divided(noise)}"
 
-class Share(Closed):
+
+class Share(NoiseForm):
     """The most that any individual may be charged, as a share of the dataset's budget; sigma is as for `rho`."""
 
     KIND: ClassVar = "share"
@@ -68,38 +90,64 @@ class Share(Closed):
     ]
     weights: Annotated[tuple[Positive, ...], *ByItem] | None = optional(WEIGHTS)
 
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The share in per cent, and the parts in which it is divided."""
+        return f"at most {number_text(100 * noise['share'])} % of the budget per person{_divided(noise)}"
 
-class LaplaceScale(Closed):
+
+class LaplaceScale(NoiseForm):
     """The scale b of Laplace noise, whose standard deviation is √2 b, in the query's unit."""
 
     KIND: ClassVar = "scale"
     scale: Annotated[Positive, doc("The scale of Laplace noise, in the query's unit; for the mechanism `laplace`.")]
 
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The scale."""
+        return f"scale {number_text(noise['scale'])}"
 
-class HalfWidth(Closed):
+
+class HalfWidth(NoiseForm):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
     KIND: ClassVar = "half_width"
     half_width: Annotated[Positives, doc("The distance, in the query's unit; or a list, one for each item.")]
     confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
 
+    @staticmethod
+    def words(noise: Node) -> str:
+        """The distance and its confidence."""
+        return f"± {numbers_text(noise['half_width'])} with {number_text(100 * noise['confidence'])} % confidence"
+
 
 PREPAID_ALONE: Final = "is the noise of a tick: select exhausted, or give a sigma"
 
 
-class Prepaid(Closed):
+class Prepaid(NoiseForm):
     """The noise of a tick, which follows from the dataset's monitor; a query for a tick may leave it out."""
 
     KIND: ClassVar = "prepaid"
     prepaid: Annotated[Empty, doc("Nothing: `{}`.")]
 
+    @staticmethod
+    def words(noise: Node) -> str:  # noqa: ARG004 - none of it
+        """Nothing: the item says that it is a tick."""
+        return ""
+
+
+NOISES: Final[tuple[type[NoiseForm], ...]] = (Sigma, Rho, Share, HalfWidth, LaplaceScale, Prepaid)
+"""The forms, in the order in which a key of a document decides which one it is."""
+
+
+def _divided(noise: Node) -> str:
+    parts = noise.get("weights") or [1]
+    return "" if len(set(parts)) == 1 else f", divided {':'.join(map(number_text, parts))}"
+
 
 def _noise_kind(noise: object) -> str | None:
     if isinstance(noise, dict):
-        for kind in ("sigma", "rho", "share", "half_width", "scale", "prepaid"):
-            if kind in noise:
-                return f"({kind})"
-        return None
+        return next((f"({form.KIND})" for form in NOISES if form.KIND in noise), None)
     return f"({getattr(noise, 'KIND', None)})"
 
 

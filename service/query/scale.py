@@ -112,12 +112,13 @@ class Scale:
     clip_squared_steps: int
     clip_binds: bool
     l2_clip: float  # query units
+    charged_squared_steps: int  # no individual is charged for more: the clip, or of a reduced query the change of it
+    l2_charged: float  # query units
     law: Law  # in steps
     worst_case_units: int
     bounds: tuple[float, ...] = ()  # of several select items: the longest part of a vector, in its query units
     sigmas: tuple[float, ...] = ()  # of each select item, in its query units
     clips_squared: tuple[int, ...] = ()  # of each select item, in its steps, where each has a clip of its own
-    charged_squared_steps: int = 0  # of a reduced query: no individual is charged for more
 
     @property
     def size(self) -> float:
@@ -305,10 +306,11 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
         grid_log2=grid_log2,
         clip_squared_steps=clip_squared_steps,
         clip_binds=clip_squared_steps < _natural_squared_steps(request, grid_log2),
-        l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
+        l2_clip=(l2_clip := sqrt(natural) if natural is not None else float(request.l2_clip or 0)),
+        charged_squared_steps=charged,
+        l2_charged=l2_clip if request.reduce is None else ldexp(sqrt(charged), grid_log2),
         law=law,
         worst_case_units=law.charge(charged),
-        charged_squared_steps=0 if request.reduce is None else charged,
     )
 
 

@@ -3,7 +3,7 @@
 The service, a verification of what it has stored, and a fake of it say the same of one release.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -12,36 +12,53 @@ from uuid import UUID
 from service.arrays import Integers
 from service.core.charge import rho_of_units
 from service.core.laws import Law
-from service.query.asking import COVERAGE_WORDS, countable_norm, coverage_certified, released_words, warnings_of
+from service.query.asking import (
+    COVERAGE_WORDS,
+    countable_norm,
+    coverage_certified,
+    notes_of,
+    released_words,
+    warnings_of,
+)
+from service.query.plan import Plan
 from service.query.stated_noise import Numbers, StatedNoise, in_query_units, stated_noise, with_noise
 
 
-class Shown(Protocol):
-    """The facts that an answer states of its query and that are not in the ledger: the shown part of a plan."""
+class PublicLimits(Protocol):
+    """The public limits of a dataset, to which promises refer."""
 
     @property
-    def table(self) -> str:
-        """The table that was asked."""
+    def budget_units(self) -> int:
+        """The limit of most individuals."""
 
     @property
-    def labels(self) -> Sequence[Mapping[str, object]]:
-        """One object for each coordinate."""
+    def floor_units(self) -> int:
+        """The smallest limit for queries."""
 
-    @property
-    def axes(self) -> Sequence[Mapping[str, object]]:
-        """The order of the coordinates."""
 
-    @property
-    def l2_clip(self) -> float:
-        """The norm in query units that no individual's vector exceeds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The facts that an answer states of its query and that are not in the ledger."""
 
-    @property
-    def shortens(self) -> bool:
-        """Tell whether the rule is clip."""
+    table: str
+    labels: Sequence[Mapping[str, object]]  # one for each coordinate
+    axes: Sequence[Mapping[str, object]]  # the order of the coordinates
+    l2_clip: float  # the norm in query units that no individual is charged beyond
+    shortens: bool  # the rule is clip
+    notes: Sequence[str]  # a sentence on each bound by which an individual may count for less
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """A sentence on each bound by which an individual may count for less."""
+
+def shown_of(plan: Plan) -> Shown:
+    """The shown part of a plan."""
+    answered, scale = plan.answered, plan.scale
+    return Shown(
+        table=plan.rows.table,
+        labels=answered.labels(),
+        axes=answered.axes(has_places=bool(scale.sigmas)),
+        l2_clip=scale.l2_charged,
+        shortens=plan.shortens,
+        notes=notes_of(plan) if scale.clip_binds or plan.rows.rows_kept is not None else (),
+    )
 
 
 class ReleasedEntry(Protocol):
@@ -104,49 +121,32 @@ class StatedPromise:
     warnings: list[str]
 
 
-def promise_of(
-    shown: Shown,
-    law: Law,
-    *,
-    grid_log2: int,
-    item_sigmas: tuple[float, ...],
-    worst_case_units: int,
-    worst_cases: Iterable[int],
-    budget_units: int,
-    floor_units: int,
-) -> StatedPromise:
-    """The promise of a query; `worst_cases` are those of all before it and its own, or their sum, in units."""
-    noise = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas)
-    norm = countable_norm(law, grid_log2, l2_clip=shown.l2_clip, floor_units=floor_units)
-    is_certified = coverage_certified(worst_cases, limit_floor_units=floor_units)
-    return StatedPromise(
-        noise=noise,
-        worst_case_rho=str(rho_of_units(worst_case_units)),
-        worst_case_share=worst_case_units / budget_units if budget_units else None,
-        largest_countable_norm=noise.of_steps(norm) if item_sigmas else norm,
-        is_certified=is_certified,
-        coverage_words=COVERAGE_WORDS[is_certified],
-        warnings=warnings_of(shown.l2_clip, norm=norm, is_by_item=bool(item_sigmas), shortens=shown.shortens),
+def promise_of(plan: Plan, limits: PublicLimits, *, worst_cases_before: int) -> StatedPromise:
+    """The promise of a query after others of these worst cases, in units, together."""
+    return _promise(
+        plan.scale.law,
+        limits,
+        l2_clip=plan.scale.l2_charged,
+        shortens=plan.shortens,
+        grid_log2=plan.scale.grid_log2,
+        item_sigmas=plan.scale.sigmas,
+        worst_case_units=plan.scale.worst_case_units,
+        worst_case_total_units=worst_cases_before + plan.scale.worst_case_units,
     )
 
 
-def answer_of(
-    shown: Shown, released: ReleasedEntry, *, budget_units: int, floor_units: int, reused: bool
-) -> dict[str, Any]:
-    """The answer as a JSON object, whose numbers are exact multiples of the grid: `values` is an array.
-
-    `budget_units` and `floor_units` are the public limits that its promises refer to.
-    """
+def answer_of(shown: Shown, released: ReleasedEntry, limits: PublicLimits, *, reused: bool) -> dict[str, Any]:
+    """The answer as a JSON object, whose numbers are exact multiples of the grid: `values` is an array."""
     law, item_sigmas, axes = released.law, released.item_sigmas, shown.axes
-    promise = promise_of(
-        shown,
+    promise = _promise(
         law,
+        limits,
+        l2_clip=shown.l2_clip,
+        shortens=shown.shortens,
         grid_log2=released.grid_log2,
         item_sigmas=item_sigmas,
         worst_case_units=released.worst_case_units,
-        worst_cases=[released.worst_case_total_units],
-        budget_units=budget_units,
-        floor_units=floor_units,
+        worst_case_total_units=released.worst_case_total_units,
     )
     noise = promise.noise
     answer: dict[str, Any] = {
@@ -174,3 +174,28 @@ def answer_of(
     if noise.scale is not None:
         answer |= {"mechanism": law.word, "scale": noise.scale}
     return answer | ({"tick": law.tick} if law.tick else {})
+
+
+def _promise(
+    law: Law,
+    limits: PublicLimits,
+    *,
+    l2_clip: float,
+    shortens: bool,
+    grid_log2: int,
+    item_sigmas: tuple[float, ...],
+    worst_case_units: int,
+    worst_case_total_units: int,
+) -> StatedPromise:
+    noise = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas)
+    norm = countable_norm(law, grid_log2, l2_clip=l2_clip, floor_units=limits.floor_units)
+    is_certified = coverage_certified([worst_case_total_units], limit_floor_units=limits.floor_units)
+    return StatedPromise(
+        noise=noise,
+        worst_case_rho=str(rho_of_units(worst_case_units)),
+        worst_case_share=worst_case_units / limits.budget_units if limits.budget_units else None,
+        largest_countable_norm=noise.of_steps(norm) if item_sigmas else norm,
+        is_certified=is_certified,
+        coverage_words=COVERAGE_WORDS[is_certified],
+        warnings=warnings_of(l2_clip, norm=norm, is_by_item=bool(item_sigmas), shortens=shortens),
+    )

@@ -77,9 +77,9 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
     rows, capacity = rows_at_fullest(table, capacity, shards), people_at_fullest(capacity, shards)
     return (
         _FIXED
-        + len(plan.items) * _ITEM
+        + len(plan.layout.items) * _ITEM
         + _values_bytes(plan)
-        + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
+        + sum(_code_table_bytes(column, plan) for column in plan.rows.columns.values())
         + _feature_table_bytes(plan)
         + _reader_bytes(plan, capacity)
         + _WEIGHT * weights_of(plan)
@@ -89,16 +89,16 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
         )
         + _run_bytes(plan, table, rows)
         + min(rows, capacity) * _account_bytes(plan, table)
-        + plan.dimension * _COORDINATE
-        + min(plan.dimension, _DRAWN_MAX) * _DRAWN
+        + plan.layout.dimension * _COORDINATE
+        + min(plan.layout.dimension, _DRAWN_MAX) * _DRAWN
     )
 
 
 def _account_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
     """The bytes of an individual touched, kept until the entry is made."""
-    if isinstance(table, EventsTable) or plan.entries_of_row > 1:
+    if isinstance(table, EventsTable) or plan.layout.entries_of_row > 1:
         return _ACCOUNT
-    return _MARKED + (0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize)
+    return _MARKED + (0 if plan.has_one_norm else narrowest(plan.scale.charged_squared_steps).itemsize)
 
 
 def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
@@ -108,8 +108,8 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
         looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
     else:
         looked_at = min(rows, max(STRETCH_ROWS, table.rows_per_individual))
-    per_row = _LOOKED_AT_ROW + _condition_bytes(plan.predicate, plan) + _calculated_bytes(plan)
-    if plan.rows_kept is not None:
+    per_row = _LOOKED_AT_ROW + _condition_bytes(plan.rows.predicate, plan) + _calculated_bytes(plan)
+    if plan.rows.rows_kept is not None:
         per_row += _SELECTED_ROW
     return looked_at * per_row + min(rows, looked_at) * _CHOSEN_ROW
 
@@ -120,7 +120,7 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
         case Conjunction(parts) | Disjunction(parts):
             return 1 + max(_condition_bytes(part, plan) for part in parts)
         case Within(column, _, _) | Null(column):
-            return _BETWEEN_ROW + plan.columns[column].coding.dtype.itemsize
+            return _BETWEEN_ROW + plan.rows.columns[column].coding.dtype.itemsize
         case Among():
             return _LISTED_VALUE_ROW
         case All() | Nothing():
@@ -132,21 +132,21 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
     if plan.product is not None:
         width, looked_at = plan.product.width, min(rows, BLOCK_ROWS)
         factors = width * min(rows, rows_in_products(width))
-        return factors * _FACTOR + looked_at * (_SINGLE_ENTRY + _code_bytes(plan)) + plan.dimension * _VALUE
-    most, is_of_events = plan.entries_of_row, isinstance(table, EventsTable)
+        return factors * _FACTOR + looked_at * (_SINGLE_ENTRY + _code_bytes(plan)) + plan.layout.dimension * _VALUE
+    most, is_of_events = plan.layout.entries_of_row, isinstance(table, EventsTable)
     run_rows = min(rows, rows_in_run(entries=most, is_of_events=is_of_events))
     if most == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
-        entry += 0 if plan.room_units is None else _ROOM_ENTRY
+        entry += 0 if plan.layout.items[0].room_units is None else _ROOM_ENTRY
         entry += 0 if plan.reduce is None else _REDUCED_ENTRY
         return run_rows * (entry + _code_bytes(plan))
     entries = run_rows * most
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
     if own_rows > run_rows:
         # One individual's entries are added up part by part, and the sums of the parts before wait for the others.
-        entries += min(2 * plan.dimension + entries, own_rows * most)
-    entry = _ENTRY + (_QUOTIENT if plan.item_sigmas else 0) + (_ITEM_CLIPPED if plan.clips_squared else 0)
-    entry += 0 if plan.rows_kept is None else _WEIGHED
+        entries += min(2 * plan.layout.dimension + entries, own_rows * most)
+    entry = _ENTRY + (_QUOTIENT if plan.scale.sigmas else 0) + (_ITEM_CLIPPED if plan.scale.clips_squared else 0)
+    entry += 0 if plan.rows.rows_kept is None else _WEIGHED
     return entries * entry + run_rows * _code_bytes(plan)
 
 
@@ -154,17 +154,17 @@ def _code_bytes(plan: Plan) -> int:
     """The bytes of the codes that say what one row adds, and where."""
     if plan.product is not None:
         return sum(column.coding.dtype.itemsize for column in columns_by_row(plan)) + _calculated_bytes(plan)
-    names = {*plan.group_by, *_item_columns(plan)}
-    return sum(plan.columns[name].coding.dtype.itemsize for name in names) + _calculated_bytes(plan)
+    names = {*plan.rows.group_by, *_item_columns(plan)}
+    return sum(plan.rows.columns[name].coding.dtype.itemsize for name in names) + _calculated_bytes(plan)
 
 
 def columns_by_row(plan: Plan) -> list[QueryColumn]:
     """The columns that are read or calculated for each row: not those of which features are looked up in tables."""
-    if plan.product is None and not any(isinstance(column.formula, Predicted) for column in plan.columns.values()):
-        return [*plan.columns.values()]
+    if plan.product is None and not any(isinstance(column.formula, Predicted) for column in plan.rows.columns.values()):
+        return [*plan.rows.columns.values()]
     found: set[str] = set()
-    waiting = [leaf.column for leaf in leaves_of(plan.predicate) if not isinstance(leaf, All | Nothing)]
-    waiting += [*plan.group_by, *_item_columns(plan)]
+    waiting = [leaf.column for leaf in leaves_of(plan.rows.predicate) if not isinstance(leaf, All | Nothing)]
+    waiting += [*plan.rows.group_by, *_item_columns(plan)]
     if plan.product is not None:
         waiting += plan.product.features.columns_by_row
         waiting += [] if plan.product.model is None else [plan.product.model.target]
@@ -172,28 +172,28 @@ def columns_by_row(plan: Plan) -> list[QueryColumn]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            formula = plan.columns[name].formula
+            formula = plan.rows.columns[name].formula
             waiting += formula.features.columns_by_row if isinstance(formula, Predicted) else sources(formula)
-    return [plan.columns[name] for name in found]
+    return [plan.rows.columns[name] for name in found]
 
 
 def _item_columns(plan: Plan) -> list[str]:
-    return [item.column for item in plan.items if item.column is not None]
+    return [item.column for item in plan.layout.items if item.column is not None]
 
 
 def weights_of(plan: Plan) -> int:
     """The entries of all matrices."""
-    return sum(len(item.matrix.steps) for item in plan.items if item.matrix is not None)
+    return sum(len(item.matrix.steps) for item in plan.layout.items if item.matrix is not None)
 
 
 def models_of(plan: Plan) -> list[Predicted]:
     """The models of which the query reads predictions."""
-    return [column.formula for column in plan.columns.values() if isinstance(column.formula, Predicted)]
+    return [column.formula for column in plan.rows.columns.values() if isinstance(column.formula, Predicted)]
 
 
 def own_events_of(plan: Plan) -> list[OwnTotal]:
     """The own events that the query totals."""
-    return [column.formula for column in plan.columns.values() if isinstance(column.formula, OwnTotal)]
+    return [column.formula for column in plan.rows.columns.values() if isinstance(column.formula, OwnTotal)]
 
 
 def features_of(plan: Plan) -> int:
@@ -217,7 +217,7 @@ def _calculated_bytes(plan: Plan) -> int:
 
 def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
     if isinstance(column.formula, Placed):
-        span = plan.columns[column.formula.column].coding.span
+        span = plan.rows.columns[column.formula.column].coding.span
         table = (span + 2) * column.coding.dtype.itemsize if span <= TABLE_SPAN_MAX else 0
         return _THRESHOLD * listed(column.formula) + table
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
@@ -246,6 +246,6 @@ def _reader_bytes(plan: Plan, capacity: int) -> int:
 
 def _values_bytes(plan: Plan) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
-    lists = [leaf for leaf in leaves_of(plan.predicate) if isinstance(leaf, Among)]
-    spans = [plan.columns[leaf.column].coding.span for leaf in lists]
+    lists = [leaf for leaf in leaves_of(plan.rows.predicate) if isinstance(leaf, Among)]
+    spans = [plan.rows.columns[leaf.column].coding.span for leaf in lists]
     return _VALUE * sum(len(leaf.codes) for leaf in lists) + sum(span + 2 for span in spans if span <= TABLE_SPAN_MAX)

@@ -12,6 +12,7 @@ import orjson
 from service.accounting.accountings import Accounting
 from service.core.charge import rho_of_units
 from service.core.laws import Gaussian, Laplace
+from service.query.asking import notes_of
 from service.query.language import Query
 from service.query.stated import promise_of
 from service.query.stated_noise import unpacked
@@ -85,32 +86,24 @@ class Analysts:
         self._registry.guard(record).refuse_if_closed()
         cost = self._admission.cost_of(plan, record, self._registry.shards(record))
         canonical = orjson.loads(plan.canonical)
-        promise = promise_of(
-            plan,
-            plan.law,
-            grid_log2=plan.grid_log2,
-            item_sigmas=plan.item_sigmas,
-            worst_case_units=plan.worst_case_units,
-            worst_cases=[self._store.head(record.id).worst_case_units, plan.worst_case_units],
-            budget_units=record.budget_units,
-            floor_units=record.floor_units,
-        )
+        worst_cases_before = self._store.head(record.id).worst_case_units
+        promise = promise_of(plan, record, worst_cases_before=worst_cases_before)
         return Preview(
             dimension=plan.dimension,
             grid=promise.noise.grid,
             sigma=promise.noise.sigma,
             scale=promise.noise.scale,
             half_width_95=promise.noise.half_width_95,
-            l2_clip=plan.bounds if plan.item_sigmas else plan.l2_clip,
+            l2_clip=plan.scale.bounds if plan.scale.sigmas else plan.scale.l2_charged,
             worst_case_rho=promise.worst_case_rho,
             worst_case_share=promise.worst_case_share,
-            worst_case_epsilon=_epsilon(record.accounting, plan.worst_case_units, record.guarantee.delta),
+            worst_case_epsilon=_epsilon(record.accounting, plan.scale.worst_case_units, record.guarantee.delta),
             largest_countable_norm=promise.largest_countable_norm,
             warnings=tuple(promise.warnings),
             allowance_left_rho=_allowance(principal, record.name, self._store.worst_cases_of(principal.id)).left_rho,
             coverage_certified=promise.is_certified,
             coverage_words=promise.coverage_words,
-            notes=plan.notes,
+            notes=notes_of(plan),
             canonical=canonical,
             words=in_words(canonical),
             query_hash=plan.query_hash,

@@ -122,7 +122,7 @@ class Overview:
         """
         record = self._registry.record(dataset)
         plan, writer = compiled(query, record), self._registry.writer(record)
-        if plan.law.is_free:
+        if plan.scale.law.is_free:
             raise InvalidRequest.of("select[0].exhausted", "is prepaid: nobody's budget changes")
         words = in_words(orjson.loads(plan.canonical))
 

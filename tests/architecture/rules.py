@@ -381,6 +381,7 @@ COVERS = {
     "tests/query/test_layout.py": "query/domains query/sparse_matrix",
     "tests/query/test_plan.py": "query/dataset_terms query/envelope query/item query/items/* query/runs",
     "tests/query/test_scale.py": "query/extents",
+    "tests/query/test_words.py": "query/phrases",
     "tests/engine/test_evaluate.py": "engine/prepared",
     "tests/store/decoder/test_process.py": "store/decoder/*",  # by way of the process that asks for them
     "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is

@@ -23,7 +23,7 @@ from service.query.items.sum import Sum
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.runs import BLOCK_ROWS
-from service.query.schema import Schema
+from service.query.schema import BooleanColumn, Schema
 from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.core.releases import answer
@@ -53,12 +53,12 @@ from tests.engine.worlds import (
     vectors,
     visits,
 )
-from tests.query.samples import matrix
+from tests.query.samples import changed, matrix
 
 
 def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:
     """Within the clip the vector is the reference's; beyond it, the reference's scaled into the clip."""
-    clip_squared = plan.clip_squared_steps
+    clip_squared = plan.scale.charged_squared_steps
     norms = {slot: sum(value**2 for value in entries.values()) for slot, entries in wanted.items()}
     assert set(found) <= set(wanted)
     for slot, entries in wanted.items():
@@ -77,7 +77,7 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
         plan = plan_of(query_of(where=where))
         sieves = prepared(plan, memory_of({1: PERSON})).sieves
         assert len(sieves) == parts
-        assert conjunction(sieve.condition for sieve in sieves) == plan.predicate
+        assert conjunction(sieve.condition for sieve in sieves) == plan.rows.predicate
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_a_record_counts_as_its_values_say(
     """Conditions, groups, sums, histograms, NULL, clipped and unknown values, on records at the edges of pages."""
     plan = assumed_plan(query)
     shares = {slot: Fraction(left.get(slot, BUDGET), BUDGET) for slot in records}
-    wanted = {slot: vector([records[slot]], query, plan.grid_log2, left=shares[slot]) for slot in records}
+    wanted = {slot: vector([records[slot]], query, plan.scale.grid_log2, left=shares[slot]) for slot in records}
     check(vectors(plan, memory_of(records, limits=left)), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
@@ -117,7 +117,7 @@ def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: 
     query |= data.draw(precisions(len(query["select"])))
     plan = assumed_plan(query)
     query["per_individual"] = query["per_individual"] or {}
-    sizes = [sigma / plan.law.size_steps for sigma in plan.item_sigmas]
+    sizes = [sigma / plan.scale.law.size_steps for sigma in plan.scale.sigmas]
     events = data.draw(visits(records)) if table == "visits" else []
     found = vectors(plan, memory_of(records, [events]))
     for slot, record in records.items():
@@ -138,18 +138,18 @@ def test_people_counted_once_are_counted_in_steps_of_their_item() -> None:
 
 def check_by_item(found: Vector, wanted: dict[int, int], plan: Plan) -> None:
     """Each item's part is the reference's, or within its clip the reference's scaled into it."""
-    places = np.repeat(plan.layout.places, [item.size for item in plan.items])
+    places = np.repeat(plan.layout.places, [item.size for item in plan.layout.items])
     norm_squared, entries = found
-    assert norm_squared == sum(value**2 for value in entries.values()) <= plan.clip_squared_steps
-    for item in range(len(plan.item_sigmas)):
+    assert norm_squared == sum(value**2 for value in entries.values()) <= plan.scale.charged_squared_steps
+    for item in range(len(plan.scale.sigmas)):
         part, exact = (
             {at: value for at, value in each.items() if places[at % places.size] == item} for each in (entries, wanted)
         )
         squared = sum(value**2 for value in exact.values())
-        if not plan.clips_squared or squared <= plan.clips_squared[item]:
+        if not plan.scale.clips_squared or squared <= plan.scale.clips_squared[item]:
             assert part == exact
         else:
-            check_scaled(part, exact, plan.clips_squared[item])
+            check_scaled(part, exact, plan.scale.clips_squared[item])
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_an_individual_is_the_sum_of_their_events(
     plan = assumed_plan(query)
     events = data.draw(visits(records))
     own = {slot: [row for owner, row in events if owner == slot] for slot in records}
-    wanted = {slot: vector(own[slot], query, plan.grid_log2, own=record) for slot, record in records.items()}
+    wanted = {slot: vector(own[slot], query, plan.scale.grid_log2, own=record) for slot, record in records.items()}
     check(vectors(plan, memory_of(records, [events])), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
@@ -231,7 +231,9 @@ def plan_by(schema: Schema, query: dict[str, Any]) -> Plan:
 
 def counts(plan: Plan, release: Release) -> list[int]:
     """The numbers of an answer without their noise."""
-    numbers: list[int] = (release.values - rounded_gaussian(plan.dimension, plan.law.size_steps, seeded(1))).tolist()
+    numbers: list[int] = (
+        release.values - rounded_gaussian(plan.dimension, plan.scale.law.size_steps, seeded(1))
+    ).tolist()
     return numbers
 
 
@@ -246,15 +248,15 @@ def test_an_individual_is_counted_while_its_own_account_has_the_share(where: dic
     release = released(plan, memory)
     assert counts(plan, release) == [3]
     assert (release.charged_count, release.left_out_count) == (3, 0)
-    assert release.charged_units == 3 * plan.worst_case_units
+    assert release.charged_units == 3 * plan.scale.worst_case_units
     charged = {slot: units - memory.accounts.room[slot] for slot, units in left.items()}
-    assert charged == {slot: plan.worst_case_units if units >= ENOUGH else 0 for slot, units in left.items()}
+    assert charged == {slot: plan.scale.worst_case_units if units >= ENOUGH else 0 for slot, units in left.items()}
 
 
 def test_each_such_query_is_of_the_accounts_as_the_one_before_has_left_them() -> None:
     """An individual is counted until less than the share is left; no individual is ever left out of it."""
     plan = active_plan(noise={"share": 0.125})
-    left = {3: BUDGET, 65_536: BUDGET // 2, 70_000: ENOUGH + plan.worst_case_units}
+    left = {3: BUDGET, 65_536: BUDGET // 2, 70_000: ENOUGH + plan.scale.worst_case_units}
     memory = memory_of(dict.fromkeys(left, PERSON), limits=left)
     found = [released(plan, memory) for _ in range(8)]
     assert [counts(plan, release) for release in found] == [[3], [3], [1], [1], [1], [1], [0], [0]]
@@ -331,7 +333,7 @@ def test_rows_have_a_weight_and_individuals_count_once(
     plan = plan_of(of_visits(select, **{"noise": {"sigma": 9}} | more))
     for events in permutations(EVENTS):
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [[(3, row) for row in events]])).values()] or [(0, {})]
-        assert {place: value * 2**plan.grid_log2 for place, value in found.items()} == expected
+        assert {place: value * 2**plan.scale.grid_log2 for place, value in found.items()} == expected
 
 
 def test_events_see_the_columns_of_their_own_individual() -> None:
@@ -362,8 +364,8 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     row = VISIT | {"amount": sign}
     memory.add_events("visits", np.full(49, 3), uploaded("visits", [3] * 49, [row] * 49).codes)
     plan = plan_by(schema, of_visits(item, per_individual={"l2_clip": 1}))
-    one = 2**-plan.grid_log2
-    assert plan.clip_squared_steps == one**2
+    one = 2**-plan.scale.grid_log2
+    assert plan.scale.charged_squared_steps == one**2
     assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
 
 
@@ -388,7 +390,7 @@ def test_a_row_adds_the_column_of_its_value(items: list[Any], more: dict[str, An
         plan = plan_of(of_visits(MATRIX, *beside, **{"noise": {"sigma": 9}} | more))
         ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [events])).values()] or [(0, {})]
         block = plan.layout.block
-        step = 2.0**plan.grid_log2
+        step = 2.0**plan.scale.grid_log2
         only = {place % block + place // block * 3: value * step for place, value in found.items() if place % block < 3}
         assert only == expected
 
@@ -442,21 +444,18 @@ def test_a_million_coordinates_are_sparse() -> None:
     assert vectors(plan, memory) == {70_000: (5, {0: 1, 2**20 - 1: 2})}
 
 
+(AREAS,) = plan_of(query_of({"histogram": {"column": "area"}})).layout.items
+
+
 @pytest.mark.parametrize(
     ("table", "change"),
     [
-        ("people", {"dimension": 2}),
+        ("people", {"groups": (("member", BooleanColumn(type="boolean")),)}),
         ("people", {"clip_squared_steps": 2**61 + 1}),
         ("people", {"clip_squared_steps": 0}),
         ("people", {"grid_log2": 3}),
         ("visits", {"grid_log2": -60}),
-        (
-            "people",
-            {
-                "items": (replace(plan_of(query_of({"histogram": {"column": "area"}})).items[0], size=4),),
-                "dimension": 4,
-            },
-        ),
+        ("people", {"items": (replace(AREAS, size=4),)}),
         ("people", {"items": (Sum(column="spend", title="sum(spend)"),), "grid_log2": -60}),
         ("people", {"items": (Sum(column="spend", title="sum(spend)"),), "grid_log2": 40}),
     ],
@@ -465,7 +464,7 @@ def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(tabl
     """Overflow is excluded by public numbers alone; a plan that does not exclude it is not evaluated."""
     plan = plan_of(query_of(**{"from": table}))
     with pytest.raises(BrokenInvariant):
-        contributions(replace(plan, **change), DatasetMemory(SCHEMA))
+        contributions(changed(plan, **change), DatasetMemory(SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -482,7 +481,7 @@ def test_a_vector_beyond_a_clip_that_cannot_bind_stops_the_evaluation(table: str
     """The last line of defence behind the plan's public bounds."""
     plan = plan_of(query_of(*select, **{"from": table}))
     with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
-        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}, [[(3, VISIT), (3, VISIT)]]))
+        vectors(changed(plan, clip_squared_steps=3), memory_of({3: PERSON}, [[(3, VISIT), (3, VISIT)]]))
 
 
 def arrays(block: Contributions) -> tuple[Any, ...]:
@@ -502,4 +501,6 @@ def test_nothing_times_a_value_is_nothing_beside_a_count() -> None:
     zero = {"mul": [{"col": "balance"}, {"mul": [{"col": "balance"}, 0]}]}
     plan = plan_of(query_of({"sum": {"of": zero}}, {"count": {}}))
     found = vectors(plan, memory_of({3: PERSON}, []))
-    assert [vector for _, vector in found.values()] == [{1: 1 << -plan.grid_log2 if plan.grid_log2 < 0 else 1}]
+    assert [vector for _, vector in found.values()] == [
+        {1: 1 << -plan.scale.grid_log2 if plan.scale.grid_log2 < 0 else 1}
+    ]

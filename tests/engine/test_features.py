@@ -29,10 +29,10 @@ ROWS: dict[int, dict[str, Any]] = {
 def read(item: dict[str, Any]) -> tuple[FeatureReader, list[list[float]], list[bool]]:
     """The features of the rows, and which rows have all that they need."""
     plan = plan_of(query_of(item))
-    assert plan.product is not None
-    tables = code_tables(plan.columns)
-    reader = FeatureReader(plan.product.features, plan.columns, tables)
-    table = TableRows(stored=memory_of(ROWS).people.columns, columns=plan.columns, tables=tables)
+    assert plan.layout.items[0].product is not None
+    tables = code_tables(plan.rows.columns)
+    reader = FeatureReader(plan.layout.items[0].product.features, plan.rows.columns, tables)
+    table = TableRows(stored=memory_of(ROWS).people.columns, columns=plan.rows.columns, tables=tables)
     every = slice(0, len(ROWS))
     matrix, known = reader.read(RowView(table, every), every)
     return reader, matrix.tolist(), known.tolist()
@@ -116,11 +116,11 @@ SKETCHES: dict[int, dict[str, Any]] = {
 def sketched(item: dict[str, Any], slots: slice | NDArray[np.int64]) -> tuple[list[list[float]], list[bool]]:
     """The features of some slots, one individual in a row, and which are known."""
     plan, memory = plan_of(query_of(item)), memory_of(SKETCHES)
-    assert plan.product is not None
-    tables = code_tables(plan.columns)
-    vectors = vectors_read(plan.product.features, memory)
-    reader = FeatureReader(plan.product.features, plan.columns, tables, vectors)
-    table = TableRows(stored=memory.people.columns, columns=plan.columns, tables=tables)
+    assert plan.layout.items[0].product is not None
+    tables = code_tables(plan.rows.columns)
+    vectors = vectors_read(plan.layout.items[0].product.features, memory)
+    reader = FeatureReader(plan.layout.items[0].product.features, plan.rows.columns, tables, vectors)
+    table = TableRows(stored=memory.people.columns, columns=plan.rows.columns, tables=tables)
     matrix, known = reader.read(RowView(table, slots), slots)
     return matrix.T.tolist(), known.tolist()
 

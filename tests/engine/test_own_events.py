@@ -27,7 +27,7 @@ def own(**body: Any) -> dict[str, Any]:
 def values(value: dict[str, Any], memory: DatasetMemory = MEMORY, **more: Any) -> dict[int, int]:
     """The value of every individual, where it is not zero, in whole numbers."""
     plan = plan_of(query_of({"sum": {"of": value}}, **more))
-    return {slot: entries[0] * 2**plan.grid_log2 for slot, (_, entries) in vectors(plan, memory).items()}
+    return {slot: entries[0] * 2**plan.scale.grid_log2 for slot, (_, entries) in vectors(plan, memory).items()}
 
 
 def totals(*, of: str | None = None, online: bool = False) -> dict[int, float]:

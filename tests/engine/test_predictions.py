@@ -80,7 +80,9 @@ def formula_of(link: str, **more: Any) -> Predicted:
     asked = query_of({"sum": {"of": value}})
     if link == "softmax":
         asked = query_of(where={"eq": [value, {"col": "country"}]})
-    (formula,) = (column.formula for column in plan_of(asked).columns.values() if isinstance(column.formula, Predicted))
+    (formula,) = (
+        column.formula for column in plan_of(asked).rows.columns.values() if isinstance(column.formula, Predicted)
+    )
     return formula
 
 
@@ -101,7 +103,7 @@ def test_a_probability_is_that_of_the_argument(threshold: float) -> None:
 
 def test_a_number_is_exact() -> None:
     """In the argument's own steps, rounded to the grid of the query."""
-    grid = Fraction(2) ** plan_of(query_of({"sum": {"of": prediction("identity")}})).grid_log2
+    grid = Fraction(2) ** plan_of(query_of({"sum": {"of": prediction("identity")}})).scale.grid_log2
     expected = {slot: floor(each / grid + Fraction(1, 2)) for slot, (each,) in known("identity").items()}
     assert values(prediction("identity")) == {slot: steps for slot, steps in expected.items() if steps != 0}
 
@@ -133,7 +135,7 @@ def test_probabilities_are_counted_in_bins() -> None:
         for slot, (each,) in known("logistic").items()
     }
     assert vectors(plan, MEMORY) == {slot: (1, {place: 1}) for slot, place in expected.items()}
-    assert (plan.dimension, plan.clip_squared_steps) == (8, plan_of(query_of()).clip_squared_steps)
+    assert (plan.dimension, plan.scale.charged_squared_steps) == (8, plan_of(query_of()).scale.charged_squared_steps)
 
 
 def test_an_event_has_the_prediction_of_its_individual() -> None:

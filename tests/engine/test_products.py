@@ -19,6 +19,7 @@ from tests.core.injected import seeded
 from tests.core.releases import answer
 from tests.engine.products_reference import factors, outer
 from tests.engine.worlds import PERSON, PRODUCTS, Row, assumed_plan, memory_of, people, plan_of, query_of, vectors
+from tests.query.samples import changed
 from tests.rotation import times
 
 SOMEBODY: Row = PERSON | {"sketch": [1, -2, 200]}
@@ -29,11 +30,13 @@ CONDITION = {"or": [{"ge": [{"col": "level"}, 1]}, {"is_null": {"col": "country"
 
 def wanted_of(row: Row, query: dict[str, Any], plan: Plan) -> list[int] | None:
     """The entries of an individual's vector before the clip, in the steps of the plan."""
-    assert plan.product is not None
-    model = plan.product.model
+    assert plan.layout.items[0].product is not None
+    model = plan.layout.items[0].product.model
     steps = {} if model is None else {"parameter_log2": model.parameter_log2, "error_log2": model.error_log2}
     parameters = () if model is None else tuple(model.parameters.ravel().tolist())
-    found = factors(row, query, step_log2=plan.product.features.step_log2, parameters=parameters, **steps)
+    found = factors(
+        row, query, step_log2=plan.layout.items[0].product.features.step_log2, parameters=parameters, **steps
+    )
     return None if found is None else outer(*found)
 
 
@@ -41,16 +44,16 @@ def check(found: tuple[int, dict[int, int]], wanted: list[int] | None, plan: Pla
     """The reference's vector within the clip; beyond it, one in its direction within the clip."""
     norm_squared, entries = found
     exact = {} if wanted is None else {place: value for place, value in enumerate(wanted) if value != 0}
-    if sum(value**2 for value in exact.values()) <= plan.clip_squared_steps:
+    if sum(value**2 for value in exact.values()) <= plan.scale.charged_squared_steps:
         assert entries == exact
         return
-    assert norm_squared == sum(value**2 for value in entries.values()) <= plan.clip_squared_steps
+    assert norm_squared == sum(value**2 for value in entries.values()) <= plan.scale.charged_squared_steps
     for place, value in entries.items():
         assert exact[place] * value > 0
         assert abs(value) <= abs(exact[place])
     length = sum(value**2 for value in exact.values()) ** 0.5
     along = sum(value * exact.get(place, 0) for place, value in entries.items()) / length
-    assert along >= 0.98 * plan.clip_squared_steps**0.5
+    assert along >= 0.98 * plan.scale.charged_squared_steps**0.5
 
 
 @pytest.mark.slow
@@ -118,7 +121,7 @@ def test_no_individual_is_charged_more_than_the_worst_case(item: dict[str, Any])
     released = answered(plan, memory, seed=1)
     assert released.left_out_count == 0
     spent = memory.accounts.spent
-    assert 0 < spent.max() <= plan.worst_case_units
+    assert 0 < spent.max() <= plan.scale.worst_case_units
 
 
 @pytest.mark.parametrize("item", PRODUCTS, ids=NAMES)
@@ -146,7 +149,7 @@ def test_the_certified_steps_are_those_without_a_filter(item: dict[str, Any], ru
     """Bit by bit while worst cases are within the least limit; with nothing left the next step is another."""
     plan = plan_of(query_of(item, rule=rule, noise={"share": 0.25}))
     records = {slot: SOMEBODY | {"level": slot % 5 - 2, "member": slot % 2 == 0} for slot in range(50)}
-    limit, certified = 3 * plan.worst_case_units, 3
+    limit, certified = 3 * plan.scale.worst_case_units, 3
     filtered = memory_of(records, limits=dict.fromkeys(records, limit))
     unfiltered = memory_of(records, limits=dict.fromkeys(records, 2**60))
 
@@ -163,8 +166,7 @@ def test_the_certified_steps_are_those_without_a_filter(item: dict[str, Any], ru
 
 def test_a_block_beyond_the_bounds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clip that is said not to bind and is passed is a broken plan, and nothing is answered."""
-    plan = plan_of(query_of(PRODUCTS[0]))
-    object.__setattr__(plan, "clip_squared_steps", 1)
+    plan = changed(plan_of(query_of(PRODUCTS[0])), clip_squared_steps=1)
     with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
         list(contributions(plan, memory_of({1: SOMEBODY})))
 

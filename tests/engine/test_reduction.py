@@ -138,20 +138,20 @@ def test_each_is_charged_by_the_reference(data: st.DataObject, records: dict[int
     query["select"], reduce = query["select"][:1], data.draw(st.sampled_from(["max", "norm"]))
     query.get("per_individual", {}).pop("l2_clip", None)
     plan = assumed_plan(query | {"reduce": reduce})
-    assume(plan.vectors is not None)
+    assume(plan.reduce is not None)
     events = data.draw(visits(records)) if records else []
     memory = memory_of(records, [events] * bool(events))
     own = {slot: [row for owner, row in events if owner == slot] for slot in records}
     wanted = {}
     for slot, record in records.items():
         rows, of = (own[slot], record) if table == "visits" else ([record], None)
-        entries = vector(rows, query, plan.grid_log2, own=of)
+        entries = vector(rows, query, plan.scale.grid_log2, own=of)
         if entries:
             up = isqrt(sum(value**2 for value in entries.values()) - 1) + 1
             wanted[slot] = (max(map(abs, entries.values())) if reduce == "max" else up + 1) ** 2
     found = charged_by(plan, memory)
     assert found == wanted
-    assert max(found.values(), default=0) <= plan.clip_squared_steps
+    assert max(found.values(), default=0) <= plan.scale.charged_squared_steps
 
 
 def charged_by(plan: Plan, memory: DatasetMemory) -> dict[int, int]:
@@ -178,7 +178,7 @@ def test_tallied_events_are_charged_as_any_others(reduce: Reduce) -> None:
     assert memory.events("visits").admit_tally(frozenset({"item"}))
     assert charged_by(plan, memory) == before
     squares = {0: (4, 5), 1: (1, 1), 7: (4, 5)}  # of the largest entry and of the norm, in people
-    steps = 2**-plan.grid_log2
+    steps = 2**-plan.scale.grid_log2
     largest = {slot: peak * steps**2 for slot, (peak, _) in squares.items()}
     norms = {slot: (isqrt(norm * steps**2 - 1) + 2) ** 2 for slot, (_, norm) in squares.items()}
     assert before == (largest if reduce == "max" else norms)

@@ -18,7 +18,7 @@ from service.query.columns import Coding
 from service.query.items.linear import Functionals
 from service.query.plan import Plan
 from tests.engine.worlds import SCHEMA, plan_of, query_of
-from tests.query.samples import matrix
+from tests.query.samples import changed, matrix
 
 CODINGS = DatasetMemory(SCHEMA).codings["people"]
 ROWS = 3
@@ -103,7 +103,7 @@ def test_what_is_the_same_for_all_is_one_number() -> None:
 )
 def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: int, message: str | None) -> None:
     """A plan that could leave int64 is not evaluated; one that just cannot is."""
-    plan = replace(plan_for(), **change)
+    plan = changed(plan_for(), **change)
     if message is None:
         assert terms_of(plan, CODINGS, rows_max=rows_max)
         return
@@ -114,14 +114,14 @@ def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: 
 def test_a_grid_coarser_than_a_columns_steps_by_63_bits_is_refused() -> None:
     """Such a shift is not defined in int64; no plan has one."""
     codings = {"spend": Coding(offset=0, span=2**52, step_log2=-100)}
-    plan = replace(plan_for({"sum": {"column": "spend"}}), grid_log2=-30)
+    plan = changed(plan_for({"sum": {"column": "spend"}}), grid_log2=-30)
     with pytest.raises(BrokenInvariant, match="too coarse for the column"):
         terms_of(plan, codings, rows_max=1)
 
 
 def spread_of(plan: Plan, rows_max: int = 1) -> Spread:
     """The term of a plan of one matrix."""
-    codings = {**CODINGS, **{name: column.coding for name, column in plan.columns.items()}}
+    codings = {**CODINGS, **{name: column.coding for name, column in plan.rows.columns.items()}}
     (term,) = terms_of(plan, codings, rows_max=rows_max)
     assert isinstance(term, Spread)
     return term
@@ -145,7 +145,7 @@ def test_weights_are_rounded_half_up_and_zeros_are_gone(weights: list[int], grid
     """On every grid: a weight that is zero there has no entry."""
     exact = [Fraction(5), *(Fraction(weight, 2**20) for weight in weights)]
     plan = plan_for(matrix("area", {area: float(weight) for area, weight in enumerate(exact)}))
-    term = spread_of(replace(plan, grid_log2=grid_log2))
+    term = spread_of(changed(plan, grid_log2=grid_log2))
     wanted = [floor(weight / Fraction(2) ** grid_log2 + Fraction(1, 2)) for weight in exact if weight != 0]
     found = [
         term.entry_values[start : start + count].tolist() for start, count in zip(term.starts, term.counts, strict=True)
@@ -168,19 +168,19 @@ def test_the_bounds_of_a_matrix_are_checked_on_public_numbers(
     """Its largest weight is 7."""
     plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
     if message is None:
-        assert spread_of(replace(plan, **change), rows_max).most == 2
+        assert spread_of(changed(plan, **change), rows_max).most == 2
         return
     with pytest.raises(BrokenInvariant, match=message):
-        spread_of(replace(plan, **change), rows_max)
+        spread_of(changed(plan, **change), rows_max)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_matrix_of_another_size_is_refused(size: int) -> None:
     """It would reach into another item's coordinates."""
     plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
-    (item,) = plan.items
+    (item,) = plan.layout.items
     assert isinstance(item, Functionals)
-    larger = replace(plan, items=(replace(item, size=size),))
+    larger = changed(plan, items=(replace(item, size=size),))
     if size >= 2:
         assert spread_of(larger).most == 2
         return
@@ -191,7 +191,7 @@ def test_a_matrix_of_another_size_is_refused(size: int) -> None:
 def test_a_matrix_of_other_values_is_refused() -> None:
     """A value would have no place in it."""
     plan = plan_for(matrix("area", {4: 7, 1: 1}, {1: -2}))
-    (item,) = plan.items
+    (item,) = plan.layout.items
     assert isinstance(item, Functionals)
     with pytest.raises(BrokenInvariant, match="not as large as it says"):
-        spread_of(replace(plan, items=(replace(item, column="area"),)))
+        spread_of(changed(plan, items=(replace(item, column="area"),)))

@@ -19,6 +19,7 @@ from service.query.cost import Speed, cost_of
 from service.query.parse import query_of
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
+from service.query.stated import shown_of
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.queries.submit import compiled
@@ -37,11 +38,6 @@ ACCOUNTINGS: Final[dict[str, Any]] = {
     "rdp": {"kind": "rdp", "order": 16.0, "conversion": "optimal"},
     PURE: {"kind": "pure"},
 }
-_FACTS: Final = (
-    *("table", "dimension", "grid_log2", "clip_squared_steps", "clip_binds", "l2_clip", "sigma", "sigma_steps"),
-    *("worst_case_units", "query_hash", "rows_kept", "entries_of_row", "reuse", "shortens", "has_one_norm"),
-    *("bounds", "item_sigmas", "clips_squared", "room_units", "reduce"),
-)
 _USUAL: Final[dict[str, Any]] = {
     "clip_binds": False,
     "rows_kept": None,
@@ -79,19 +75,44 @@ def line_of(name: str, document: object) -> str:
 
 def facts_of(plan: Plan, record: DatasetRecord) -> Json:
     """The facts of a plan that are recorded, in an order of their own."""
-    noise = {"sigma": plan.size, "sigma_steps": plan.law.size_steps}
-    facts = json.loads(json.dumps({name: noise.get(name) or getattr(plan, name) for name in _FACTS}))
-    cost = asdict(cost_of(plan, record.schema.tables[plan.table], capacity=record.capacity, speed=Speed()))
+    scale = plan.scale
+    facts = json.loads(
+        json.dumps(
+            {
+                "table": plan.rows.table,
+                "dimension": plan.dimension,
+                "grid_log2": scale.grid_log2,
+                "clip_squared_steps": scale.charged_squared_steps,
+                "clip_binds": scale.clip_binds,
+                "l2_clip": scale.l2_charged,
+                "sigma": scale.size,
+                "sigma_steps": scale.law.size_steps,
+                "worst_case_units": scale.worst_case_units,
+                "query_hash": plan.query_hash,
+                "rows_kept": plan.rows.rows_kept,
+                "entries_of_row": plan.layout.entries_of_row,
+                "reuse": plan.reuse,
+                "shortens": plan.shortens,
+                "has_one_norm": plan.has_one_norm,
+                "bounds": scale.bounds,
+                "item_sigmas": scale.sigmas,
+                "clips_squared": scale.clips_squared,
+                "room_units": plan.layout.items[0].room_units,
+                "reduce": plan.reduce,
+            }
+        )
+    )
+    cost = asdict(cost_of(plan, record.schema.tables[plan.rows.table], capacity=record.capacity, speed=Speed()))
     return {
         **{name: fact for name, fact in facts.items() if name not in _USUAL or fact != _USUAL[name]},
         "canonical": plan.canonical.decode(),
-        "labels": _digest(plan.labels),
-        "axes": _digest(plan.axes),
+        "labels": _digest(plan.answered.labels()),
+        "axes": _digest(shown_of(plan).axes),
         "noise": {
             "sigma": plan.noise.sigma,
             "grid": plan.noise.grid,
-            "sigma_steps": plan.law.size_steps,
-            "mechanism": plan.law.word,
+            "sigma_steps": plan.scale.law.size_steps,
+            "mechanism": plan.scale.law.word,
         },
         "cost": cost,
     }

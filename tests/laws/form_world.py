@@ -78,7 +78,7 @@ class World:
         state = DatasetState(self.record, shards=several or shard)
         state.catch_up(self.snapshot)
         slots = np.arange(self.head.slots)
-        most = max(plan.worst_case_units for plan in plans)
+        most = max(plan.scale.worst_case_units for plan in plans)
         thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
         are_there = state.copy_accounts(slots).present
         accounts = SlotsInUse(

@@ -83,8 +83,8 @@ def answered(document: Json) -> Outcome | None:
 def differences(outcome: Outcome, evaluator: Evaluator = FractionEvaluator) -> Iterator[str]:
     """Where the engine and the reference differ. Raises Unsure where the page leaves a comparison open."""
     reference = evaluator(outcome.document, TABLES)
-    plan, grid = outcome.plan, Fraction(2) ** outcome.plan.grid_log2
-    if (plan.dimension, grid) != (reference.dimension, reference.grid(plan.size)):
+    plan, grid = outcome.plan, Fraction(2) ** outcome.plan.scale.grid_log2
+    if (plan.dimension, grid) != (reference.dimension, reference.grid(plan.scale.size)):
         yield f"{plan.dimension} numbers on a grid of {grid}"
     square, binds = reference.clip_squared()
     wanted = {slot: reference.vector(rows, grid) for slot, rows in stored(evaluator, reference.table)}

@@ -126,7 +126,7 @@ def test_a_value_is_in_the_bin_of_its_decimal(column: str, width: str) -> None:
         width = str(Decimal(width) * 100)
     rows = rows_of(random.Random(f"{column} {width}"))
     plan = plan_of({"group_by": [{"bin": {"column": column, "width": float(width)}}]})
-    labels = [str(label[column]) for label in plan.labels]
+    labels = [str(label[column]) for label in plan.answered.labels()]
 
     assert dict(zip(labels, counted(plan, rows), strict=True)) == binned(column, Decimal(width), rows)
 
@@ -158,7 +158,7 @@ def test_a_value_at_an_edge_begins_its_bin(data: st.DataObject, places: int, bou
     }
     plan = compile_query(parse_query(json.dumps(document).encode()), schema, capacity=10, budget_units=2**40)
     code = coding_of(RealColumn(type="real", lower=0, upper=upper)).code_of(float(value))
-    formula = plan.columns[plan.group_by[0]].formula
+    formula = plan.rows.columns[plan.rows.group_by[0]].formula
     thresholds = formula.thresholds  # type: ignore[union-attr]
     found = sum(threshold <= code for threshold in thresholds[:-1]) - 1
 
@@ -270,9 +270,11 @@ def test_decimals_that_differ_are_told_apart() -> None:
 def test_how_near_is_equal_follows_from_the_declared_bounds() -> None:
     """The predicate of a plan is a range, in which the code of an equal value may lie: a few steps of the column."""
     plan = plan_of({"where": {"eq": [{"add": [{"col": "p"}, 0.1]}, 0.3]}})
-    (column,) = (each for each in plan.columns.values() if each.declared is None)
+    (column,) = (each for each in plan.rows.columns.values() if each.declared is None)
     step = Fraction(2) ** column.coding.step_log2
     place = Fraction(3, 10) / step - column.coding.offset
 
     assert column.error < 2 * Fraction(2) ** coding_of(SCHEMA.tables["people"].columns["p"]).step_log2
-    assert plan.predicate == Within(column.name, ceil(place - column.error / step), floor(place + column.error / step))
+    assert plan.rows.predicate == Within(
+        column.name, ceil(place - column.error / step), floor(place + column.error / step)
+    )

@@ -216,7 +216,7 @@ def test_the_width_of_norms_is_what_the_plans_bound_needs(plan: Plan, density: f
     """Equal between neighbours; of norms that are one by the plan there is one, of eight bytes."""
     there = world(density)
     measure = Measure.TWO_NORMS if plan.shortens else Measure.NORMS
-    wanted = (Measure.ONE_NORM, 8) if plan.has_one_norm else (measure, width_for(plan.clip_squared_steps))
+    wanted = (Measure.ONE_NORM, 8) if plan.has_one_norm else (measure, width_for(plan.scale.charged_squared_steps))
     for without in (None, of):
         found = headers(there, plan, without=without)
         assert found == {wanted}

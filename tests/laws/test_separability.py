@@ -36,7 +36,7 @@ from tests.core.contributions import as_list, sparse
 from tests.core.injected import seeded
 from tests.core.releases import answer, charged_in, charges_in, left_out_in
 from tests.engine.worlds import PRODUCTS, ROWS_MAX, VALUES, Row, memory_of, people, planned, queries, uploaded, visits
-from tests.query.samples import matrix
+from tests.query.samples import changed, matrix
 from tests.rotation import IS_WHOLE, times
 
 pytestmark = pytest.mark.slow
@@ -415,8 +415,8 @@ def test_a_file_without_one_row_leaves_everybody_else_as_they_are(name: str) -> 
 def with_room_of_the_next(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:
     """A planted bug: what is left is read of the account of the individual before, and not of one's own."""
     room = np.roll(np.where(np.isin(np.arange(memory.accounts.size), present(memory)), memory.accounts.room, 0), 1)
-    for block in contributions(replace(plan, items=(Count(),)), memory):
-        has_room = room[block.touched.index] >= (plan.room_units or 0)
+    for block in contributions(changed(plan, items=(Count(),)), memory):
+        has_room = room[block.touched.index] >= (plan.layout.items[0].room_units or 0)
         yield replace(block, touched=Touched(block.touched.index, block.touched.among(has_room)))
 
 
@@ -476,7 +476,7 @@ class Outcome:
 def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
     """Answer, as the service does."""
     release: Release = answer(evaluate(turn.plan, memory), memory.accounts, turn.plan.terms, entropy=seeded(turn.words))
-    charged, charges = charged_in(release).tolist(), charges_in(release, turn.plan.law.size_steps).tolist()
+    charged, charges = charged_in(release).tolist(), charges_in(release, turn.plan.scale.law.size_steps).tolist()
     return Outcome(
         values=release.values,
         charged=dict(zip(charged, charges, strict=True)),
@@ -528,7 +528,7 @@ def change_of_number(turn: Turn, there: Outcome, gone: Outcome) -> int:
     """By how much the number of a reduced query differs, before its noise; 0 of other queries."""
     if turn.plan.reduce is None:
         return 0
-    noise = rounded_gaussian(there.values.size, turn.plan.law.size_steps, seeded(turn.words))
+    noise = rounded_gaussian(there.values.size, turn.plan.scale.law.size_steps, seeded(turn.words))
     return reduced(there.values - noise, turn.plan.reduce) - reduced(gone.values - noise, turn.plan.reduce)
 
 
@@ -549,9 +549,9 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
             if slot in there.charged:
                 [(_, coordinates, values)] = vectors(turn.plan, people_there.memory({slot}), evaluate).values()
                 wanted[np.frombuffer(coordinates, np.int64)] = np.frombuffer(values, np.int64)
-            price = worst_case_units(charged_for(turn.plan, moved.tolist()), turn.plan.law.size_steps)
+            price = worst_case_units(charged_for(turn.plan, moved.tolist()), turn.plan.scale.law.size_steps)
             assert price == there.charged.get(slot, 0)
-            assert worst_case_units(change_of_number(turn, there, gone) ** 2, turn.plan.law.size_steps) <= price
+            assert worst_case_units(change_of_number(turn, there, gone) ** 2, turn.plan.scale.law.size_steps) <= price
             if turn.plan.shortens:
                 assert (np.sign(moved) * np.sign(wanted) >= 0).all()
                 assert (np.abs(moved) <= np.abs(wanted)).all()

@@ -168,7 +168,7 @@ def test_work_debits_as_the_writer_does(memory: DatasetMemory) -> None:
     before = memory.counters.charged[:PEOPLE].copy()
     spent = charges(memory, SECOND)
 
-    assert spent[1:PEOPLE:2].tolist() == [plan.worst_case_units] * (PEOPLE // 2)
+    assert spent[1:PEOPLE:2].tolist() == [plan.scale.worst_case_units] * (PEOPLE // 2)
     assert not spent[0:PEOPLE:2].any()
     assert (memory.counters.charged[:PEOPLE] - before).tolist() == [0, 1] * (PEOPLE // 2)
 
@@ -261,7 +261,7 @@ def test_at_the_needed_constant_the_price_is_the_work(work_ns: float, priced: Pr
 def test_the_price_is_without_the_bytes_of_the_commit(memory: DatasetMemory) -> None:
     """They are not sent here, and must not make room for work."""
     plan = plan_of(EVERYBODY, memory.schema, PEOPLE)
-    whole = cost_of(plan, memory.schema.tables[plan.table], capacity=PEOPLE, speed=Speed()).time_ns
+    whole = cost_of(plan, memory.schema.tables[plan.rows.table], capacity=PEOPLE, speed=Speed()).time_ns
     assert price_ns(plan, memory.schema, PEOPLE, Speed(committed_byte=1e9)) < whole
 
 

@@ -97,7 +97,7 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
         pieces_of(
             release.blocks,
             measure_of(release),
-            amount_max=plan.clip_squared_steps,
+            amount_max=plan.scale.charged_squared_steps,
             slots=memory.slots_used,
             salt=bytes(32),
         )
@@ -313,7 +313,7 @@ def test_a_shard_that_passes_over_its_part_is_caught(monkeypatch: pytest.MonkeyP
     real = Shard.contributions
 
     def only_where_somebody_is(shard: Shard, plan: Plan) -> Iterator[Block]:
-        has_room = shard.memory.accounts.room.max(initial=0) >= (plan.room_units or 0)
+        has_room = shard.memory.accounts.room.max(initial=0) >= (plan.layout.items[0].room_units or 0)
         return real(shard, plan) if has_room else iter(())
 
     monkeypatch.setattr(Shard, "contributions", only_where_somebody_is)
@@ -340,7 +340,7 @@ def test_a_shortcut_where_nobody_is_shortened_is_caught(monkeypatch: pytest.Monk
 
 def only_the_active(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:
     """A planted leak: blocks in which nobody has the share left are not looked at."""
-    if memory.accounts.room.max() < (plan.room_units or 0):
+    if memory.accounts.room.max() < (plan.layout.items[0].room_units or 0):
         return iter(())
     return contributions(plan, memory)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields, replace
 from math import ldexp
 from typing import Any, ParamSpec
 
@@ -311,3 +312,15 @@ def half_width_95(*, sigma: float, grid_log2: int) -> float:
     width = stated_noise(Gaussian(ldexp(sigma, -grid_log2)), grid_log2=grid_log2, sigmas=()).half_width_95
     assert not isinstance(width, tuple)
     return width
+
+
+def changed(plan: Plan, **changes: Any) -> Plan:
+    """A plan with other facts of its scale, its layout or its own, each by its name."""
+    parts = {name: getattr(plan, name) for name in ("scale", "layout")}
+    for name, value in changes.items():
+        owner = next((part for part, of in parts.items() if name in {each.name for each in fields(of)}), None)
+        if owner is None:
+            plan = replace(plan, **{name: value})
+        else:
+            parts[owner] = replace(parts[owner], **{name: value})
+    return replace(plan, **parts)

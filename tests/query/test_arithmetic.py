@@ -207,7 +207,7 @@ def test_a_calculated_value_of_few_steps_is_compared_exactly() -> None:
     half = {"add": [{"col": "age"}, 0.5]}
 
     def within(where: dict[str, Any]) -> Predicate:
-        return plan_of(query(where=where)).predicate
+        return plan_of(query(where=where)).rows.predicate
 
     name = "(age + 0.5)"
     assert within({"eq": [half, 40.6]}) == Nothing()

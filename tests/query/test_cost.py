@@ -13,6 +13,7 @@ from service.accounting.accountings import GAUSSIAN
 from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
 from service.query.plan import Plan
 from service.query.schema import EventsTable, Schema
+from service.query.stated import shown_of
 from tests.query.samples import CAPACITY, SCHEMA, TABLES, matrix, plan_of, queries, query
 from tests.rotation import times
 
@@ -28,7 +29,7 @@ def cost(
 ) -> PublicCost:
     """The cost of a query."""
     compiled = plan_of(asked, schema)
-    return cost_of(compiled, schema.tables[compiled.table], capacity=capacity, speed=speed)
+    return cost_of(compiled, schema.tables[compiled.rows.table], capacity=capacity, speed=speed)
 
 
 def assert_no_more(one: PublicCost, other: PublicCost) -> None:
@@ -89,14 +90,14 @@ def test_a_price_is_a_function_of_the_plan(random: Random, drawn: list[Plan]) ->
     for asked in random.choices(several, k=3 * len(several)):
         again = replace(asked, canonical=asked.canonical.ljust(random.choice([0, 900])))
         for plan in (asked, again):
-            assert costs.of(plan) == cost_of(plan, SCHEMA.tables[plan.table], capacity=CAPACITY, speed=SPEED)
+            assert costs.of(plan) == cost_of(plan, SCHEMA.tables[plan.rows.table], capacity=CAPACITY, speed=SPEED)
 
 
 @pytest.mark.slow
 @given(asked=plans, one=capacities, other=capacities)
 def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
     """Of whatever query."""
-    table = SCHEMA.tables[asked.table]
+    table = SCHEMA.tables[asked.rows.table]
     small, large = (cost_of(asked, table, capacity=each, speed=SPEED) for each in sorted([one, other]))
     assert_no_more(small, large)
 
@@ -243,7 +244,7 @@ def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any],
     one = compiled(noisy)
     if one is None:
         return
-    table = SCHEMA.tables[one.table]
+    table = SCHEMA.tables[one.rows.table]
     other = plan_of(dict(reversed(noisy.items())))
     costs = [cost_of(each, table, capacity=CAPACITY, speed=SPEED) for each in (one, other)]
     assert costs[0] == costs[1]
@@ -342,7 +343,7 @@ def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
 @given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
 def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:
     """In whatever it is slower."""
-    table = SCHEMA.tables[asked.table]
+    table = SCHEMA.tables[asked.rows.table]
     slower = replace(SPEED, **{name: getattr(SPEED, name) * 2})
     one, other = (cost_of(asked, table, capacity=CAPACITY, speed=speed) for speed in (SPEED, slower))
     assert_no_more(one, other)
@@ -366,9 +367,9 @@ def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
     schema = with_column("people", named=column)
     asked = plan_of(query(group_by=["named", "age"]), schema)
     assert asked.dimension > 10_000
-    assert asked.labels == []
+    assert asked.answered.labels() == []
     kept = cost_of(asked, schema.tables["people"], capacity=1, speed=SPEED).kept_bytes
-    assert kept > 3 * len(json.dumps(asked.axes))
+    assert kept > 3 * len(json.dumps(shown_of(asked).axes))
 
 
 def test_the_numbers_of_a_long_reply_are_stored_once_and_held_whole() -> None:

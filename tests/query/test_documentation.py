@@ -23,6 +23,7 @@ from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
+from service.query.stated import shown_of
 from service.query.stated_noise import Numbers, with_noise
 from tests.query.samples import BUDGET_UNITS, CAPACITY, half_width_95, refused
 
@@ -49,21 +50,24 @@ def compiled(text: str) -> Plan:
     query = by_item(parse_query(text.encode()))
     terms = {"capacity": CAPACITY, "budget_units": BUDGET_UNITS}
     plan = compile_query(query, SCHEMA, **terms, pricing=GAUSSIAN, monitor=MONITOR)
-    refuse_uneven(query, plan.bounds or (1.0,))
+    refuse_uneven(query, plan.scale.bounds or (1.0,))
     return plan
 
 
 def shown(plan: Plan) -> dict[str, Any]:
     """The facts of a plan that the page shows, by their names in the interface."""
     return {
-        "axes": with_noise(plan.axes, plan.noise),
+        "axes": with_noise(shown_of(plan).axes, plan.noise),
         "grid": as_json(plan.noise.grid),
         "half_width_95": as_json(plan.noise.half_width_95),
-        "l2_clip": as_json(plan.bounds if plan.item_sigmas else plan.l2_clip),
+        "l2_clip": as_json(plan.scale.bounds if plan.scale.sigmas else plan.scale.l2_charged),
         "sigma": as_json(plan.noise.sigma),
-        "worst_case_rho": str(rho_of_units(plan.worst_case_units)),
+        "worst_case_rho": str(rho_of_units(plan.scale.worst_case_units)),
         "canonical": plan.canonical.decode(),
-    } | {name: getattr(plan, name) for name in ("dimension", "labels", "query_hash")}
+        "dimension": plan.dimension,
+        "labels": plan.answered.labels(),
+        "query_hash": plan.query_hash,
+    }
 
 
 def as_json(numbers: Numbers) -> float | list[float]:
@@ -109,11 +113,11 @@ def test_an_example_selects_what_the_page_says(example: dict[str, Any]) -> None:
     asked = {"version": 1, "select": [{"count": {}}], "where": example["where"], "noise": {"sigma": 1}}
     plan = compiled(json.dumps(asked))
 
-    select = selection(plan.predicate, {name: column.coding for name, column in plan.columns.items()})
+    select = selection(plan.rows.predicate, {name: column.coding for name, column in plan.rows.columns.items()})
     rows = [codes(row) for row in example["rows"]]
     stored = {name: np.array([row[name] for row in rows], coding_of(PEOPLE[name]).dtype) for name in rows[0]}
     selected = np.empty(len(rows), dtype=np.bool_)
-    select(RowView(TableRows(stored=stored, columns=plan.columns), slice(0, len(rows))), selected)
+    select(RowView(TableRows(stored=stored, columns=plan.rows.columns), slice(0, len(rows))), selected)
     assert selected.tolist() == example["selected"]
 
 

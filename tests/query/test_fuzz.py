@@ -61,7 +61,7 @@ def planned(query: Query) -> Plan | None:
     except QueryProblem as problem:
         check_told(problem)
         return None
-    assert 0.3 <= plan.law.size_steps <= 2**32
+    assert 0.3 <= plan.scale.law.size_steps <= 2**32
     return plan
 
 

@@ -196,8 +196,8 @@ def test_any_precision_is_a_plan_that_the_engine_takes_or_a_problem(document: di
     except QueryProblem as problem:
         assert problem.errors  # noqa: PT017 - what is raised is the claim
         return
-    assert terms_of(plan, {name: column.coding for name, column in plan.columns.items()}, rows_max=1)
-    assert plan.worst_case_units > 0
+    assert terms_of(plan, {name: column.coding for name, column in plan.rows.columns.items()}, rows_max=1)
+    assert plan.scale.worst_case_units > 0
 
 
 MOMENTS: dict[str, Any] = {"moments": {"features": [{"of": {"col": "balance"}}]}}

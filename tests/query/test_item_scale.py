@@ -47,6 +47,8 @@ def test_each_item_has_the_sigma_that_is_asked_for() -> None:
         clip_squared_steps=steps[0] ** 2 + steps[1] ** 2,
         clip_binds=False,
         l2_clip=sqrt(steps[0] ** 2 + steps[1] ** 2),
+        charged_squared_steps=steps[0] ** 2 + steps[1] ** 2,
+        l2_charged=sqrt(steps[0] ** 2 + steps[1] ** 2),
         law=Gaussian(2.0**28),
         worst_case_units=ceil(Fraction(steps[0] ** 2 + steps[1] ** 2, 2**57) * UNITS_PER_RHO),
         bounds=(1.0, 18_823.0),

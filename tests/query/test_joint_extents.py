@@ -36,10 +36,10 @@ def longest(functionals: list[dict[int, float]], beside: int = 0) -> float:
 def test_a_list_of_functionals_is_bounded_as_its_matrix(functionals: list[dict[int, float]]) -> None:
     """By what one value weighs in all of them, whatever the steps of each, and whatever adds 1 for every row beside."""
     alone = asked(listed(functionals))
-    assert alone.l2_clip == pytest.approx(longest(functionals), rel=1e-12)
-    assert alone.l2_clip == pytest.approx(asked(matrix("day", *functionals)).l2_clip, rel=1e-12)
+    assert alone.scale.l2_charged == pytest.approx(longest(functionals), rel=1e-12)
+    assert alone.scale.l2_charged == pytest.approx(asked(matrix("day", *functionals)).scale.l2_charged, rel=1e-12)
     beside = asked(listed(functionals), {"histogram": {"column": "day"}})
-    assert beside.l2_clip == pytest.approx(longest(functionals, beside=1), rel=1e-12)
+    assert beside.scale.l2_charged == pytest.approx(longest(functionals, beside=1), rel=1e-12)
 
 
 @given(first=FUNCTIONALS, second=FUNCTIONALS)
@@ -55,23 +55,23 @@ def test_items_are_bounded_together_however_they_are_divided(
         [matrix("day", *first), matrix("day", *second)],
     ):
         if forms[0] != forms[1]:
-            assert asked(*forms).l2_clip == pytest.approx(together.l2_clip, rel=1e-12)
+            assert asked(*forms).scale.l2_charged == pytest.approx(together.scale.l2_charged, rel=1e-12)
 
 
 def test_listed_values_of_histograms_are_apart() -> None:
     """63 disjoint lists are one histogram: its bound is 1, and was nearly 8."""
     lists = [{"histogram": {"column": "day", "values": [5 * n, 5 * n + 1]}} for n in range(63)]
-    assert asked(*lists).l2_clip == 1
-    assert asked(*lists, {"histogram": {"column": "item"}}).l2_clip == pytest.approx(sqrt(2))
+    assert asked(*lists).scale.l2_charged == 1
+    assert asked(*lists, {"histogram": {"column": "item"}}).scale.l2_charged == pytest.approx(sqrt(2))
 
 
 def test_a_sum_of_the_column_is_the_largest_at_a_value_that_is_listed_or_not() -> None:
     """364 squared for the last day, or its weight and the day; the largest day that no functional lists else."""
     total = {"sum": {"column": "day"}}
-    assert asked(total, listed([{0: 5.0}, {1: 7.0}])).l2_clip == 364
-    assert asked(total, listed([{364: 100.0}])).l2_clip == pytest.approx(sqrt(364**2 + 100**2))
-    assert asked(total, listed([{363: 100.0}])).l2_clip == pytest.approx(sqrt(363**2 + 100**2))
-    assert asked(total, listed([{364: 0.0, 10: 1.0}])).l2_clip == 364
+    assert asked(total, listed([{0: 5.0}, {1: 7.0}])).scale.l2_charged == 364
+    assert asked(total, listed([{364: 100.0}])).scale.l2_charged == pytest.approx(sqrt(364**2 + 100**2))
+    assert asked(total, listed([{363: 100.0}])).scale.l2_charged == pytest.approx(sqrt(363**2 + 100**2))
+    assert asked(total, listed([{364: 0.0, 10: 1.0}])).scale.l2_charged == 364
 
 
 def test_an_individual_is_in_one_group_by_its_own_columns() -> None:
@@ -79,9 +79,9 @@ def test_an_individual_is_in_one_group_by_its_own_columns() -> None:
     each: dict[str, Any] = {"count_individuals": {}}
     rows: dict[str, Any] = {"per_individual": {"rows": 5}}
     by = ["people.country", "people.area"]
-    assert asked(each, group_by=by, **rows).l2_clip == 1
-    assert asked(each, group_by=["people.country", "day"], **rows).l2_clip == pytest.approx(sqrt(5))
+    assert asked(each, group_by=by, **rows).scale.l2_charged == 1
+    assert asked(each, group_by=["people.country", "day"], **rows).scale.l2_charged == pytest.approx(sqrt(5))
     own_and_not = {"bin": {"of": {"add": [{"col": "people.age"}, {"col": "day"}]}, "edges": [0, 9, 400]}}
-    assert asked(each, group_by=[own_and_not], **rows).l2_clip == pytest.approx(sqrt(2))
+    assert asked(each, group_by=[own_and_not], **rows).scale.l2_charged == pytest.approx(sqrt(2))
     own = {"bin": {"of": {"mul": [{"col": "people.age"}, 2]}, "edges": [0, 9, 400]}}
-    assert asked(each, group_by=[own], **rows).l2_clip == 1
+    assert asked(each, group_by=[own], **rows).scale.l2_charged == 1

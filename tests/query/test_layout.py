@@ -77,7 +77,9 @@ def functionals(size: int, rows: list[int], codes: list[int]) -> Functionals:
     """The item of a matrix of ones."""
     places, values = np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64)
     _, matrix = matrix_of(Triples(functionals=places, codes=values, weights=np.ones(len(rows))))
-    return Functionals(column="linear(item) 0", size=size, title="linear(item)", matrix=matrix)
+    return Functionals(
+        column="linear(item) 0", size=size, title="linear(item)", matrix=matrix, entries_of_row=matrix.most
+    )
 
 
 def test_functionals_are_named_by_their_numbers() -> None:

@@ -57,10 +57,10 @@ def laplace_plan(pricing: Accounting | None = GAUSSIAN, **query: Any) -> Plan:
 def test_an_individual_has_one_number(query: dict[str, Any]) -> None:
     """One item over the individuals' table, in groups too; one count or sum of events. The worst case is the price."""
     plan = laplace_plan(**query)
-    assert plan.law.name == "laplace gdp"
-    assert plan.terms.law is plan.law
-    assert plan.worst_case_units == laplace_worst_case_units(
-        plan.clip_squared_steps, plan.law.size_steps, GAUSSIAN.laplace_prices
+    assert plan.scale.law.name == "laplace gdp"
+    assert plan.terms.law is plan.scale.law
+    assert plan.scale.worst_case_units == laplace_worst_case_units(
+        plan.scale.charged_squared_steps, plan.scale.law.size_steps, GAUSSIAN.laplace_prices
     )
     assert (plan.noise.scale, plan.noise.sigma) == (20.0, 20.0 * 2**0.5)
 
@@ -97,7 +97,7 @@ def test_a_gaussian_has_the_canonical_form_that_it_always_had() -> None:
     """The mechanism is named for Laplace noise alone, and told in words."""
     gaussian = laplace_plan(mechanism="gaussian", noise={"sigma": 2.0})
     assert b"mechanism" not in gaussian.canonical
-    assert gaussian.law == Gaussian(2.0)
+    assert gaussian.scale.law == Gaussian(2.0)
     laplace = laplace_plan()
     assert b'"mechanism":"laplace"' in laplace.canonical
     assert in_words(orjson.loads(laplace.canonical)) == "count of people, scale 20, Laplace noise"
@@ -109,5 +109,5 @@ def test_a_plan_reaches_a_shard_with_its_prices(pricing: Accounting) -> None:
     plan = laplace_plan(pricing)
     received = unpacked(packed(plan))
     norms = np.arange(50, dtype=np.int64) ** 2
-    assert (received.law.name, received.law.size_steps) == (plan.law.name, plan.law.size_steps)
-    assert received.law.charges(norms).tolist() == plan.law.charges(norms).tolist()
+    assert (received.scale.law.name, received.scale.law.size_steps) == (plan.scale.law.name, plan.scale.law.size_steps)
+    assert received.scale.law.charges(norms).tolist() == plan.scale.law.charges(norms).tolist()

@@ -9,6 +9,7 @@ from service.query.layout import LABELS_MAX
 from service.query.parts import in_intervals
 from service.query.plan import Plan
 from service.query.schema import Schema
+from service.query.stated import shown_of
 from tests.query.samples import plan_of, query, refused
 
 COLUMNS: dict[str, Any] = {
@@ -29,7 +30,7 @@ def plan(*keys: Any) -> Plan:
 
 def labels(key: Any) -> list[Any]:
     """The names of the groups."""
-    return [next(iter(label.values())) for label in plan(key).labels]
+    return [next(iter(label.values())) for label in plan(key).answered.labels()]
 
 
 def bucket(column: str, by: str) -> dict[str, Any]:
@@ -74,13 +75,17 @@ def test_a_calendar_of_ten_thousand_years_has_groups() -> None:
 
 def test_axes_say_how_a_column_was_cut() -> None:
     """As it was asked for."""
-    axes = plan({"bin": {"column": "age", "width": 10}}, bucket("born", "year"), "country").axes
+    axes = shown_of(plan({"bin": {"column": "age", "width": 10}}, bucket("born", "year"), "country")).axes
     assert axes[:3] == [
         {"column": "age", "size": 3, "width": 10},
         {"column": "born", "size": 2, "by": "year"},
         {"column": "country", "size": 2, "categories": ["NO", "SE"]},
     ]
-    assert plan({"bin": {"column": "age", "edges": [0, 1]}}).axes[0] == {"column": "age", "size": 1, "edges": [0, 1]}
+    assert shown_of(plan({"bin": {"column": "age", "edges": [0, 1]}})).axes[0] == {
+        "column": "age",
+        "size": 1,
+        "edges": [0, 1],
+    }
 
 
 REFUSED: list[tuple[list[Any], str, str]] = [

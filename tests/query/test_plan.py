@@ -16,6 +16,7 @@ from service.query.parse import parse_query
 from service.query.plan import KeptPlans, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
+from service.query.stated import shown_of
 from tests.query.samples import body, half_width_95, plan_of, queries, query, refused
 
 MATRIX = {"starts": [0, 1, 2], "indices": [1, 2], "values": [1, 2]}
@@ -28,7 +29,7 @@ def test_from_is_the_individuals_table_by_default_and_the_canonical_form_says_so
     """Left out, null or named: one query."""
     plans = [plan_of(query()), plan_of(query(from_=None)), plan_of(query(from_="people"))]
 
-    assert {compiled.table for compiled in plans} == {"people"}
+    assert {compiled.rows.table for compiled in plans} == {"people"}
     assert len({compiled.query_hash for compiled in plans}) == 1
     assert json.loads(plans[0].canonical)["from"] == "people"
     assert plans[0].query_hash == hashlib.sha256(plans[0].canonical).hexdigest()
@@ -38,8 +39,8 @@ def test_an_events_table_counts_every_row_of_a_person() -> None:
     """The natural bound is that of all the rows a person may have."""
     compiled = plan_of(query(from_="visits", select=[{"count": {}}, {"sum": {"column": "day"}}], noise={"rho": 0.01}))
 
-    assert compiled.clip_squared_steps == 4096**2 * (1 + 364**2)
-    assert compiled.worst_case_units <= 0.01 * 2**40
+    assert compiled.scale.charged_squared_steps == 4096**2 * (1 + 364**2)
+    assert compiled.scale.worst_case_units <= 0.01 * 2**40
 
 
 def test_every_kind_of_item_and_group_has_its_size() -> None:
@@ -47,13 +48,13 @@ def test_every_kind_of_item_and_group_has_its_size() -> None:
     histograms = [{"histogram": {"column": name}} for name in ("age", "area")]
     found = plan_of(query(select=[histograms[0], {"count": {}}, histograms[1]], group_by=["member", "level", "grade"]))
 
-    assert [(item.title, item.column, item.size) for item in found.items] == [
+    assert [(item.title, item.column, item.size) for item in found.layout.items] == [
         ("histogram(age)", "age", 121),
         ("count", None, 1),
         ("histogram(area)", "area", 5),
     ]
-    assert (found.group_by, found.dimension) == (("member", "level", "grade"), 2 * 6 * 3 * 127)
-    assert (found.clip_squared_steps, len(found.labels)) == (3, found.dimension)
+    assert (found.rows.group_by, found.dimension) == (("member", "level", "grade"), 2 * 6 * 3 * 127)
+    assert (found.scale.charged_squared_steps, len(found.answered.labels())) == (3, found.dimension)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,8 @@ def test_a_histogram_over_a_million_categories_lists_none() -> None:
         columns = {"item": {"type": "category"} | domain}
         schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": columns}})
         found = plan_of(query(select=[{"histogram": {"column": "item"}}]), schema)
-        assert (found.labels, found.dimension) == ([], 2**20)
-        assert len(json.dumps(found.axes)) < 200
+        assert (found.answered.labels(), found.dimension) == ([], 2**20)
+        assert len(json.dumps(shown_of(found).axes)) < 200
 
 
 @pytest.mark.slow
@@ -114,17 +115,19 @@ def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
         named = refusal.errors[0].field.split(".")[0].split("[")[0]
         assert named in {"noise", "per_individual", "reduce", "rule", "select"}
         return
-    assert 0.3 <= found.law.size_steps <= 2**32
-    assert Fraction(found.law.size_steps) * Fraction(2) ** found.grid_log2 == Fraction(found.size)
-    assert 1 <= found.clip_squared_steps <= 2**61
-    assert found.grid_log2 == 0 or found.clip_squared_steps >= 2**34 - 2**20
-    assert found.worst_case_units == worst_case_units(found.clip_squared_steps, found.law.size_steps)
-    assert found.noise.half_width_95 == half_width_95(sigma=found.size, grid_log2=found.grid_log2)
+    assert 0.3 <= found.scale.law.size_steps <= 2**32
+    assert Fraction(found.scale.law.size_steps) * Fraction(2) ** found.scale.grid_log2 == Fraction(found.scale.size)
+    assert 1 <= found.scale.charged_squared_steps <= 2**61
+    assert found.scale.grid_log2 == 0 or found.scale.charged_squared_steps >= 2**34 - 2**20
+    assert found.scale.worst_case_units == worst_case_units(
+        found.scale.charged_squared_steps, found.scale.law.size_steps
+    )
+    assert found.noise.half_width_95 == half_width_95(sigma=found.scale.size, grid_log2=found.scale.grid_log2)
     assert 1 <= found.dimension <= 2**20
-    assert len(found.labels) == (found.dimension if found.dimension <= 10_000 else 0)
+    assert len(found.answered.labels()) == (found.dimension if found.dimension <= 10_000 else 0)
     assert canonical_bytes(parse_query(found.canonical)) == found.canonical
     if "rho" in asked["noise"]:
-        assert Fraction(found.worst_case_units, 2**40) <= Fraction(asked["noise"]["rho"])
+        assert Fraction(found.scale.worst_case_units, 2**40) <= Fraction(asked["noise"]["rho"])
 
 
 SCHEMA_KEPT = Schema.model_validate(TABLES)
@@ -194,9 +197,9 @@ def test_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_under_the_clip_rule_the_grid_is_fine(select: dict[str, Any], sigma: float) -> None:
     """The clip spans 2^18 steps or more, and a count has no norm that is one by the query."""
     compiled = plan_of(query(select=[select], noise={"sigma": sigma}, rule="clip"))
-    assert compiled.clip_squared_steps >= 2**36
+    assert compiled.scale.charged_squared_steps >= 2**36
     assert (compiled.shortens, compiled.has_one_norm) == (True, False)
     whole = plan_of(query(select=[select], noise={"sigma": sigma}))
-    assert (whole.shortens, whole.grid_log2) == (False, 0)
-    assert compiled.worst_case_units - whole.worst_case_units in {0, 1}
+    assert (whole.shortens, whole.scale.grid_log2) == (False, 0)
+    assert compiled.scale.worst_case_units - whole.scale.worst_case_units in {0, 1}
     assert compiled.query_hash != whole.query_hash

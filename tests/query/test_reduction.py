@@ -17,6 +17,7 @@ from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from service.query.reduction import charged_squared
 from service.query.schema import Schema
+from service.query.stated import shown_of
 from service.query.words import in_words
 from service.store.shards.messages import packed, unpacked
 from tests.query.samples import plan_of, refused
@@ -74,21 +75,30 @@ def test_the_largest_number_charges_for_the_largest_entry_at_most(
 ) -> None:
     """Of an individual's rows in one cell, at their bounds; the norm may be longer. The answer is one number."""
     plan = reduced(**query)
-    assert plan.vectors is not None
-    assert (plan.clip_squared_steps, plan.l2_clip) == (longest**2 << -2 * plan.grid_log2, longest)
-    assert (plan.grid_log2 == 0) == (plan.rows_kept is None)
-    assert plan.worst_case_units == worst_case_units(longest**2, 20.0) == worst_case_units(longest**2, plan.size)
-    assert (plan.dimension, plan.labels, plan.terms.dimension) == (1, [{"select": title}], plan.vectors.dimension)
-    assert plan.axes == [{"select": [{"select": title, "offset": 0, "size": 1}]}]
-    assert plan.vectors.clip_squared_steps >= plan.clip_squared_steps == plan.terms.norm_squared_max
+    assert (plan.scale.charged_squared_steps, plan.scale.l2_charged) == (
+        longest**2 << -2 * plan.scale.grid_log2,
+        longest,
+    )
+    assert (plan.scale.grid_log2 == 0) == (plan.rows.rows_kept is None)
+    assert (
+        plan.scale.worst_case_units
+        == worst_case_units(longest**2, 20.0)
+        == worst_case_units(longest**2, plan.scale.size)
+    )
+    assert (plan.dimension, plan.answered.labels(), plan.terms.dimension) == (
+        1,
+        [{"select": title}],
+        plan.layout.dimension,
+    )
+    assert shown_of(plan).axes == [{"select": [{"select": title, "offset": 0, "size": 1}]}]
+    assert plan.scale.clip_squared_steps >= plan.scale.charged_squared_steps == plan.terms.norm_squared_max
 
 
 def test_a_clip_bounds_the_largest_entry_too() -> None:
     """Of whole steps: a vector within the clip has no entry beyond it."""
     plan = reduced(**OF_ITEM, per_individual={"l2_clip": 2.5})
-    assert plan.vectors is not None
-    assert plan.clip_squared_steps == isqrt(plan.vectors.clip_squared_steps) ** 2
-    assert plan.l2_clip == 2.5
+    assert plan.scale.charged_squared_steps == isqrt(plan.scale.clip_squared_steps) ** 2
+    assert plan.scale.l2_charged == 2.5
 
 
 @pytest.mark.parametrize(
@@ -98,13 +108,12 @@ def test_a_clip_bounds_the_largest_entry_too() -> None:
 def test_a_norm_has_a_grid_of_which_the_clip_has_many_steps(query: dict[str, Any], mechanism: str) -> None:
     """2^18 at least, for whole numbers too; charged is the clip rounded up and a step."""
     plan = reduced(**query, reduce="norm", mechanism=mechanism)
-    assert plan.vectors is not None
-    clip = plan.vectors.clip_squared_steps
+    clip = plan.scale.clip_squared_steps
     root = isqrt(clip)
     assert root >= 2**18
-    assert plan.clip_squared_steps == (root + (root**2 < clip) + 1) ** 2
-    assert Fraction(plan.clip_squared_steps, clip) < Fraction(1 + 2**-16)
-    assert plan.terms.norm_squared_max == plan.clip_squared_steps
+    assert plan.scale.charged_squared_steps == (root + (root**2 < clip) + 1) ** 2
+    assert Fraction(plan.scale.charged_squared_steps, clip) < Fraction(1 + 2**-16)
+    assert plan.terms.norm_squared_max == plan.scale.charged_squared_steps
 
 
 @pytest.mark.parametrize("reduce", ["max", "norm"])
@@ -113,7 +122,7 @@ def test_a_norm_has_a_grid_of_which_the_clip_has_many_steps(query: dict[str, Any
 def test_a_worst_case_is_that_of_the_number(reduce: str, noise: dict[str, float], mechanism: str) -> None:
     """At most what is asked for, and hardly less."""
     plan = reduced(**OF_ITEM, reduce=reduce, noise=noise, mechanism=mechanism)
-    assert 0.01 * (1 - 1e-4) * 2**40 < plan.worst_case_units <= 0.01 * 2**40
+    assert 0.01 * (1 - 1e-4) * 2**40 < plan.scale.worst_case_units <= 0.01 * 2**40
 
 
 @given(clip_squared=st.integers(1, 2**61), peak=st.integers(1, 2**31))
@@ -155,7 +164,7 @@ def test_a_gaussian_has_no_charge_under_pure_and_laplace_noise_has() -> None:
         reduced(PURE)
     for query in (OF_ITEM, {"from": "visits", "select": [{"count": {}}], "group_by": ["item"]}):
         plan = reduced(PURE, **query, mechanism="laplace", noise={"scale": 16.0})
-        assert plan.worst_case_units == 2**39  # 8 rows over 16
+        assert plan.scale.worst_case_units == 2**39  # 8 rows over 16
         with pytest.raises(QueryProblem, match="laplace is for one number"):
             reduced(PURE, **query, mechanism="laplace", reduce=None)
 
@@ -179,7 +188,7 @@ def test_a_plan_goes_to_a_shard_with_that_of_its_vectors() -> None:
     """As its messages carry it."""
     plan = reduced(**OF_ITEM, reduce="norm")
     there = unpacked(packed(plan))
-    assert (there.reduce, there.vectors.dimension, there.terms) == ("norm", 3, plan.terms)
+    assert (there.reduce, there.layout.dimension, there.terms) == ("norm", 3, plan.terms)
 
 
 @pytest.mark.parametrize("reduce", ["max", "norm"])

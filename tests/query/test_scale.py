@@ -82,6 +82,8 @@ def test_counts_are_on_grid_1() -> None:
         clip_squared_steps=1,
         clip_binds=False,
         l2_clip=1.0,
+        charged_squared_steps=1,
+        l2_charged=1.0,
         law=Gaussian(20.0),
         worst_case_units=worst_case_units(1, 20.0),
     )

@@ -8,7 +8,8 @@ from hypothesis import given
 
 from service.query.canonical import canonical_bytes
 from service.query.parse import parse_query
-from service.query.words import PARTS_SHOWN_MAX, in_words
+from service.query.phrases import PARTS_SHOWN_MAX
+from service.query.words import in_words
 from tests.query.samples import body, queries
 
 LENGTH_MAX = 40_000

@@ -168,7 +168,7 @@ def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
     peak_bytes, release = peak_of(plan, memory)
 
     assert release.charged_count + release.left_out_count == worst.people
-    bound_bytes = working_bytes(plan, memory.schema.tables[plan.table], capacity=worst.people)
+    bound_bytes = working_bytes(plan, memory.schema.tables[plan.rows.table], capacity=worst.people)
     assert bound_bytes / 10 < peak_bytes < bound_bytes
 
 
@@ -178,7 +178,7 @@ def test_the_bound_holds_for_one_individual_too(query: dict[str, Any]) -> None:
     memory = memory_of(1, 1)
     plan = plan_for(memory.schema, 1, **query)
     peak_bytes, _ = peak_of(plan, memory)
-    assert peak_bytes < working_bytes(plan, memory.schema.tables[plan.table], capacity=1)
+    assert peak_bytes < working_bytes(plan, memory.schema.tables[plan.rows.table], capacity=1)
 
 
 def test_more_rows_than_are_worked_on_at_a_time_take_no_more_memory() -> None:

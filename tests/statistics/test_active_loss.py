@@ -29,7 +29,7 @@ from service.query.schema import Schema
 from tests.core.injected import seeded
 from tests.core.releases import answer
 from tests.digests import with_digests
-from tests.query.samples import plan_of
+from tests.query.samples import changed, plan_of
 
 pytestmark = pytest.mark.slow
 
@@ -81,9 +81,9 @@ def lived(strategy: Strategy, *, evaluate: Evaluate = contributions, noise: floa
     for number in range(ROUNDS):
         asked = strategy(number, losses)
         plan = planned(asked)
-        grid = 2.0**plan.grid_log2
+        grid = 2.0**plan.scale.grid_log2
         release = answer(evaluate(plan, memory), memory.accounts, plan.terms, entropy=seeded(1000 * seed + number))
-        drawn = rounded_gaussian(plan.dimension, plan.law.size_steps, seeded(1000 * seed + number))
+        drawn = rounded_gaussian(plan.dimension, plan.scale.law.size_steps, seeded(1000 * seed + number))
         values = (release.values + (noise - 1) * drawn) * grid
         for place in np.flatnonzero(asked).tolist():
             if BUDGET * UNIT - spent[place] >= Fraction(SHARE) * BUDGET * UNIT:
@@ -124,8 +124,8 @@ def test_the_loss_of_those_who_are_asked_until_they_have_no_share_left(strategy:
 def of_the_next(plan: Plan, memory: DatasetMemory) -> Iterator[Block]:
     """A planted mistake: what the individual before has left decides."""
     room = np.roll(memory.accounts.room, 1)
-    for block in contributions(replace(plan, items=(Count(),), room_units=None), memory):
-        has_room = room[block.touched.index] >= (plan.room_units or 0)
+    for block in contributions(changed(plan, items=(Count(),)), memory):
+        has_room = room[block.touched.index] >= (plan.layout.items[0].room_units or 0)
         yield replace(block, touched=Touched(block.touched.index, block.touched.among(has_room)))
 
 

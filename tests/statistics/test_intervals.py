@@ -24,14 +24,14 @@ def compiled(**fields: Any) -> Plan:
 
 def covered(plan: Plan, half_width: float) -> float:
     """How much of the plan's noise is within a distance, in query units: what is counted takes no part in it."""
-    noise = rounded_gaussian(DRAWS, plan.law.size_steps, seeded(61)) * 2.0**plan.grid_log2
+    noise = rounded_gaussian(DRAWS, plan.scale.law.size_steps, seeded(61)) * 2.0**plan.scale.grid_log2
     return float((np.abs(noise) <= half_width).mean())
 
 
 def exactly(plan: Plan, half_width: float) -> float:
     """The same of the law, summed step by step."""
-    reach = math.floor(half_width / 2.0**plan.grid_log2)
-    edges = (np.arange(-reach, reach + 2) - 0.5) / plan.law.size_steps
+    reach = math.floor(half_width / 2.0**plan.scale.grid_log2)
+    edges = (np.arange(-reach, reach + 2) - 0.5) / plan.scale.law.size_steps
     return float(np.diff(stats.norm.cdf(edges)).sum())
 
 
@@ -45,9 +45,9 @@ def is_as_stated(share: float, probability: float) -> bool:
 def test_the_stated_half_width_covers_what_was_counted(sigma: float) -> None:
     """At least 95 per cent of the draws and as many as the law says; one person less covers too few."""
     plan = compiled(noise={"sigma": sigma})
-    width = half_width_95(sigma=plan.size, grid_log2=plan.grid_log2)
+    width = half_width_95(sigma=plan.scale.size, grid_log2=plan.scale.grid_log2)
 
-    assert plan.grid_log2 == 0
+    assert plan.scale.grid_log2 == 0
     assert width == int(width)
     assert exactly(plan, width) >= 0.95
     assert is_as_stated(covered(plan, width), exactly(plan, width))
@@ -87,8 +87,8 @@ def test_on_a_fine_grid_too(noise: dict[str, Any]) -> None:
     """A sum of a real column, whose steps are a small part of sigma."""
     plan = compiled(select=[{"sum": {"column": "spend"}}], noise=noise)
 
-    assert plan.grid_log2 < -10
-    assert is_as_stated(covered(plan, half_width_95(sigma=plan.size, grid_log2=plan.grid_log2)), 0.95)
+    assert plan.scale.grid_log2 < -10
+    assert is_as_stated(covered(plan, half_width_95(sigma=plan.scale.size, grid_log2=plan.scale.grid_log2)), 0.95)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_on_a_fine_grid_too(noise: dict[str, Any]) -> None:
 def test_the_half_width_of_each_item_covers_its_numbers(noise: dict[str, Any]) -> None:
     """At least 95 per cent of the draws of each; one sigma laid over both covers another share of either."""
     plan = compiled(select=[{"count": {}}, {"sum": {"column": "spend"}}], noise=noise)
-    draws = rounded_gaussian(DRAWS, plan.law.size_steps, seeded(67))
+    draws = rounded_gaussian(DRAWS, plan.scale.law.size_steps, seeded(67))
 
     shares = []
-    for place, sigma in enumerate(plan.item_sigmas):
+    for place, sigma in enumerate(plan.scale.sigmas):
         told = plan.noise.of_item(place)
         numbers = draws * told["grid"]
         shares.append(float((np.abs(numbers) <= told["half_width_95"]).mean()))

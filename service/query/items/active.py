@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.literals_ast import Closed
+from service.query.phrases import number_text
 from service.query.problems import QueryProblem
 from service.query.schema import doc
 
@@ -68,6 +69,11 @@ class ActiveItem(Item):
     stands_alone: ClassVar = True
     may_reuse: ClassVar = False
     active: Annotated[Left, doc("How much of the budget is left.")]
+
+    @classmethod
+    def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401 - JSON
+        """State the share."""
+        return f"count of {table} with at least {number_text(100 * body['share'])} % of the budget left"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The count, with the share in whole units, rounded up."""

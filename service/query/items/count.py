@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.literals_ast import Empty
@@ -25,6 +25,11 @@ class CountItem(Item):
     KIND: ClassVar = "count"
     one_number: ClassVar = "always"
     count: Annotated[Empty, doc("Nothing: `{}`.")]
+
+    @classmethod
+    def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401, ARG003 - JSON
+        """Name the rows that are counted."""
+        return f"count of {table}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:  # noqa: ARG002 - it reads nothing
         """The count."""

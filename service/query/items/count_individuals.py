@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from service.query.columns import QueryColumn
 from service.query.extents import Extent
@@ -34,6 +34,11 @@ class CountIndividualsItem(Item):
     KIND: ClassVar = "count_individuals"
     one_number: ClassVar = "always"
     count_individuals: Annotated[Empty, doc("Nothing: `{}`.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401, ARG003 - JSON
+        """Name them."""
+        return "individuals"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:  # noqa: ARG002 - as above
         """The count."""

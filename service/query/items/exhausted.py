@@ -6,7 +6,7 @@ is 0.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from service.core.laws import PrepaidGaussian
 from service.query.dataset_terms import DatasetTerms
@@ -34,6 +34,8 @@ class Exhausted(PlanItem):
             clip_squared_steps=4**-terms.monitor.grid_log2,
             clip_binds=False,
             l2_clip=1.0,
+            charged_squared_steps=4**-terms.monitor.grid_log2,
+            l2_charged=1.0,
             law=PrepaidGaussian(terms.monitor.sigma_steps),
             worst_case_units=0,
         )
@@ -51,6 +53,11 @@ class ExhaustedItem(Item):
     may_reuse: ClassVar = False
     has_own_noise: ClassVar = True
     exhausted: Annotated[Empty, doc("Nothing: `{}`.")]
+
+    @classmethod
+    def sentence(cls, body: Any, table: str) -> str:  # noqa: ANN401, ARG003 - JSON
+        """Name a tick."""
+        return f"tick of the count of exhausted {table}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The tick. Raises QueryProblem in a dataset without a monitor."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import floor
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -19,6 +19,7 @@ from service.query.items.products import Products, ProductSteps, refuse_many
 from service.query.literals_ast import Closed
 from service.query.model_parameters import parameter_rows, parameter_steps
 from service.query.parameters_ast import Parameters
+from service.query.phrases import feature_words, group_words, value_words
 from service.query.problems import QueryProblem, quoted
 from service.query.product_plan import Model, ProductPlan
 from service.query.row_columns import RowColumns
@@ -67,6 +68,14 @@ class GradientItem(Item):
     stands_alone: ClassVar = True
     admits_groups: ClassVar = False
     gradient: Annotated[Gradient, doc("The model and its parameters.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Name the loss and the target, and count the features."""
+        target = body["target"]
+        is_group = isinstance(target, str) or "bin" in target or "bucket" in target
+        predicted = group_words(target) if is_group else value_words(target)
+        return f"{body['loss']} gradient of {predicted} by {feature_words(body)}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The products of features with errors, at these parameters."""

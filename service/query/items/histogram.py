@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, Strict
 
@@ -52,6 +52,12 @@ class HistogramItem(Item):
     KIND: ClassVar = "histogram"
     one_number: ClassVar = "of individuals"
     histogram: Annotated[OfColumn, doc("The column.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Name the column, and how many of its values are listed."""
+        counted = f"{len(body['values'])} values of " if "values" in body else ""
+        return f"histogram of {counted}{body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The histogram of the domain, or of the places of the listed values among them."""

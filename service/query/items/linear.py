@@ -10,7 +10,7 @@ the values of a real column are.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Discriminator, Field, Strict, Tag, model_validator
@@ -24,6 +24,7 @@ from service.query.items.sum import Sum
 from service.query.listed_values import WEIGHTS_MAX, codes_of, placed, refuse_repeated
 from service.query.literals_ast import NOT_EMPTY, Closed, ColumnName, Value, count_kind
 from service.query.noise_ast import SELECT_MAX
+from service.query.phrases import shortened
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns
 from service.query.schema import REAL_MAX, doc, optional
@@ -155,6 +156,16 @@ class LinearItem(Item):
 
     KIND: ClassVar = "linear"
     linear: Annotated[Linear, doc("The column and its weights.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Count the weights, and name the column."""
+        if "matrix" in body:
+            matrix = body["matrix"]
+            return f"{len(matrix['starts']) - 1} functionals of {body['column']} with {len(matrix['values'])} weights"
+        weights = body["weights"] if isinstance(body["weights"], list | tuple) else [body["weights"]]
+        counts = shortened([str(len(each["indices"])) for each in weights])
+        return f"weights of {', '.join(counts)} values of {body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """A sum for each functional, or the matrix."""

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from service.query.expressions_ast import Features, Intercept
 from service.query.features import BITS_MAX, BITS_MIN, ReadFeatures, read_features
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.items.products import Products, ProductSteps
 from service.query.literals_ast import Closed
+from service.query.phrases import feature_words
 from service.query.problems import QueryProblem
 from service.query.product_plan import ProductPlan
 from service.query.scale import NORM_SQUARED_MAX
@@ -33,6 +34,11 @@ class MomentsItem(Item):
     stands_alone: ClassVar = True
     admits_groups: ClassVar = False
     moments: Annotated[Moments, doc("The features.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Count the features."""
+        return f"second moments of {feature_words(body)}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The products of all pairs of features."""

@@ -136,11 +136,14 @@ def _scale(candidate: ProductSteps, most: int, clip_squared: Fraction | None, pr
         least = ldexp(SIGMA_STEPS_MIN, candidate.grid_log2)
         raise QueryProblem.of(precision.field, f"must give a sigma of at least {least:.6g} in this query")
     binds = most < candidate.norm_squared_max
+    l2_clip = sqrt(clip_squared if binds and clip_squared is not None else most * Fraction(4) ** candidate.grid_log2)
     return Scale(
         grid_log2=candidate.grid_log2,
         clip_squared_steps=most,
         clip_binds=binds,
-        l2_clip=sqrt(clip_squared if binds and clip_squared is not None else most * Fraction(4) ** candidate.grid_log2),
+        l2_clip=l2_clip,
+        charged_squared_steps=most,
+        l2_charged=l2_clip,
         law=(law := Gaussian(sigma_steps)),
         worst_case_units=law.charge(most),
     )

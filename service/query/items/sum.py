@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
@@ -12,6 +12,7 @@ from service.query.expressions_ast import Row
 from service.query.extents import Extent
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.literals_ast import Closed, ColumnName
+from service.query.phrases import value_words
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import doc, optional
 
@@ -52,6 +53,11 @@ class SumItem(Item):
     KIND: ClassVar = "sum"
     one_number: ClassVar = "always"
     sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Name the column, or the calculation."""
+        return f"sum of {value_words(body['of']) if 'of' in body else body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The sum."""

@@ -305,18 +305,22 @@ def _plan(schema: Schema = _SCHEMA, /, **query: object) -> Plan:
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
     """A query's work from the engine to the bytes that are committed."""
-    noise = plan.law.draw(plan.dimension, entropy)
+    noise = plan.scale.law.draw(plan.dimension, entropy)
     release = answer(contributions(plan, memory), memory.accounts, plan.terms, noise=noise)
     salt = entropy(4).tobytes()
     pieces_of(
-        release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=memory.slots_used, salt=salt
+        release.blocks,
+        measure_of(release),
+        amount_max=plan.scale.charged_squared_steps,
+        slots=memory.slots_used,
+        salt=salt,
     )
     for block in release.blocks:
         memory.counters.count(block.touched, block.active)
     release.values.astype(">i8").tobytes()
-    axes = plan.axes
-    values = in_query_units(release.values, grid_log2=plan.grid_log2, grid=plan.noise.grid, axes=axes)
-    numbers = {"values": values, "labels": plan.labels, "axes": axes}
+    axes = plan.answered.axes(has_places=bool(plan.scale.sigmas))
+    values = in_query_units(release.values, grid_log2=plan.scale.grid_log2, grid=plan.noise.grid, axes=axes)
+    numbers = {"values": values, "labels": plan.answered.labels(), "axes": axes}
     orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

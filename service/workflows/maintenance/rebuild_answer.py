@@ -7,6 +7,7 @@ the request's `reuse`; the caller states it, and a query that may not reuse an a
 
 from service.query.canonical import request_hash
 from service.query.problems import QueryProblem
+from service.query.stated import shown_of
 from service.workflows.maintenance.start_check import gives_its_hash
 from service.workflows.maintenance.verify.answers import KeptOf, place_of, plan_of
 from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
@@ -74,7 +75,7 @@ def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, kept: KeptOf
         request_hash=request_hash(entry.canonical, reuse=reuse and plan.reuse),
         seq=entry.seq,
         query_id=entry.query_id,
-        body=document(plan, entry, record, reused=False),
+        body=document(shown_of(plan), entry, record, reused=False),
         at=entry.asked_at,
     )
 

@@ -77,7 +77,7 @@ def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Fo
     """The forecast from the charges of one such query and all accounts."""
     is_known = charges.slots < taken.present.size  # an upload between the two copies adds slots
     slots, units = (each[is_known] for each in charges)
-    unspent = 0 if plan.room_units is None else plan.room_units - units
+    unspent = 0 if plan.layout.items[0].room_units is None else plan.layout.items[0].room_units - units
     payable = np.maximum(taken.remaining[slots] - unspent, 0)
     times = np.where((taken.paused | taken.dropped)[slots], 0, payable // np.maximum(units, 1))
     times = np.sort(np.minimum(times, QUERIES_MAX + 1))
@@ -88,7 +88,7 @@ def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Fo
         sequence=taken.seq,
         words=words,
         sigma=plan.noise.sigma,
-        worst_case_rho=str(rho_of_units(plan.worst_case_units)),
+        worst_case_rho=str(rho_of_units(plan.scale.worst_case_units)),
         touched=times.size,
         active=int(np.count_nonzero(times > 0)),
         curve=tuple(ActiveShare(queries=queries, share=share) for queries, share in shares if times.size),

@@ -311,12 +311,12 @@ def _pieces_on(place: ShardPlace, pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 def _added_up(turn: Turn, released: Sequence[ShardRelease]) -> ShardRelease:
     """The release that the parts of all shards make up, with the noise of its turn."""
-    vectors = turn.plan.vectors
-    values = turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64)
+    is_reduced = turn.plan.reduce is not None
+    values = np.zeros(turn.plan.layout.dimension, dtype=np.int64) if is_reduced else turn.noise
     for part in released:
         values += part.values
-    values = values if vectors is None else turn.reduced(values)
-    measure, most = max(part.measure for part in released), turn.plan.clip_squared_steps
+    values = turn.reduced(values) if is_reduced else values
+    measure, most = max(part.measure for part in released), turn.plan.scale.charged_squared_steps
     charged, left_out = (
         sum(each) for each in zip(*((r.charged_count, r.left_out_count) for r in released), strict=True)
     )

@@ -167,7 +167,7 @@ class Shard:
         self._seqs_before = self.page_seqs.copy()
         memory, released = self.memory, []
         for turn in turns:
-            vectors = turn.plan.vectors
+            is_reduced = turn.plan.reduce is not None
             if turn.tick and self._ticks is not None:
                 release = self._ticks.release(memory, turn.tick, turn.noise)
             else:
@@ -175,7 +175,7 @@ class Shard:
                     self.contributions(turn.plan),
                     memory.accounts,
                     turn.plan.terms,
-                    noise=turn.noise if vectors is None else np.zeros(vectors.dimension, dtype=np.int64),
+                    noise=np.zeros(turn.plan.layout.dimension, dtype=np.int64) if is_reduced else turn.noise,
                     dropped=memory.counters.have_been_left_out if self._drops else None,
                 )
             for block in release.blocks:
@@ -183,13 +183,13 @@ class Shard:
                     memory.counters.count(block.touched, block.active)
                 self.page_seqs[_pages(block.touched)] = turn.seq
             reach("summed")
-            measure, most = measure_of(release), turn.plan.clip_squared_steps
+            measure, most = measure_of(release), turn.plan.scale.charged_squared_steps
             values = release.values
             blocks: tuple[Participants, ...] = ()
             if self.place.count > 1:
                 blocks, pieces = self._told(turn, release, measure)
             else:
-                values = values if vectors is None else turn.reduced(values)
+                values = turn.reduced(values) if is_reduced else values
                 pieces = pieces_of(release.blocks, measure, amount_max=most, slots=turn.slots, salt=turn.salt)
             released.append(
                 ShardRelease(
@@ -330,7 +330,7 @@ class Shard:
             marks, norms = block.touched.marks, block.norms_squared
             slots.append(self.place.of_dataset(block.touched.slots()))
             touched = np.ascontiguousarray(norms if marks is None else kept(marks, norms))
-            units.append(plan.law.charges(touched))
+            units.append(plan.scale.law.charges(touched))
         return np.concatenate(slots), np.concatenate(units)
 
     def prepare(self) -> None:
@@ -357,7 +357,7 @@ class Shard:
         self, turn: Turn, release: Release, measure: Measure
     ) -> tuple[tuple[Participants, ...], tuple[Piece, ...]]:
         """The blocks of one shard of several where the entry may yet be one piece, and else its pieces."""
-        count, most = release.charged_count + release.left_out_count, turn.plan.clip_squared_steps
+        count, most = release.charged_count + release.left_out_count, turn.plan.scale.charged_squared_steps
         if may_be_whole(count, measure, amount_max=most, slots=turn.slots):
             slots = [self.place.of_dataset(block.touched.slots()) for block in release.blocks]
             return (listed(slots, release.blocks),) if slots else (), ()

@@ -22,7 +22,7 @@ from service.core.noise import Entropy
 from service.failpoints import reach
 from service.query.parameters_ast import HashedParameters
 from service.query.plan import Plan
-from service.query.stated import Shown, answer_of
+from service.query.stated import Shown, answer_of, shown_of
 from service.query.stated_noise import packed
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import (
@@ -43,9 +43,9 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import QueryRequest
 
 
-def document(plan: Shown, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
+def document(shown: Shown, entry: PublicEntry, record: DatasetRecord, *, reused: bool) -> bytes:
     """The answer as JSON bytes; `record` gives the public limits that its promises refer to."""
-    answer = answer_of(plan, entry, budget_units=record.budget_units, floor_units=record.floor_units, reused=reused)
+    answer = answer_of(shown, entry, record, reused=reused)
     return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -107,10 +107,10 @@ class Batch:
         if begun is None:
             try:
                 self._refuse(request)
-                tick = self._next_tick() if plan.law.is_free else 0
+                tick = self._next_tick() if plan.scale.law.is_free else 0
             except WorkflowError as refusal:
                 return refusal
-            noise = plan.law.draw(plan.dimension, self.entropy)
+            noise = plan.scale.law.draw(plan.dimension, self.entropy)
             drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
             begun = Turn(
                 plan=plan,
@@ -130,7 +130,7 @@ class Batch:
 
         The allowance is compared with the worst case of every query so far.
         """
-        record, analyst, cost = self.state.record, request.analyst, request.plan.worst_case_units
+        record, analyst, cost = self.state.record, request.analyst, request.plan.scale.worst_case_units
         if record.is_archived:
             raise DatasetArchived
         if record.version != request.version:  # the plan speaks of columns as they were when it was made
@@ -175,7 +175,7 @@ class Batch:
                 request_hash=request.request_hash,
                 seq=entry.seq,
                 query_id=entry.query_id,
-                body=document(request.plan, entry, self.state.record, reused=not is_fresh),
+                body=document(shown_of(request.plan), entry, self.state.record, reused=not is_fresh),
                 at=request.accepted_at.replace(microsecond=0),
             )
             self.fresh.append(fresh)
@@ -197,13 +197,13 @@ class Batch:
         An earlier version may have read more noise or other bins out of the same words; that is not asked for today.
         """
         turn = next((turn for turn in reversed(self.turns) if turn.plan.query_hash == plan.query_hash), None)
-        found = self.transaction.known.reusable.get(plan.query_hash) if turn is None else turn.plan
-        if found is None:
-            return None
+        entry = self.transaction.known.reusable.get(plan.query_hash) if turn is None else None
+        if entry is None:
+            return turn
         is_met = plan.is_met_by(
-            size=found.size, grid_log2=found.grid_log2, dimension=found.dimension, sigmas=found.item_sigmas
+            size=entry.size, grid_log2=entry.grid_log2, dimension=entry.dimension, sigmas=entry.item_sigmas
         )
-        return (turn or self.transaction.known.reusable[plan.query_hash]) if is_met else None
+        return entry if is_met else None
 
     def _entry(self, request: QueryRequest, turn: Turn, released: ShardRelease) -> LedgerEntry:
         plan, head = request.plan, self.transaction.head
@@ -218,13 +218,13 @@ class Batch:
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
-            mechanism=(plan.law.numbered(turn.tick) if turn.tick else plan.law).name,
-            sigma=ldexp(plan.law.size_steps, plan.grid_log2),
-            grid_log2=plan.grid_log2,
-            sigmas=packed(plan.item_sigmas) if plan.item_sigmas else b"",
+            mechanism=(plan.scale.law.numbered(turn.tick) if turn.tick else plan.scale.law).name,
+            sigma=ldexp(plan.scale.law.size_steps, plan.scale.grid_log2),
+            grid_log2=plan.scale.grid_log2,
+            sigmas=packed(plan.scale.sigmas) if plan.scale.sigmas else b"",
             dimension=plan.dimension,
-            worst_case_units=plan.worst_case_units,
-            worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
+            worst_case_units=plan.scale.worst_case_units,
+            worst_case_total_units=min(worst_total + plan.scale.worst_case_units, CHARGE_UNITS_MAX),
             salt=turn.salt,
             pieces=released.pieces,
             answer_digest=answer_digest(turn.salt, request.analyst.id, request.key),

@@ -90,7 +90,7 @@ class OptimisticCommit:
         """Tell whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
-        if request.plan.law.is_free:
+        if request.plan.scale.law.is_free:
             return False
         return not (request.plan.reuse and request.plan.query_hash in self._seen)
 

@@ -13,6 +13,7 @@ from service.query.canonical import canonical_bytes
 from service.query.items.active import Active
 from service.query.parse import parse_query
 from service.query.problems import QueryProblem
+from service.query.stated import shown_of
 from tests.query.samples import body, plan_of, query, refused
 
 SHARES = st.floats(2.0**-40, 1) | st.integers(1, 10**6).map(lambda part: part / 10**6)
@@ -26,7 +27,7 @@ def active(share: float = 0.1, **more: Any) -> dict[str, Any]:
 
 def threshold(share: float, *, budget_units: int) -> int:
     """The units that an individual must have left, for a query of hardly any charge."""
-    units = plan_of(active(share, noise={"sigma": 2.0**31}), budget_units=budget_units).room_units
+    units = plan_of(active(share, noise={"sigma": 2.0**31}), budget_units=budget_units).layout.items[0].room_units
     assert units is not None
     return units
 
@@ -45,16 +46,15 @@ def test_it_is_one_number_of_one_norm_for_each_group() -> None:
     """As a count of the table of individuals, with conditions and groups."""
     compiled = plan_of(active(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
     counted = plan_of(query(where={"ge": [{"col": "age"}, 40]}, group_by=["country"]))
-    assert compiled.items == (
+    assert compiled.layout.items == (
         Active(room_units=109_951_162_778, title="active(0.1)"),
     )  # 2^40 / 10, and a part of a unit
-    assert (compiled.room_units, counted.room_units) == (109_951_162_778, None)
+    assert (compiled.layout.items[0].room_units, counted.layout.items[0].room_units) == (109_951_162_778, None)
     assert compiled.has_one_norm
-    for name in ("dimension", "predicate", "law", "worst_case_units", "clip_squared_steps", "grid_log2"):
-        assert getattr(compiled, name) == getattr(counted, name)
-    assert [label["select"] for label in compiled.labels] == ["active(0.1)"] * 3
-    assert compiled.labels[2]["country"] == "DK"
-    assert compiled.axes[-1] == {"select": [{"select": "active(0.1)", "offset": 0, "size": 1}]}
+    assert (compiled.dimension, compiled.rows, compiled.scale) == (counted.dimension, counted.rows, counted.scale)
+    assert [label["select"] for label in compiled.answered.labels()] == ["active(0.1)"] * 3
+    assert compiled.answered.labels()[2]["country"] == "DK"
+    assert shown_of(compiled).axes[-1] == {"select": [{"select": "active(0.1)", "offset": 0, "size": 1}]}
 
 
 SHARE, ALONE = "select[0].active.share", "active stands alone: ask the other items in a query of their own"
@@ -94,7 +94,7 @@ def test_all_who_are_counted_can_pay_or_a_share_is_named_that_will_do(
     sigma: float, times: float, budget: int, clip: dict[str, float] | None
 ) -> None:
     """An individual with exactly the threshold left pays the worst case; the named share is short and hardly more."""
-    worst = plan_of(query(noise={"sigma": sigma}, per_individual=clip)).worst_case_units
+    worst = plan_of(query(noise={"sigma": sigma}, per_individual=clip)).scale.worst_case_units
     least = Fraction(worst, budget)
     share = min(float(least * Fraction(times)), 1.0)
     asked = active(share, noise={"sigma": sigma}, per_individual=clip)
@@ -111,8 +111,8 @@ def test_all_who_are_counted_can_pay_or_a_share_is_named_that_will_do(
         assert least * Fraction(99, 100) <= Fraction(float(named)) <= least * Fraction(102, 100)
         assert len(named) <= 9
         compiled = plan_of(asked | {"select": [{"active": {"share": float(named)}}]}, budget_units=budget)
-    assert compiled.room_units is not None
-    assert compiled.room_units >= compiled.worst_case_units == worst
+    assert compiled.layout.items[0].room_units is not None
+    assert compiled.layout.items[0].room_units >= compiled.scale.worst_case_units == worst
 
 
 def test_the_share_of_the_noise_is_a_share_that_will_do() -> None:
@@ -120,9 +120,9 @@ def test_the_share_of_the_noise_is_a_share_that_will_do() -> None:
     for budget in (1000, 2**40, 39_500_727_445, 2**42):
         for share in (0.01, 0.1, 1 / 3):
             compiled = plan_of(active(share, noise={"share": share}), budget_units=budget)
-            assert compiled.room_units is not None
-            assert compiled.room_units >= compiled.worst_case_units
-        least = nextafter(compiled.worst_case_units / budget, 0) - 2.0 / budget
+            assert compiled.layout.items[0].room_units is not None
+            assert compiled.layout.items[0].room_units >= compiled.scale.worst_case_units
+        least = nextafter(compiled.scale.worst_case_units / budget, 0) - 2.0 / budget
         assert (
             refused(plan_of, active(least, noise={"share": 1 / 3}), budget_units=budget)[0] == "select[0].active.share"
         )
@@ -149,5 +149,9 @@ def test_the_form_in_the_ledger_is_a_query_again() -> None:
     """It says nothing of reuse, and means none."""
     compiled = plan_of(active(0.25, group_by=["country"]))
     again = plan_of(json.loads(compiled.canonical))
-    assert (again.canonical, again.query_hash, again.items) == (compiled.canonical, compiled.query_hash, compiled.items)
+    assert (again.canonical, again.query_hash, again.layout.items) == (
+        compiled.canonical,
+        compiled.query_hash,
+        compiled.layout.items,
+    )
     assert not again.reuse

@@ -25,11 +25,19 @@ def tick(**more: Any) -> Plan:
 def test_its_scale_is_the_monitors() -> None:
     """One number of no charge, on a grid of its own, that no earlier answer stands for."""
     compiled = tick()
-    assert compiled.items == (Exhausted(),)
-    assert (compiled.dimension, compiled.worst_case_units) == (1, 0)
+    assert compiled.layout.items == (Exhausted(),)
+    assert (compiled.dimension, compiled.scale.worst_case_units) == (1, 0)
     assert (compiled.reuse, compiled.has_one_norm) == (False, False)
-    assert (compiled.size, compiled.law.size_steps, compiled.grid_log2) == (MONITOR.sigma, MONITOR.sigma_steps, -20)
-    assert (compiled.clip_squared_steps, compiled.l2_clip, compiled.labels) == (2**40, 1.0, [{"select": "exhausted"}])
+    assert (compiled.scale.size, compiled.scale.law.size_steps, compiled.scale.grid_log2) == (
+        MONITOR.sigma,
+        MONITOR.sigma_steps,
+        -20,
+    )
+    assert (compiled.scale.charged_squared_steps, compiled.scale.l2_charged, compiled.answered.labels()) == (
+        2**40,
+        1.0,
+        [{"select": "exhausted"}],
+    )
 
 
 def test_the_canonical_form_writes_the_noise_out_and_is_a_query() -> None:

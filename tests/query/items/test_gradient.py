@@ -14,6 +14,7 @@ from service.query.items.gradient import CLIP_BITS
 from service.query.model_parameters import ARGUMENT_MAX
 from service.query.product_plan import WIDE_ENTRIES, WIDE_ROWS, rows_in_products
 from service.query.runs import BLOCK_ROWS, RUN_ENTRIES
+from service.query.stated import shown_of
 from tests.query.samples import plan_of, query, refused
 
 FEATURES: list[dict[str, Any]] = [{"of": {"mul": [{"col": "age"}, 0.01]}, "fill": 0}, {"one_hot": "country"}]
@@ -43,11 +44,11 @@ def test_moments_have_a_number_for_each_pair_of_features() -> None:
     assert found.dimension == 10
     names = ["(age * 0.01)", "country = NO", "country = SE", "country = DK"]
     pairs = [*((names[0], name) for name in names), (names[1], names[1])]
-    assert found.labels[:5] == [{"select": "moments", "feature": one, "with": other} for one, other in pairs]
-    assert found.axes == [{"select": [{"select": "moments", "offset": 0, "size": 10, "features": names}]}]
+    assert found.answered.labels()[:5] == [{"select": "moments", "feature": one, "with": other} for one, other in pairs]
+    assert shown_of(found).axes == [{"select": [{"select": "moments", "offset": 0, "size": 10, "features": names}]}]
     squares, fourths = 1.2**2 + 1, 1.2**4 + 1
-    assert isclose(found.l2_clip, sqrt((squares**2 + fourths) / 2), rel_tol=1e-3)
-    assert (found.grid_log2, found.has_one_norm, found.clip_binds) == (-20, False, False)
+    assert isclose(found.scale.l2_charged, sqrt((squares**2 + fourths) / 2), rel_tol=1e-3)
+    assert (found.scale.grid_log2, found.has_one_norm, found.scale.clip_binds) == (-20, False, False)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +61,9 @@ def test_a_gradient_has_a_number_for_each_class_and_feature(model: dict[str, Any
     found = plan_of(gradient(model))
     assert found.dimension == 4 * classes
     first = {"select": "gradient", "class": "NO"} if classes > 1 else {"select": "gradient"}
-    assert found.labels[0] == first | {"feature": "(age * 0.01)"}
-    assert isclose(found.l2_clip, bound * sqrt(1.2**2 + 1), rel_tol=1e-3)
-    assert found.axes[0]["select"][0].get("classes") == (["NO", "SE", "DK"] if classes > 1 else None)  # type: ignore[index]
+    assert found.answered.labels()[0] == first | {"feature": "(age * 0.01)"}
+    assert isclose(found.scale.l2_charged, bound * sqrt(1.2**2 + 1), rel_tol=1e-3)
+    assert shown_of(found).axes[0]["select"][0].get("classes") == (["NO", "SE", "DK"] if classes > 1 else None)  # type: ignore[index]
 
 
 @given(clip=st.floats(1e-4, 10), ratio=st.floats(1e-2, 1e3), largest=st.floats(1e-6, 1e6), numbers=st.data())
@@ -73,13 +74,13 @@ def test_the_steps_suit_the_clip_and_the_parameters(
     drawn = numbers.draw(st.lists(st.floats(-largest, largest), min_size=4, max_size=4))
     asked = gradient(LOGISTIC | {"parameters": drawn}, per_individual={"l2_clip": clip}, noise={"sigma": ratio * clip})
     found = plan_of(asked)
-    assert found.product is not None
-    assert found.product.model is not None
-    features, model = found.product.features, found.product.model
+    assert found.layout.items[0].product is not None
+    assert found.layout.items[0].product.model is not None
+    features, model = found.layout.items[0].product.features, found.layout.items[0].product.model
     error = Fraction(clip) ** 2 / (features.squares_max * Fraction(4) ** features.step_log2)
     assert min(error, Fraction(1)) >= Fraction(4) ** (model.error_log2 + CLIP_BITS)
-    assert found.grid_log2 == features.step_log2 + model.error_log2
-    assert found.clip_squared_steps * Fraction(4) ** found.grid_log2 <= Fraction(clip) ** 2
+    assert found.scale.grid_log2 == features.step_log2 + model.error_log2
+    assert found.scale.charged_squared_steps * Fraction(4) ** found.scale.grid_log2 <= Fraction(clip) ** 2
     assert int(np.abs(model.parameters).sum()) * features.peak < 4 * ARGUMENT_MAX
     for parameter, step in zip(drawn, model.parameters.ravel().tolist(), strict=True):
         unit = Fraction(2) ** model.parameter_log2
@@ -95,16 +96,16 @@ def test_many_features_are_counted_in_larger_steps() -> None:
         plan_of(query(select=[{"moments": {"features": each}}], noise={"sigma": 1e6}), capacity=1000)
         for each in (MANY_FEATURES[-2:], MANY_FEATURES)
     )
-    assert all_of_them.grid_log2 > few.grid_log2
-    assert 2**58 < all_of_them.clip_squared_steps <= 2**61
+    assert all_of_them.scale.grid_log2 > few.scale.grid_log2
+    assert 2**58 < all_of_them.scale.charged_squared_steps <= 2**61
 
 
 def test_norms_before_the_clip_fit_64_bits_too() -> None:
     """A clip makes no norm smaller before it is taken: of many features the steps are larger with a clip as without."""
     asked = moments(select=[{"moments": {"features": MANY_FEATURES}}], noise={"sigma": 1e5})
     found = plan_of(asked | {"per_individual": {"l2_clip": 1e5}}, capacity=1000)
-    assert found.product is not None
-    features = found.product.features
+    assert found.layout.items[0].product is not None
+    features = found.layout.items[0].product.features
     assert (features.squares_max**2 + features.fourths_max) // 2 <= 2**61
 
 
@@ -113,7 +114,7 @@ def test_the_canonical_form_is_a_query_of_its_own() -> None:
     for asked in (moments(), gradient(), gradient(SQUARED), gradient(SOFTMAX)):
         first = plan_of(asked)
         again = plan_of(json.loads(first.canonical))
-        assert (again.canonical, again.product) == (first.canonical, first.product)
+        assert (again.canonical, again.layout.items[0].product) == (first.canonical, first.layout.items[0].product)
 
 
 def test_so_many_individuals_are_worked_on_as_stay_in_cache() -> None:

@@ -33,7 +33,7 @@ def test_a_weight_is_kept_to_2_to_the_minus_51_of_the_largest(weights: dict[int,
     except QueryProblem as refusal:
         assert "always zero" in str(refusal)  # noqa: PT017 - a refusal is one of the two outcomes
         return
-    column = plan.columns[plan.items[0].column or ""]
+    column = plan.rows.columns[plan.layout.items[0].column or ""]
     assert isinstance(column.formula, Weighted)
     assert list(column.formula.codes) == sorted(weights)
     largest = max(abs(Fraction(weight)) for weight in weights.values())
@@ -47,9 +47,9 @@ def test_labels_name_each_functional() -> None:
     """By its number where there are several; the bound is that of the value that weighs most."""
     one = weighed("country", {"indices": ["NO"], "values": [3]})
     two = weighed("country", [{"indices": ["NO"], "values": [3]}, {"indices": ["SE"], "values": [-4]}])
-    assert one.labels == [{"select": "linear(country)"}]
-    assert two.labels == [{"select": "linear(country)[0]"}, {"select": "linear(country)[1]"}]
-    assert (one.l2_clip, two.l2_clip, one.grid_log2, one.has_one_norm) == (3.0, 4.0, 0, False)
+    assert one.answered.labels() == [{"select": "linear(country)"}]
+    assert two.answered.labels() == [{"select": "linear(country)[0]"}, {"select": "linear(country)[1]"}]
+    assert (one.scale.l2_charged, two.scale.l2_charged, one.scale.grid_log2, one.has_one_norm) == (3.0, 4.0, 0, False)
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [
@@ -120,16 +120,16 @@ def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int
     except QueryProblem as refusal:
         assert "would be lost in rounding" in str(refusal)  # noqa: PT017 - a refusal is one of the two outcomes
         return
-    (found,) = plan_.items
+    (found,) = plan_.layout.items
     assert isinstance(found, Functionals)
-    formula = plan_.columns[found.column].formula
+    formula = plan_.rows.columns[found.column].formula
     assert isinstance(formula, Placed)
     exact = {place: Fraction(weight) for place, weight in weights.items() if weight != 0}
     kept, largest = dense(found, formula.codes), max(abs(weight) for weight in exact.values())
     assert list(formula.codes) == sorted({code for _, code in kept})
     assert all(abs(kept.get(place, 0) - weight) <= largest / 2**52 for place, weight in exact.items())
     squared = [sum(weight**2 for (_, at), weight in kept.items() if at == code) for code in range(5)]
-    assert plan_.l2_clip == pytest.approx(float(max(squared)) ** 0.5, rel=1e-15)
+    assert plan_.scale.l2_charged == pytest.approx(float(max(squared)) ** 0.5, rel=1e-15)
     assert found.matrix.most == max(sum(at == code for _, at in kept) for code in range(5))
     assert (found.size, plan_.dimension, plan_.has_one_norm) == (4, 4, False)
 
@@ -139,15 +139,15 @@ def test_the_bound_is_the_longest_column_times_the_rows() -> None:
     disjoint, shared = [{value: 3.0} for value in range(64)], [{7: 3.0}] * 64
     for item, longest in ((matrix("item", *disjoint), 3), (matrix("item", *shared), 24)):
         noise = {"rho": 0.01}
-        assert compiled(item, from_="visits", per_individual={"rows": 5}, noise=noise).l2_clip == 5 * longest
+        assert compiled(item, from_="visits", per_individual={"rows": 5}, noise=noise).scale.l2_charged == 5 * longest
 
 
 def test_a_matrix_beside_other_items_adds_as_a_square() -> None:
     """A column of (3, 4) and a count."""
     both = compiled(matrix("area", {2: 3}, {2: 4}), {"count": {}})
-    assert both.l2_clip == 26**0.5
-    assert (both.grid_log2, both.clip_squared_steps) == (0, 26)
-    assert [label["select"] for label in both.labels] == ["linear(area)[0]", "linear(area)[1]", "count"]
+    assert both.scale.l2_charged == 26**0.5
+    assert (both.scale.grid_log2, both.scale.charged_squared_steps) == (0, 26)
+    assert [label["select"] for label in both.answered.labels()] == ["linear(area)[0]", "linear(area)[1]", "count"]
 
 
 OF_ITEM = {"linear": {"column": "item", "weights": {"indices": [4], "values": [1]}}}
@@ -179,14 +179,14 @@ LOOKED_AT: list[tuple[list[dict[str, Any]], dict[str, Any], Predicate]] = [
 @pytest.mark.parametrize(("select", "more", "expected"), LOOKED_AT)
 def test_rows_that_add_nothing_are_not_looked_at(select: list[Any], more: dict[str, Any], expected: Predicate) -> None:
     """The list of the values that weigh stands beside the conditions, unless another item or `rows` needs every row."""
-    assert compiled(*select, **more).predicate == expected
+    assert compiled(*select, **more).rows.predicate == expected
 
 
 def test_a_listed_histogram_is_one_coordinate_a_value() -> None:
     """In the order of the list, named as the schema names them."""
     plan_ = compiled({"histogram": {"column": "age", "values": [40.0, 7]}}, group_by=["member"])
-    assert plan_.labels[:2] == [{"member": False, "select": "histogram(age)", "age": age} for age in (40, 7)]
-    assert (plan_.dimension, plan_.clip_squared_steps, plan_.has_one_norm) == (4, 1, True)
+    assert plan_.answered.labels()[:2] == [{"member": False, "select": "histogram(age)", "age": age} for age in (40, 7)]
+    assert (plan_.dimension, plan_.scale.charged_squared_steps, plan_.has_one_norm) == (4, 1, True)
 
 
 def test_many_functionals_are_one_item() -> None:

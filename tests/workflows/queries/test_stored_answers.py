@@ -12,6 +12,7 @@ import pytest
 from service.query import plan
 from service.query.cost import Speed
 from service.query.items.count import Count
+from service.query.layout import Layout
 from service.query.parse import parse_query
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
@@ -163,7 +164,8 @@ def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryS
     with replica_on(store) as replica:
         who = analyst(replica)
         with pytest.MonkeyPatch.context() as earlier:
-            earlier.setattr(plan, "_items", lambda *_: [(0, Count()), (1, Count())])
+            twice_counted = Layout(groups=(), items=(Count(), Count()), places=(0, 1))
+            earlier.setattr(plan, "_layout", lambda *_: twice_counted)
             first = ask(replica, who, "a", **twice)
         assert (first.body, orjson.loads(first.body)["dimension"]) == (ask(replica, who, "a", **twice).body, 2)
         with pytest.raises(InvalidRequest, match=r"select\[1\]: repeats select\[0\]"):

@@ -22,7 +22,7 @@ def test_an_answer_less_its_noise_is_the_sum() -> None:
     for plan, one, other in zip(plans, first.entries, second.entries, strict=True):
         sums = []
         for entry, entropy in ((one, entropies[0]), (other, entropies[1])):
-            sums.append(entry.steps() - rounded_gaussian(plan.dimension, plan.law.size_steps, entropy))
+            sums.append(entry.steps() - rounded_gaussian(plan.dimension, plan.scale.law.size_steps, entropy))
             assert entropy(6).tobytes()[16:] == entry.salt
         assert sums[0].tolist() == sums[1].tolist()
     assert any(np.any(entry.steps()) for entry in first.entries)

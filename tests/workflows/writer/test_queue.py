@@ -195,7 +195,7 @@ def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
     real = __import__("service.workflows.shards.shard", fromlist=["contributions"]).contributions
 
     def fragile(plan: Any, memory: Any, **rule: Any) -> Any:
-        if plan.size == 13.0:
+        if plan.scale.size == 13.0:
             raise RuntimeError("ann is 44")
         return real(plan, memory, **rule)
 

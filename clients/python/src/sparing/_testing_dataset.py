@@ -64,7 +64,7 @@ class Release:
     @property
     def worst_case_units(self) -> int:
         """The public worst case."""
-        return self.plan.worst_case_units
+        return self.plan.scale.worst_case_units
 
     @property
     def dimension(self) -> int:
@@ -74,17 +74,17 @@ class Release:
     @property
     def grid_log2(self) -> int:
         """The grid as a power of two."""
-        return self.plan.grid_log2
+        return self.plan.scale.grid_log2
 
     @property
     def law(self) -> Law:
         """The law of the noise, a tick's with its number."""
-        return self.plan.law.numbered(self.tick)
+        return self.plan.scale.law.numbered(self.tick)
 
     @property
     def item_sigmas(self) -> tuple[float, ...]:
         """The sigma of each select item, where each has steps of its own."""
-        return self.plan.item_sigmas
+        return self.plan.scale.sigmas
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers (dimension,)."""
@@ -128,7 +128,7 @@ class FakeDataset:
 
     def is_tick(self, plan: Plan) -> bool:
         """Tell whether a query is for a tick."""
-        return isinstance(plan.items[0], Exhausted)
+        return isinstance(plan.layout.items[0], Exhausted)
 
     def monitor_facts(self) -> dict[str, Any] | None:
         """The monitor, as the service shows it."""
@@ -200,7 +200,7 @@ class FakeDataset:
         """
         noise = np.zeros(plan.dimension, dtype=np.int64)
         if entropy is not None:
-            noise = plan.law.draw(plan.dimension, entropy)
+            noise = plan.scale.law.draw(plan.dimension, entropy)
         if self._ticks is not None and self.is_tick(plan):
             self._ticks.grow(self._memory.accounts.size)
             tick: list[int] = self._ticks.release(self._memory, len(self.ticks) + 1, noise).values.tolist()

@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing._coordinates import by_coordinate
-from sparing._rooms.fake import Gaussian, Plan, Query, QueryProblem, answer_of, in_words, promise_of, rho_of_units
+from sparing._rooms.fake import (
+    Gaussian,
+    Plan,
+    Query,
+    QueryProblem,
+    answer_of,
+    in_words,
+    notes_of,
+    promise_of,
+    rho_of_units,
+    shown_of,
+)
 from sparing._testing_dataset import FakeDataset, Release
 from sparing._testing_http import (
     Refused,
@@ -199,8 +210,8 @@ class Service:
         refuse_no_tick(dataset, plan)
         plan, steps = self._steps(analyst, dataset, plan)
         if dataset.is_tick(plan):
-            dataset.ticks.append(math.ldexp(steps[0], plan.grid_log2))
-        units = plan.worst_case_units
+            dataset.ticks.append(math.ldexp(steps[0], plan.scale.grid_log2))
+        units = plan.scale.worst_case_units
         analyst.spent_units[dataset.name] = analyst.spent_units.get(dataset.name, 0) + units
         dataset.sequence += 1
         dataset.worst_case_units += units
@@ -240,10 +251,11 @@ class Service:
 
 def _with_sigma(plan: Plan, sigma: float) -> Plan:
     """The plan as if the query had asked for this sigma, in query units. Raises ValueError where it has several."""
-    if plan.item_sigmas or not isinstance(plan.law, Gaussian):
+    if plan.scale.sigmas or not isinstance(plan.scale.law, Gaussian):
         raise ValueError("the query has a sigma for each item, or a scale; register its answer without one")
-    law = replace(plan.law, size_steps=math.ldexp(sigma, -plan.grid_log2))
-    return replace(plan, law=law, worst_case_units=law.charge(plan.clip_squared_steps))
+    law = replace(plan.scale.law, size_steps=math.ldexp(sigma, -plan.scale.grid_log2))
+    units = law.charge(plan.scale.charged_squared_steps)
+    return replace(plan, scale=replace(plan.scale, law=law, worst_case_units=units))
 
 
 def refuse_no_tick(dataset: FakeDataset, plan: Plan) -> None:
@@ -253,7 +265,7 @@ def refuse_no_tick(dataset: FakeDataset, plan: Plan) -> None:
 
 
 def _refuse_above_allowance(analyst: Analyst, dataset: FakeDataset, plan: Plan) -> None:
-    spent, cost = analyst.spent_units.get(dataset.name, 0), plan.worst_case_units
+    spent, cost = analyst.spent_units.get(dataset.name, 0), plan.scale.worst_case_units
     if analyst.allowance_units is not None and spent + cost > analyst.allowance_units:
         left = _rho_text(analyst.allowance_units - spent)
         raise Refused(
@@ -266,7 +278,7 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
     listed = [values] if isinstance(values, int | float) else list(values)
     if len(listed) != plan.dimension:
         raise ValueError(f"the registered answer has {len(listed)} values, and the query {plan.dimension}")
-    grids = by_coordinate(plan.noise.grid, plan.axes, plan.dimension)
+    grids = by_coordinate(plan.noise.grid, plan.answered.axes(has_places=bool(plan.scale.sigmas)), plan.dimension)
     steps = [round(value / grid) for value, grid in zip(listed, grids, strict=True)]
     if plan.noise.grid == 1 and steps != listed:
         raise ValueError(f"the query's grid is 1, so that its answer holds whole numbers, not {listed}")
@@ -274,9 +286,7 @@ def _steps_of(values: Values, plan: Plan) -> list[int]:
 
 
 def _answer_of(release: Release, dataset: FakeDataset, *, reused: bool) -> dict[str, Any]:
-    said = answer_of(
-        release.plan, release, budget_units=dataset.budget_units, floor_units=dataset.floor_units, reused=reused
-    )
+    said = answer_of(shown_of(release.plan), release, dataset, reused=reused)
     return said | {"values": said["values"].tolist()}
 
 
@@ -289,17 +299,8 @@ def _epsilon_of(dataset: FakeDataset, units: int) -> float | None:
 
 def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None) -> dict[str, Any]:
     """Everything public about a query. The public cost is made up: it is that of no machine."""
-    units, canonical = plan.worst_case_units, json.loads(plan.canonical)
-    promise = promise_of(
-        plan,
-        plan.law,
-        grid_log2=plan.grid_log2,
-        item_sigmas=plan.item_sigmas,
-        worst_case_units=units,
-        worst_cases=[dataset.worst_case_units, units],
-        budget_units=dataset.budget_units,
-        floor_units=dataset.floor_units,
-    )
+    units, canonical = plan.scale.worst_case_units, json.loads(plan.canonical)
+    promise = promise_of(plan, dataset, worst_cases_before=dataset.worst_case_units)
     noise = promise.noise
     return {
         "dimension": plan.dimension,
@@ -307,7 +308,7 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
         "sigma": noise.sigma,
         "scale": noise.scale,
         "half_width_95": noise.half_width_95,
-        "l2_clip": plan.bounds if plan.item_sigmas else plan.l2_clip,
+        "l2_clip": plan.scale.bounds if plan.scale.sigmas else plan.scale.l2_charged,
         "worst_case_rho": promise.worst_case_rho,
         "worst_case_share": promise.worst_case_share,
         "worst_case_epsilon": _epsilon_of(dataset, units),
@@ -316,7 +317,7 @@ def _preview_of(plan: Plan, dataset: FakeDataset, allowance_left_rho: str | None
         "allowance_left_rho": allowance_left_rho,
         "coverage_certified": promise.is_certified,
         "coverage_words": promise.coverage_words,
-        "notes": plan.notes,
+        "notes": notes_of(plan),
         "canonical": canonical,
         "words": in_words(canonical),
         "query_hash": plan.query_hash,
@@ -335,7 +336,7 @@ def _release_row_of(release: Release, dataset: str, at: datetime) -> dict[str, A
         "words": in_words(canonical),
         "sigma": plan.noise.sigma,
         "dimension": plan.dimension,
-        "worst_case_rho": _rho_text(plan.worst_case_units),
+        "worst_case_rho": _rho_text(plan.scale.worst_case_units),
         "released_at": at.isoformat().replace("+00:00", "Z"),
         "epoch": release.epoch,
     }

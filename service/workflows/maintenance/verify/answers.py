@@ -4,8 +4,7 @@ An entry is made together with the answer to its analyst, so that one fresh answ
 answers are made again too; the ledger cannot tell if one of them is missing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from math import inf
 from typing import Any, Final
@@ -17,7 +16,7 @@ from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from service.query.stated import Shown
+from service.query.stated import Shown, shown_of
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.parameters import KeptParameters, hashes_in, with_numbers
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
@@ -28,18 +27,6 @@ _HASHED: Final = b'"parameters":{'
 
 KeptOf = Callable[[UUID, str], KeptParameters | None]
 """The parameters that are kept of an analyst, by their hash."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """Facts from the query, or from the answer if this version cannot read the query."""
-
-    table: str
-    labels: Sequence[Mapping[str, object]]
-    axes: Sequence[Mapping[str, object]]
-    l2_clip: float
-    shortens: bool
-    notes: Sequence[str]
 
 
 class AnswersCheck:
@@ -127,14 +114,16 @@ class AnswersCheck:
 
     def _body(self, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
         """The body that the answer must have."""
-        shown: Shown | None = self._planned(entry)
-        if shown is None:
+        plan = self._planned(entry)
+        if plan is not None:
+            shown = shown_of(plan)
+        else:
             self.uncompiled += 1
             clip = inf if said.get("warnings") else 0.0
             labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
             table, notes = str(said.get("table")), said.get("notes", [])
             notes = notes[:-1] if said.get("reused") is True else notes  # the last says when it was released
-            shown = _Said(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
+            shown = Shown(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _planned(self, entry: LedgerEntry) -> Plan | None:
@@ -148,7 +137,7 @@ class AnswersCheck:
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
         # Many plans are held, and the numbers of models may be megabytes.
-        return replace(plan, product=None, parameters=(), columns={}, vectors=None)
+        return plan.lightened()
 
 
 def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimension: int, kept: KeptOf) -> Plan:

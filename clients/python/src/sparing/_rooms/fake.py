@@ -11,7 +11,7 @@ from service.engine.key_digests import SALT_BYTES, key_digests
 from service.engine.memory import DatasetMemory
 from service.engine.reduction import reduced
 from service.engine.ticks import TickCounts
-from service.query.asking import answerable
+from service.query.asking import answerable, notes_of
 from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
 from service.query.items.exhausted import Exhausted
@@ -35,7 +35,7 @@ from service.query.schema import (
     Table,
     VectorColumn,
 )
-from service.query.stated import answer_of, promise_of
+from service.query.stated import answer_of, promise_of, shown_of
 from service.query.suggestions import did_you_mean, no_dataset
 from service.query.vector_columns import VectorCoding, vectors_of
 from service.query.words import in_words
@@ -85,12 +85,14 @@ __all__ = [
     "key_digests",
     "monitor_of",
     "no_dataset",
+    "notes_of",
     "parse_query",
     "promise_of",
     "query_of",
     "reduced",
     "rho_of_units",
     "seconds_of",
+    "shown_of",
     "units_down",
     "vectors_of",
     "with_kept",
