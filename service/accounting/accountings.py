@@ -24,10 +24,11 @@ orders are bounded, levels of spending that are fixed beforehand share delta, ea
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Final
 
 from service.accounting.conversions import (
@@ -47,9 +48,12 @@ from service.accounting.conversions import (
     refuse_delta,
     units_of,
 )
+from service.accounting.laplace_mechanism import LaplaceMechanism
 from service.accounting.laplace_prices import laplace_prices_of
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.laplace import LaplacePrices
+from service.core.laws import Gaussian, Laplace
+from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
 
 _ROUNDING: Final = 1 + 1e-12
 """Far more than the formula's six roundings in binary can lose."""
@@ -78,17 +82,16 @@ class Accounting(ABC):
     def name(self) -> str:
         """The word by which an entry names it: what decides a price, so without the conversion."""
 
-    has_gaussian: ClassVar[bool] = True
-    """A Gaussian has a finite charge."""
     has_delta: ClassVar[bool] = True
     """Its statements are of an epsilon at a delta; otherwise the delta may be None and is not read."""
     has_advisory: ClassVar[bool] = False
     """A limit has a smaller epsilon while every answer has Gaussian noise."""
 
-    @property
-    def mechanisms(self) -> frozenset[str]:
-        """The mechanisms that it prices, as entries name them."""
-        return frozenset({f"laplace {self.name}", *(["gaussian"] if self.has_gaussian else [])})
+    @cached_property
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """The mechanisms that it prices, each by the word of a query."""
+        laplace = LaplaceMechanism(self.name, self.laplace_prices)
+        return {Gaussian.word: GAUSSIAN_NOISE, Laplace.word: laplace}
 
     @property
     def laplace_prices(self) -> LaplacePrices:
@@ -148,7 +151,7 @@ class Accounting(ABC):
         return min(self.epsilon_of_units(units, delta), GAUSSIAN.epsilon_of_units(units, delta))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GaussianAccounting(Accounting):
     """Gaussian differential privacy: every mechanism is a post-processing of a Gaussian, and the curve is exact."""
 
@@ -198,7 +201,7 @@ class GaussianAccounting(Accounting):
         return math.nextafter(float(mu_of_units_exactly(units)), math.inf) if units > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConcentratedAccounting(Accounting):
     """Zero-concentrated differential privacy, and a conversion to (epsilon, delta)."""
 
@@ -239,7 +242,7 @@ class ConcentratedAccounting(Accounting):
         return _by_levels(spent_units, budget_units, delta)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RenyiAccounting(Accounting):
     """Rényi differential privacy of one order, and a conversion to (epsilon, delta).
 
@@ -316,7 +319,7 @@ class RenyiAccounting(Accounting):
         return (self.order * spent_units / UNITS_PER_RHO - float(delta.ln()) / (self.order - 1)) * _ROUNDING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PureAccounting(Accounting):
     """Pure differential privacy: no delta, which may be None here and is not looked at."""
 
@@ -335,7 +338,11 @@ class PureAccounting(Accounting):
         """The name that mechanisms have for it."""
         return "pure"
 
-    has_gaussian: ClassVar[bool] = False
+    @cached_property
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """Laplace noise alone: the loss of a Gaussian has no bound."""
+        return {Laplace.word: LaplaceMechanism(self.name, self.laplace_prices)}
+
     has_delta: ClassVar[bool] = False
 
     def is_certified(self, epsilon: Decimal | float, units: int, delta: Decimal | None) -> bool:  # noqa: ARG002

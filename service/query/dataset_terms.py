@@ -1,24 +1,17 @@
 """The public terms of a dataset that a query is compiled on."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from service.core.laplace import LaplacePrices
+from service.core.mechanisms import Mechanism
 
 
 class Pricing(Protocol):
-    """The prices of a dataset's accounting: of Laplace noise, under a name, and whether a Gaussian has one."""
+    """The mechanisms that a dataset's accounting prices."""
 
     @property
-    def has_gaussian(self) -> bool:
-        """Tell whether a Gaussian has a finite charge."""
-
-    @property
-    def name(self) -> str:
-        """The word by which an entry names it."""
-
-    @property
-    def laplace_prices(self) -> LaplacePrices:
-        """The prices of Laplace noise."""
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """Each by the word of a query."""
 
 
 Priced = Pricing | None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+from service.core.mechanisms import Mechanism
 from service.query.columns import QueryColumn
 from service.query.dataset_terms import DatasetTerms
 from service.query.domains import Axis, Domain, Label
@@ -37,11 +38,12 @@ class ItemPlace(NamedTuple):
         return f"select[{self.number}]"
 
 
-class Precision(NamedTuple):
+class AskedPrecision(NamedTuple):
     """The precision that a query asks for: its noise, and the square of its one clip."""
 
     noise: Noise
     clip_squared: Fraction | None
+    mechanism: Mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ class PlanItem:
         """Its coordinates in a few lines, beside their title, place and number."""
         return {}
 
-    def scaled(self, precision: Precision, terms: DatasetTerms) -> "tuple[Self, Scale]":
+    def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Self, Scale]":
         """The item with the scale that it has by itself. Raises QueryProblem naming the field."""
         raise NotImplementedError
 

@@ -5,39 +5,48 @@ does not keep: so it is for queries in which an individual has one number, whose
 A reduced query has one number, whatever its vectors are.
 """
 
+from typing import Final
+
 from service.core.laws import Gaussian
+from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
 from service.query.dataset_terms import Priced
 from service.query.items import ITEMS
 from service.query.language import Query
-from service.query.laplace_scale import NamedPrices
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable, Table
 
+UNPRICED: Final = {Gaussian.word: GAUSSIAN_NOISE}
+"""The mechanisms of a dataset whose accounting is not known."""
 
-def laplace_of(query: Query, table: Table, pricing: Priced) -> NamedPrices:
-    """The prices of the Laplace noise that a query asks for.
 
-    Raises QueryProblem for a Gaussian that has no price, and where an individual may have several numbers.
+def mechanism_of(query: Query, table: Table, pricing: Priced) -> Mechanism:
+    """The mechanism that a query asks for.
+
+    Raises QueryProblem for one that has no price, and for noise of one number where an individual may have several.
     """
-    if query.mechanism == Gaussian.word:
-        raise QueryProblem.of("mechanism", "gaussian has no finite charge in this dataset; ask with laplace")
-    if pricing is None:
-        raise QueryProblem.of("mechanism", "laplace has no price in this dataset")
+    priced = UNPRICED if pricing is None else pricing.mechanisms
+    if query.mechanism not in priced:
+        problem = f"{query.mechanism} has no finite charge in this dataset; ask with {' or '.join(priced)}"
+        raise QueryProblem.of("mechanism", problem)
+    mechanism = priced[query.mechanism]
+    if not mechanism.of_one_number:
+        return mechanism
+    word = query.mechanism
     if query.rule == "clip":
-        raise QueryProblem.of("rule", "clip is for vectors with Gaussian noise; with laplace, use skip")
+        raise QueryProblem.of("rule", f"clip is for vectors with Gaussian noise; with {word}, use skip")
     if query.reduce is not None:
-        return NamedPrices(pricing.name, pricing.laplace_prices)
+        return mechanism
     is_of_events = isinstance(table, EventsTable)
     if len(query.select) > 1 or query.is_by_item:
-        raise _several("ask each item in a query of its own")
+        raise _several(word, "ask each item in a query of its own")
     admitted = {"always"} if is_of_events else {"always", "of individuals"}
     if query.select[0].one_number not in admitted:
         *kinds, last = (item.KIND for item in ITEMS if item.one_number in admitted)
-        raise _several(f"select {', '.join(kinds)} or {last}")
+        raise _several(word, f"select {', '.join(kinds)} or {last}")
     if is_of_events and query.group_by:
-        raise _several("events of one individual may be in several groups")
-    return NamedPrices(pricing.name, pricing.laplace_prices)
+        raise _several(word, "events of one individual may be in several groups")
+    return mechanism
 
 
-def _several(why: str) -> QueryProblem:
-    return QueryProblem.of("mechanism", f"laplace is for one number for each individual: {why}")
+def _several(word: str, why: str) -> QueryProblem:
+    return QueryProblem.of("mechanism", f"{word} is for one number for each individual: {why}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Generic, TypeVar
 
-from service.core.laws import Gaussian
 from service.core.release import Terms
 from service.query.canonical import canonical_bytes
 from service.query.columns import OwnColumn, Placed, QueryColumn, Weighted, with_sources
@@ -20,23 +19,24 @@ from service.query.dataset_terms import DatasetTerms, Priced, Ticking
 from service.query.domains import domain_of
 from service.query.envelope import refuse_beside, refuse_unreducible
 from service.query.group_keys import Group, group_of
-from service.query.item import Item, ItemPlace, PlanItem, Precision
+from service.query.item import AskedPrecision, Item, ItemPlace, PlanItem
 from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
 from service.query.joint_extents import joint
 from service.query.language import Query
 from service.query.layout import DIMENSION_MAX, Layout
 from service.query.listed_values import weighed
-from service.query.mechanism import laplace_of
+from service.query.mechanism import UNPRICED, mechanism_of
 from service.query.model_parameters import each_once
 from service.query.noise_ast import SELECT_MAX
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import BODY_BYTES_MAX, KEPT_MAX
+from service.query.precision import precision_of
 from service.query.problems import QueryProblem, quoted
 from service.query.product_plan import ProductPlan
 from service.query.query_columns import QueryColumns
 from service.query.reduction import Reduce
 from service.query.row_columns import DataTable, RowColumns
-from service.query.scale import Scale, ScaleRequest, precision_of, scale_of
+from service.query.scale import Scale, ScaleRequest, scale_of
 from service.query.schema import EventsTable, Schema
 from service.query.stated_noise import StatedNoise, stated_noise
 
@@ -239,13 +239,14 @@ def _counted(
     capacity, budget_units, pricing, _ = terms
     if query.reduce is not None:
         refuse_unreducible(query)
-    is_plain = query.mechanism == Gaussian.word and (pricing is None or pricing.has_gaussian)
-    laplace = None if is_plain else laplace_of(query, columns.table, pricing)
+    mechanism = (UNPRICED if pricing is None else pricing.mechanisms).get(query.mechanism)
+    if mechanism is None or mechanism.of_one_number:
+        mechanism = mechanism_of(query, columns.table, pricing)
     layout = _layout(query, columns, groups, terms)
     clip = None if query.per_individual is None else query.per_individual.l2_clip
     squared = None if clip is None or isinstance(clip, tuple) else Fraction(clip) ** 2
     if layout.items[0].has_own_scale:
-        item, scale = layout.items[0].scaled(Precision(query.noise, squared), terms)
+        item, scale = layout.items[0].scaled(AskedPrecision(query.noise, squared, mechanism), terms)
         return replace(layout, items=(item,)), scale
     rows_most = columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1
     rows, shared_by = (rows_most, 1) if rows_kept is None else (rows_kept, rows_most)
@@ -276,8 +277,8 @@ def _counted(
         groups=count,
         capacity=capacity,
         l2_clip=None if isinstance(clip, tuple) else clip,
-        precision=precision_of(query.noise, budget_units=budget_units, laplace=laplace),
-        laplace=laplace,
+        precision=precision_of(query.noise, mechanism, budget_units=budget_units),
+        mechanism=mechanism,
         is_fine=query.rule == "clip" or query.reduce == "norm" or rows_kept is not None,
         reduce=query.reduce,
         shared_by=shared_by,

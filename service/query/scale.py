@@ -9,16 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, inf, ldexp, nextafter, sqrt
+from math import ldexp, sqrt
 
-from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO, worst_case_units
-from service.core.half_widths import sigma_steps_within
-from service.core.laplace import LaplacePrices
-from service.core.laws import Gaussian, Laplace, Law
+from service.core.laws import Law
+from service.core.mechanisms import GAUSSIAN_NOISE, Mechanism
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.extents import Extent
-from service.query.laplace_scale import LaplaceHalfWidth, LaplacePrecision, LaplaceWorstCase, NamedPrices
-from service.query.noise_ast import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise, Prepaid, Rho, Share, Sigma
+from service.query.precision import Precision
 from service.query.problems import QueryProblem
 from service.query.reduction import Reduce, charged_squared
 
@@ -26,62 +23,6 @@ BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s 
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
 TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
 NORM_SQUARED_MAX = 2**61
-_OF_OTHERS = {"scale": "is of Laplace noise: ask with mechanism laplace, or give a sigma", "prepaid": PREPAID_ALONE}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedSigma:
-    """A standard deviation in query units; of Laplace noise its scale."""
-
-    field: str
-    sigma: float
-
-    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
-        """Sigma in steps of a grid, exactly: a grid is a power of two."""
-        return ldexp(self.sigma, -grid_log2)
-
-    estimate = sigma_steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedHalfWidth:
-    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give sigma."""
-
-    field: str
-    half_width: float
-    confidence: float
-
-    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
-        """The largest sigma whose noise is within the half width: between two multiples of the grid there is none."""
-        return sigma_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
-
-    estimate = sigma_steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
-    """The most that one individual may be charged, in ledger units."""
-
-    field: str
-    units: int
-
-    def estimate(self, clip_squared_steps: int, _grid_log2: int) -> float:
-        """About the sigma in steps at which a vector at the clip costs `units`."""
-        return sqrt((clip_squared_steps * (UNITS_PER_RHO // 2)) / self.units)
-
-    def sigma_steps(self, clip_squared_steps: int, grid_log2: int) -> float:
-        """The smallest double at which a vector at the clip costs at most `units`, by the ledger's own arithmetic.
-
-        The estimate is one correctly rounded division and one correctly rounded root, so it exceeds the exact root by
-        less than the distance to the next smaller double: no smaller one will do, and a few larger ones may be tried.
-        """
-        sigma = self.estimate(clip_squared_steps, grid_log2)
-        while worst_case_units(clip_squared_steps, sigma) > self.units:
-            sigma = nextafter(sigma, inf)
-        return sigma
-
-
-SoughtPrecision = FixedSigma | FixedHalfWidth | WorstCase | LaplacePrecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +35,8 @@ class ScaleRequest:
     groups: int  # in which the rows of one individual may be
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
-    precision: SoughtPrecision
-    laplace: NamedPrices | None = None  # of Laplace noise
+    precision: Precision
+    mechanism: Mechanism = GAUSSIAN_NOISE
     is_fine: bool = False  # vectors may be shortened or weighed, or a norm is rounded: grid 1 has no fractions
     reduce: Reduce | None = None
     shared_by: int = 1  # as many rows of an individual may have the weight of `rows`; 1: each has its own
@@ -139,48 +80,6 @@ def scale_of(request: ScaleRequest) -> Scale:
     return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
 
 
-def precision_of(noise: Noise, *, budget_units: int, laplace: NamedPrices | None = None) -> SoughtPrecision:
-    """The precision of `noise` on a dataset with this budget, of a Gaussian or of Laplace noise with its prices.
-
-    Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
-    """
-    if laplace is not None:
-        return _laplace_precision(noise, laplace.prices, budget_units)
-    match noise:
-        case Sigma() if not isinstance(noise.sigma, tuple):
-            return FixedSigma(field="noise.sigma", sigma=noise.sigma)
-        case Rho():
-            units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
-            return WorstCase(field="noise.rho", units=units)
-        case Share():
-            units = floor(Fraction(noise.share) * budget_units)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
-            return WorstCase(field="noise.share", units=units)
-        case HalfWidth() if not isinstance(noise.half_width, tuple):
-            if 1 - noise.confidence == 1:
-                raise QueryProblem.of("noise.confidence", "is too small for an interval")
-            return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
-        case LaplaceScale() | Prepaid():
-            raise QueryProblem.of(f"noise.{noise.KIND}", _OF_OTHERS[noise.KIND])
-    raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
-
-
-def _laplace_precision(noise: Noise, prices: LaplacePrices, budget_units: int) -> FixedSigma | LaplacePrecision:
-    if isinstance(noise, LaplaceScale):
-        return FixedSigma(field="noise.scale", sigma=noise.scale)
-    match precision_of(noise, budget_units=budget_units):
-        case FixedSigma(field=field, sigma=sigma):
-            return FixedSigma(field=field, sigma=sigma / sqrt(2))
-        case FixedHalfWidth(field=field, half_width=half_width, confidence=confidence):
-            return LaplaceHalfWidth(field=field, half_width=half_width, confidence=confidence)
-        case WorstCase(field=field, units=units):
-            return LaplaceWorstCase(field=field, units=units, prices=prices)
-    raise TypeError("a precision of Laplace noise has no prices")
-
-
 @lru_cache(maxsize=4096)
 def _kept(request: ScaleRequest) -> Scale:
     return _worked_out(request)
@@ -193,12 +92,12 @@ def _worked_out(request: ScaleRequest) -> Scale:
     clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
     if clip is not None and clip >= natural:
         clip = None
-    for grid_log2, sigma_steps_max in _grids(request, natural, clip):
+    for grid_log2, size_steps_max in _grids(request, natural, clip):
         reached = _clip_squared_steps(request, grid_log2, clip)
         charged = reached
         if request.reduce is not None:
             charged = _charged_squared_steps(request.reduce, request, grid_log2, reached)
-        if request.precision.estimate(charged, grid_log2) > sigma_steps_max:
+        if request.precision.estimate(charged, grid_log2) > size_steps_max:
             continue
         if _obstacle(request, grid_log2, reached) is None:
             return _scale(request, grid_log2, reached, natural if clip is None else None)
@@ -298,10 +197,10 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
     charged = clip_squared_steps
     if request.reduce is not None:
         charged = _charged_squared_steps(request.reduce, request, grid_log2, charged)
-    sigma_steps = request.precision.sigma_steps(charged, grid_log2)
-    if sigma_steps < SIGMA_STEPS_MIN:
+    size_steps = request.precision.size_steps(charged, grid_log2)
+    if size_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
-    law = Gaussian(sigma_steps) if request.laplace is None else request.laplace.at(sigma_steps)
+    law = request.mechanism.at(size_steps)
     return Scale(
         grid_log2=grid_log2,
         clip_squared_steps=clip_squared_steps,
@@ -315,5 +214,5 @@ def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natur
 
 
 def _out_of_range(request: ScaleRequest, bound: str) -> QueryProblem:
-    word = (Gaussian if request.laplace is None else Laplace).size_word
+    word = request.mechanism.law.size_word
     return QueryProblem.of(request.precision.field, f"must give a {word} of {bound} in this query")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.accounting.accountings import Accounting, OrderTooLow, accounting_of
 from service.accounting.monitor import Monitor, NoiseTooLarge, monitor_of
 from service.core.charge import rho_of_units, units_down
+from service.core.laws import Gaussian
 from service.query.keys import KeyComparison
 from service.query.schema import Schema, VectorColumn, doc, optional
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
@@ -137,7 +138,7 @@ def _monitor(
     """The monitor that is stated. Raises InvalidRequest where it has no price, or leaves nothing for queries."""
     if stated is None:
         return None
-    if not accounting.has_gaussian:
+    if Gaussian.word not in accounting.mechanisms:
         raise InvalidRequest.of("monitor", "has no finite charge in this dataset: its noise is a Gaussian")
     if units_down(Fraction(stated.rho)) < 1:
         raise InvalidRequest.of("monitor.rho", "is smaller than one unit of 2^-40 rho")

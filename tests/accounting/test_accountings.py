@@ -361,7 +361,7 @@ def test_what_pure_dp_says_of_itself() -> None:
     """Its document, its unit, its refusals, and a promise."""
     assert (PURE.document, PURE.unit, PURE.mu_of_units(5)) == ({"kind": "pure"}, "epsilon", None)
     assert accounting_of(PURE.document) == PURE
-    assert (PURE.has_gaussian, PURE.has_delta, PURE.name) == (False, False, "pure")
+    assert (PURE.has_delta, PURE.name) == (False, "pure")
     for epsilon in ("0", "-1", "NaN", "1000001"):
         with pytest.raises(ValueError, match="epsilon"):
             PURE.budget_units(epsilon=Decimal(epsilon), delta=None)

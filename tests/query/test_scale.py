@@ -1,41 +1,31 @@
-"""The public scale: grid, clip, noise and worst case, and the sigma of each of the four ways to ask for noise."""
+"""The public scale: grid, clip, noise and worst case."""
 
 from dataclasses import replace
 from fractions import Fraction
-from math import floor, isqrt, ldexp, nextafter
+from math import isqrt
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
-from service.core.half_widths import sigma_steps_within
 from service.core.laws import Gaussian
+from service.core.mechanisms import GAUSSIAN_NOISE
 from service.query.extents import Extent
-from service.query.noise_ast import HalfWidth, Rho, Share, Sigma
+from service.query.precision import FixedHalfWidth, FixedSize, Precision, WorstCase
 from service.query.problems import QueryProblem
-from service.query.scale import (
-    NORM_SQUARED_MAX,
-    TOTAL_MAX,
-    FixedHalfWidth,
-    FixedSigma,
-    Scale,
-    ScaleRequest,
-    SoughtPrecision,
-    WorstCase,
-    precision_of,
-    scale_of,
-)
-from sparing import half_width
-from tests.query.samples import BUDGET_UNITS, half_width_95, refused
+from service.query.scale import NORM_SQUARED_MAX, TOTAL_MAX, Scale, ScaleRequest, scale_of
+from tests.query.samples import refused
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)
-SIGMA_20 = FixedSigma(field="noise.sigma", sigma=20)
+SIGMA_20 = FixedSize(field="noise.sigma", size=20)
 
 
 def within(half_width: float, confidence: float = 0.95) -> FixedHalfWidth:
     """A half width that is asked for."""
-    return FixedHalfWidth(field="noise.half_width", half_width=half_width, confidence=confidence)
+    return FixedHalfWidth(
+        field="noise.half_width", half_width=half_width, confidence=confidence, mechanism=GAUSSIAN_NOISE
+    )
 
 
 def integer(low: int, high: int) -> Extent:
@@ -51,7 +41,7 @@ def real(largest: float, low: float = 0) -> Extent:
 
 
 def request(
-    *extents: Extent, clip: float | None = None, noise: SoughtPrecision = SIGMA_20, rows: int = 1, capacity: int = 10**6
+    *extents: Extent, clip: float | None = None, noise: Precision = SIGMA_20, rows: int = 1, capacity: int = 10**6
 ) -> ScaleRequest:
     """A request for one of these sums."""
     return ScaleRequest(
@@ -110,7 +100,7 @@ def test_a_half_width_finds_a_grid_as_a_sigma_does() -> None:
     """The grid is chosen by the very sigma that the half width is on it."""
     scale = scale_of(request(real(500), noise=within(5000, 0.9)))
 
-    assert scale == scale_of(request(real(500), noise=FixedSigma(field="noise.sigma", sigma=scale.size)))
+    assert scale == scale_of(request(real(500), noise=FixedSize(field="noise.sigma", size=scale.size)))
     assert scale.size == pytest.approx(5000 / 1.644854, rel=1e-6)
 
 
@@ -127,13 +117,13 @@ def test_select_items_add_as_squares_and_rows_add_as_numbers() -> None:
     [
         (3.0, SIGMA_20, -23),  # s = 30 would make sigma 20 / 2^-28 > 2^28 steps; s = 25 is the largest that does not
         (4.0, SIGMA_20, -23),  # a power of two is its own upper end: 4 = 2^2
-        (4.0, FixedSigma(field="noise.sigma", sigma=0.5), -28),  # s = 30
-        (4.0, FixedSigma(field="noise.sigma", sigma=2.0**12), -16),  # s = 18, sigma exactly 2^28 steps
-        (4.0, FixedSigma(field="noise.sigma", sigma=2.0**16), -16),  # s = 18, sigma exactly 2^32 steps
+        (4.0, FixedSize(field="noise.sigma", size=0.5), -28),  # s = 30
+        (4.0, FixedSize(field="noise.sigma", size=2.0**12), -16),  # s = 18, sigma exactly 2^28 steps
+        (4.0, FixedSize(field="noise.sigma", size=2.0**16), -16),  # s = 18, sigma exactly 2^32 steps
     ],
 )
 def test_a_binding_clip_takes_the_finest_grid_that_the_noise_allows(
-    clip: float, noise: SoughtPrecision, grid_log2: int
+    clip: float, noise: Precision, grid_log2: int
 ) -> None:
     """The clip spans between 2^17 and 2^30 steps, and sigma at most 2^28 if that is possible."""
     scale = scale_of(request(integer(0, 100), clip=clip, noise=noise))
@@ -153,7 +143,7 @@ def test_a_clip_above_the_natural_bound_changes_nothing() -> None:
 
 def test_a_real_bound_that_is_not_a_multiple_of_the_grid_does_not_bind_by_rounding() -> None:
     """The natural bound is counted in the steps that a value at the bound is rounded to."""
-    scale = scale_of(request(real(0.3), noise=FixedSigma(field="noise.sigma", sigma=1e3)))
+    scale = scale_of(request(real(0.3), noise=FixedSize(field="noise.sigma", size=1e3)))
     steps = isqrt(scale.clip_squared_steps)
 
     assert not scale.clip_binds
@@ -170,7 +160,9 @@ def test_negative_values_are_rounded_half_up_too() -> None:
 
 def test_integers_too_large_for_grid_1_are_rounded_rather_than_refused() -> None:
     """An integer column over many rows: 4,096 x 10^9 has more than 2^30.5 steps, and rounding costs 2^-29 of it."""
-    scale = scale_of(request(integer(0, 10**9), rows=4096, noise=WorstCase(field="noise.rho", units=2**40)))
+    scale = scale_of(
+        request(integer(0, 10**9), rows=4096, noise=WorstCase(field="noise.rho", units=2**40, mechanism=GAUSSIAN_NOISE))
+    )
 
     assert scale.grid_log2 > 0
     assert scale.clip_squared_steps >= 4**17
@@ -180,28 +172,26 @@ def test_integers_too_large_for_grid_1_are_rounded_rather_than_refused() -> None
 
 def test_a_count_is_not_lost_beside_a_large_sum() -> None:
     """A grid above 1 would round every 1 to 0; the noise of more steps is drawn more slowly, but is still drawn."""
-    scale = scale_of(request(ONE, real(1e7), noise=FixedSigma(field="noise.sigma", sigma=1e9)))
+    scale = scale_of(request(ONE, real(1e7), noise=FixedSize(field="noise.sigma", size=1e9)))
 
     assert scale.grid_log2 == 0
     assert scale.law.size_steps > 2**28
     assert refused_field(request(ONE, real(1e12))) == "select[0]"
-    assert (
-        refused_field(request(real(1e15), real(1.0), noise=FixedSigma(field="noise.sigma", sigma=1e9))) == "select[1]"
-    )
+    assert refused_field(request(real(1e15), real(1.0), noise=FixedSize(field="noise.sigma", size=1e9))) == "select[1]"
 
 
 @pytest.mark.parametrize(
     ("asked", "field"),
     [
         (request(integer(0, 0)), "select"),
-        (request(ONE, noise=FixedSigma(field="noise.sigma", sigma=0.29)), "noise.sigma"),
+        (request(ONE, noise=FixedSize(field="noise.sigma", size=0.29)), "noise.sigma"),
         (request(ONE, noise=within(0.98)), "noise.half_width"),
         (request(ONE, noise=within(2e10)), "noise.half_width"),
-        (request(ONE, noise=WorstCase(field="noise.rho", units=6 * 2**40)), "noise.rho"),
-        (request(ONE, noise=FixedSigma(field="noise.sigma", sigma=2.0**32 + 1)), "noise.sigma"),
-        (request(ONE, noise=WorstCase(field="noise.rho", units=1), rows=2**20), "noise.rho"),
-        (request(real(500), noise=FixedSigma(field="noise.sigma", sigma=1e-8)), "noise.sigma"),
-        (request(real(500), noise=FixedSigma(field="noise.sigma", sigma=1e8)), "noise.sigma"),
+        (request(ONE, noise=WorstCase(field="noise.rho", units=6 * 2**40, mechanism=GAUSSIAN_NOISE)), "noise.rho"),
+        (request(ONE, noise=FixedSize(field="noise.sigma", size=2.0**32 + 1)), "noise.sigma"),
+        (request(ONE, noise=WorstCase(field="noise.rho", units=1, mechanism=GAUSSIAN_NOISE), rows=2**20), "noise.rho"),
+        (request(real(500), noise=FixedSize(field="noise.sigma", size=1e-8)), "noise.sigma"),
+        (request(real(500), noise=FixedSize(field="noise.sigma", size=1e8)), "noise.sigma"),
         (request(real(1e15), clip=1e-3), "per_individual.l2_clip"),
         (request(ONE, capacity=2**62), "select"),
         (request(ONE, integer(0, 2**53), rows=4096), "select"),
@@ -215,7 +205,7 @@ def test_what_fits_no_grid_is_refused_by_its_field(asked: ScaleRequest, field: s
 def test_the_refusal_says_which_sigma_will_do() -> None:
     """In query units, so that it can be used."""
     for sigma, said in ((0.1, "at least 0.3"), (1e10, "at most 4.29497e+09")):
-        assert said in refused(scale_of, request(ONE, noise=FixedSigma(field="noise.sigma", sigma=sigma)))[1]
+        assert said in refused(scale_of, request(ONE, noise=FixedSize(field="noise.sigma", size=sigma)))[1]
 
 
 @st.composite
@@ -231,9 +221,9 @@ def requests(draw: st.DrawFn) -> ScaleRequest:
             st.integers(-152, 50),
         ),
     )
-    sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSigma(field="noise.sigma", sigma=value))
+    sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSize(field="noise.sigma", size=value))
     width = st.builds(within, st.floats(1e-30, 1e40), st.floats(1e-9, 1 - 2**-53))
-    units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2))
+    units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2, mechanism=GAUSSIAN_NOISE))
     extents = draw(st.lists(columns, min_size=1, max_size=3).map(tuple))
     return ScaleRequest(
         extents=extents,
@@ -275,95 +265,3 @@ def test_every_scale_keeps_its_bounds(asked: ScaleRequest) -> None:
         assert scale.l2_clip <= asked.l2_clip
     if scale.clip_binds:
         assert scale.clip_squared_steps == int(Fraction(scale.l2_clip) ** 2 / grid**2)
-
-
-@given(st.integers(1, 2**61), st.integers(1, 2**61))
-@example(2, 15)  # the float estimate is too small by a little
-def test_a_worst_case_gives_the_smallest_sigma_that_keeps_to_it(clip_squared_steps: int, units: int) -> None:
-    """By the ledger's own arithmetic: the next smaller double would be charged a unit more than was offered."""
-    sigma = WorstCase(field="noise.rho", units=units).sigma_steps(clip_squared_steps, 0)
-
-    assert worst_case_units(clip_squared_steps, sigma) <= units
-    assert worst_case_units(clip_squared_steps, nextafter(sigma, 0)) > units
-
-
-@given(st.integers(1, 2**61), st.integers(1, 2**61))
-def test_the_estimate_is_the_sigma_to_a_few_parts_in_10_to_the_15(clip_squared_steps: int, units: int) -> None:
-    """So the grid is chosen by the sigma that will be used."""
-    worst_case = WorstCase(field="noise.rho", units=units)
-
-    assert worst_case.estimate(clip_squared_steps, 0) == pytest.approx(
-        worst_case.sigma_steps(clip_squared_steps, 0), rel=1e-14
-    )
-
-
-@given(st.floats(1e-100, 1e100), st.integers(-130, 130))
-def test_a_sigma_in_steps_is_exact(sigma: float, grid_log2: int) -> None:
-    """A grid is a power of two."""
-    fixed = precision_of(Sigma(sigma=sigma), budget_units=BUDGET_UNITS)
-
-    assert Fraction(fixed.sigma_steps(1, grid_log2)) * Fraction(2) ** grid_log2 == Fraction(sigma)
-
-
-CONFIDENCES = st.floats(1e-9, 0.999999) | st.sampled_from([0.5, 0.95, 1 - 1e-12, 1 - 2**-53])
-
-
-@given(st.floats(1e-3, 1e6), CONFIDENCES, st.integers(-40, 10))
-def test_a_half_width_is_held_in_whole_steps_of_the_grid(half_width: float, confidence: float, grid_log2: int) -> None:
-    """Noise lies on the grid: what is asked for between two of its multiples is the lower one."""
-    asked = HalfWidth(half_width=half_width, confidence=confidence)
-    precision = precision_of(asked, budget_units=BUDGET_UNITS)
-
-    assert precision == FixedHalfWidth(field="noise.half_width", half_width=half_width, confidence=confidence)
-    held = sigma_steps_within(floor(Fraction(half_width) / Fraction(2) ** grid_log2), confidence)
-    assert precision.sigma_steps(1, grid_log2) == precision.estimate(1, grid_log2) == held
-
-
-@given(st.floats(0.5, 1e6), st.integers(-20, 10))
-def test_the_95_percent_half_width_is_never_more_than_was_asked_for(half_width: float, grid_log2: int) -> None:
-    """And less by less than a step of the grid; it is in query units."""
-    steps = FixedHalfWidth(field="", half_width=half_width, confidence=0.95).sigma_steps(1, grid_log2)
-    stated = half_width_95(sigma=ldexp(steps, grid_log2), grid_log2=grid_log2)
-
-    assert half_width - 2.0**grid_log2 < stated <= half_width
-
-
-@given(st.floats(0.3, 2.0**32), st.integers(-40, 10))
-def test_the_python_client_works_out_the_same(sigma_steps: float, grid_log2: int) -> None:
-    """It cannot import the service, and has the formula a second time."""
-    sigma = ldexp(sigma_steps, grid_log2)
-
-    assert half_width(sigma=sigma, grid=2.0**grid_log2) == half_width_95(sigma=sigma, grid_log2=grid_log2)
-
-
-@pytest.mark.parametrize(("rho", "units"), [(2.0**-40, 1), (0.01, 10995116277), (2.0**21, 2**61)])
-def test_a_rho_is_rounded_down_to_units(rho: float, units: int) -> None:
-    """No individual is charged more than was offered."""
-    assert precision_of(Rho(rho=rho), budget_units=BUDGET_UNITS) == WorstCase(field="noise.rho", units=units)
-
-
-@pytest.mark.parametrize("rho", [2.0**-41, nextafter(2.0**21, 3e6) + 1, 1e100])
-def test_a_rho_that_no_ledger_holds_is_refused(rho: float) -> None:
-    """Below one unit, or above every limit."""
-    with pytest.raises(QueryProblem, match=r"^noise\.rho: "):
-        precision_of(Rho(rho=rho), budget_units=BUDGET_UNITS)
-
-
-def test_a_confidence_of_next_to_nothing_is_refused() -> None:
-    """It would make the interval a point and sigma infinite."""
-    with pytest.raises(QueryProblem, match=r"^noise\.confidence: "):
-        precision_of(HalfWidth(half_width=1.0, confidence=1e-20), budget_units=BUDGET_UNITS)
-
-
-@given(st.floats(2.0**-30, 1), st.integers(2**31, 2**61))
-def test_a_share_is_that_part_of_the_budget_rounded_down(share: float, budget_units: int) -> None:
-    """No individual is charged more than the share."""
-    asked = precision_of(Share(share=share), budget_units=budget_units)
-    assert asked == WorstCase(field="noise.share", units=floor(Fraction(share) * budget_units))
-
-
-@pytest.mark.parametrize(("share", "budget_units"), [(1e-9, 1000), (0.5, 1), (1, 0)])
-def test_a_share_of_less_than_a_unit_is_refused(share: float, budget_units: int) -> None:
-    """It would take endless noise."""
-    with pytest.raises(QueryProblem, match=r"^noise\.share: is too small"):
-        precision_of(Share(share=share), budget_units=budget_units)

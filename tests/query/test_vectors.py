@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.extents import STEPS_MIN, Extent, Vectors, shifted
+from service.query.precision import FixedSize
 from service.query.problems import QueryProblem
-from service.query.scale import FixedSigma, ScaleRequest, scale_of
+from service.query.scale import ScaleRequest, scale_of
 
 SIZES = st.integers(-(2**53) + 1, 2**53 - 1) | st.integers(-9, 9) | st.sampled_from([2**53 - 1, -(2**53) + 1, 0])
 LISTS = st.lists(st.lists(SIZES, min_size=1, max_size=5), min_size=1, max_size=6)
@@ -64,7 +65,7 @@ def request(
         vectors=vectors(lists),
         least=least,
     )
-    precision = FixedSigma(field="noise.sigma", sigma=2e5)
+    precision = FixedSize(field="noise.sigma", size=2e5)
     return ScaleRequest(
         extents=(extent,), joint=(extent,), rows=rows, groups=1, capacity=10**6, l2_clip=clip, precision=precision
     )

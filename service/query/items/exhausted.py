@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from service.core.laws import PrepaidGaussian
 from service.query.dataset_terms import DatasetTerms
-from service.query.item import Item, ItemPlace, PlanItem, Precision
+from service.query.item import AskedPrecision, Item, ItemPlace, PlanItem
 from service.query.literals_ast import Empty
 from service.query.problems import QueryProblem
 from service.query.scale import Scale
@@ -25,7 +25,7 @@ class Exhausted(PlanItem):
 
     title: str = "exhausted"
 
-    def scaled(self, precision: Precision, terms: DatasetTerms) -> "tuple[Exhausted, Scale]":  # noqa: ARG002
+    def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Exhausted, Scale]":  # noqa: ARG002
         """The scale of a tick: nobody adds more than one, and nobody is charged."""
         if terms.monitor is None:
             raise ValueError("a tick is of a dataset with a monitor")

@@ -11,12 +11,13 @@ from service.core.laws import Gaussian
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.dataset_terms import DatasetTerms
 from service.query.domains import CATEGORIES_SHOWN_MAX, Axis, Label
-from service.query.item import PlanItem, Precision
+from service.query.item import AskedPrecision, PlanItem
 from service.query.layout import DIMENSION_MAX
+from service.query.precision import Precision, precision_of
 from service.query.problems import QueryProblem
 from service.query.product_plan import ProductPlan
 from service.query.runs import MULTIPLIED_MAX
-from service.query.scale import NORM_SQUARED_MAX, SIGMA_STEPS_EASY, TOTAL_MAX, Scale, SoughtPrecision, precision_of
+from service.query.scale import NORM_SQUARED_MAX, SIGMA_STEPS_EASY, TOTAL_MAX, Scale
 
 CLIP_SQUARED_MIN: Final = 4**16
 """The least squared clip in steps: truncation loses little of a vector at the clip."""
@@ -81,12 +82,12 @@ class Products(PlanItem):
         named = {"features": self.features, "classes": self.classes or ()}
         return {key: list(names) for key, names in named.items() if 0 < len(names) <= CATEGORIES_SHOWN_MAX}
 
-    def scaled(self, precision: Precision, terms: DatasetTerms) -> "tuple[Products, Scale]":
+    def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Products, Scale]":
         """The products with the way of counting them that is chosen, and its scale."""
         if self.ways is None:
             raise ValueError("the way of counting is chosen already")
         self._refuse_long(terms.capacity)
-        sought = precision_of(precision.noise, budget_units=terms.budget_units)
+        sought = precision_of(precision.noise, precision.mechanism, budget_units=terms.budget_units)
         ways = list(self.ways(precision.clip_squared))
         chosen, scale = _chosen(ways, precision.clip_squared, sought, terms.capacity)
         return replace(self, product=chosen.product, ways=None), scale
@@ -108,7 +109,7 @@ def refuse_many(coordinates: int) -> None:
 
 
 def _chosen(
-    candidates: Sequence[ProductSteps], clip_squared: Fraction | None, precision: SoughtPrecision, capacity: int
+    candidates: Sequence[ProductSteps], clip_squared: Fraction | None, precision: Precision, capacity: int
 ) -> tuple[ProductSteps, Scale]:
     """The finest candidate that fits 64 bits and an easy draw of the noise; or the coarsest with a draw at all."""
     fitting = []
@@ -130,8 +131,8 @@ def _chosen(
     raise QueryProblem.of(precision.field, f"must give a sigma of at most {most_sigma:.6g} in this query")
 
 
-def _scale(candidate: ProductSteps, most: int, clip_squared: Fraction | None, precision: SoughtPrecision) -> Scale:
-    sigma_steps = precision.sigma_steps(most, candidate.grid_log2)
+def _scale(candidate: ProductSteps, most: int, clip_squared: Fraction | None, precision: Precision) -> Scale:
+    sigma_steps = precision.size_steps(most, candidate.grid_log2)
     if sigma_steps < SIGMA_STEPS_MIN:
         least = ldexp(SIGMA_STEPS_MIN, candidate.grid_log2)
         raise QueryProblem.of(precision.field, f"must give a sigma of at least {least:.6g} in this query")

@@ -30,7 +30,8 @@ class PriceTables(JobQueue[Accounting]):
     def do(self, job: Accounting) -> None:
         """Make the table, and what every scale of it has in common."""
         with handing_over_soon():
-            job.laplace_prices(SIGMA_STEPS_MIN)
+            for mechanism in job.mechanisms.values():
+                mechanism.at(SIGMA_STEPS_MIN)
 
     def title_of(self, job: Accounting) -> str:
         """By its name."""

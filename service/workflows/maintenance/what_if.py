@@ -209,7 +209,7 @@ def _replay_one(
 
     Raises NormsMissing where it cannot be read, or is not whole, NoBudget where it has no price.
     """
-    if entry.kind == "query" and isinstance(entry.law, Gaussian) and not found.accounting.has_gaussian:
+    if entry.kind == "query" and isinstance(entry.law, Gaussian) and entry.law.word not in found.accounting.mechanisms:
         raise NoBudget(
             f"ledger row {entry.seq} is of a Gaussian, which has no finite charge under {found.accounting.name}"
         )

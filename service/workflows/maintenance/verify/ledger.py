@@ -137,7 +137,8 @@ class LedgerReplay:
         except (ValueError, IndexError):  # lengths that do not match
             yield "its charges cannot be read"
             return
-        if entry.kind == "query" and not entry.tick and entry.mechanism not in self._record.accounting.mechanisms:
+        mechanisms = self._record.accounting.mechanisms.values()
+        if entry.kind == "query" and not entry.tick and all(entry.mechanism != each.name for each in mechanisms):
             yield f"says mechanism {entry.mechanism}, which the accounting of its dataset does not price"
         missing_units = entry.charged_units - exact_sum(priced.charges)
         yield from self._wrong_with_numbers(entry, priced, missing_units)

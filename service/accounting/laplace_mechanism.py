@@ -1,17 +1,18 @@
-"""The scale of Laplace noise by a stated precision, in steps of a grid. The counterpart of the precisions of a sigma.
+"""Laplace noise of any scale at an accounting's prices, in grid steps.
 
 Laplace noise Lap(b) has standard deviation sqrt(2) b. It is for queries in which an individual has one number: there
 the L1 norm, by which it is priced, is the L2 norm of the clip.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from math import floor, inf, isqrt, ldexp
-from typing import Final, NamedTuple
+from math import inf, isqrt
+from typing import ClassVar, Final
 
 from service.core.half_widths import scale_steps_within
 from service.core.laplace import STEPS_MAX, LaplacePrices, laplace_worst_case_units, longest_steps
-from service.core.laws import Laplace
+from service.core.laws import Laplace, Law
+from service.core.mechanisms import Mechanism
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 
 _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
@@ -19,48 +20,36 @@ _REFERENCES: Final = (2.0**32, 2.0**26, 2.0**20, 2.0**14, 2.0**8, 1.0)
 _NEAR: Final = 2.0**-20
 
 
-class NamedPrices(NamedTuple):
-    """The prices of an accounting, and its name."""
+@dataclass(frozen=True)
+class LaplaceMechanism(Mechanism):
+    """Laplace noise at the prices of an accounting, by its name."""
 
     accounting: str
-    prices: LaplacePrices
+    prices: LaplacePrices = field(repr=False, compare=False)
 
-    def at(self, scale_steps: float) -> Laplace:
-        """The law of Laplace noise at a scale."""
-        return Laplace.priced(scale_steps, self.accounting, self.prices)
+    law: ClassVar = Laplace
+    of_one_number: ClassVar = True
 
+    @property
+    def name(self) -> str:  # type: ignore[override]  # read alone
+        """The word with the accounting."""
+        return f"{Laplace.word} {self.accounting}"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceHalfWidth:
-    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the scale."""
+    def at(self, size_steps: float) -> Law:
+        """The law at a scale. Raises ValueError for a scale outside [0.3, 2^32]."""
+        return Laplace.priced(size_steps, self.accounting, self.prices)
 
-    field: str
-    half_width: float
-    confidence: float
+    def size_for(self, norm_squared: int, units: int) -> float:
+        """A scale at which a number of this square costs at most `units`, larger by 2^-18 of it at most."""
+        return _scale_steps(self.prices, units, _root_up(norm_squared))
 
-    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
-        """The largest scale whose noise is within the half width."""
-        return scale_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
+    def estimate_for(self, norm_squared: int, units: int) -> float:
+        """Give that scale, which is kept."""
+        return self.size_for(norm_squared, units)
 
-    estimate = sigma_steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceWorstCase:
-    """The most that one individual may be charged, in ledger units, by an accounting's prices."""
-
-    field: str
-    units: int
-    prices: LaplacePrices
-
-    def sigma_steps(self, clip_squared_steps: int, _grid_log2: int) -> float:
-        """A scale in steps at which a number at the clip costs at most `units`, larger by 2^-18 of it at most."""
-        return _scale_steps(self.prices, self.units, _root_up(clip_squared_steps))
-
-    estimate = sigma_steps
-
-
-LaplacePrecision = LaplaceHalfWidth | LaplaceWorstCase
+    def size_within(self, steps: int, confidence: float) -> float:
+        """Count as `scale_steps_within` does."""
+        return scale_steps_within(steps, confidence)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from service.accounting.accountings import GAUSSIAN, PURE, Accounting, Concentra
 from service.core.charge import UNITS_PER_RHO
 from service.core.half_widths import scale_steps_within
 from service.core.laplace import laplace_worst_case_units, longest_steps
-from service.query.laplace_scale import LaplaceHalfWidth, LaplaceWorstCase
+from service.core.laws import Laplace
 
 CONFIDENCES = st.floats(1e-6, 1 - 1e-9)
 ACCOUNTINGS: st.SearchStrategy[Accounting] = st.sampled_from(
@@ -19,7 +19,7 @@ ACCOUNTINGS: st.SearchStrategy[Accounting] = st.sampled_from(
 def test_a_worst_case_is_kept_and_nearly_reached(accounting: Accounting, steps: int, units: int) -> None:
     """At most the units; a scale that is smaller by a ten-thousandth costs more, or is none that can be drawn."""
     prices = accounting.laplace_prices
-    scale = LaplaceWorstCase(field="noise.rho", units=units, prices=prices).sigma_steps(steps**2, 0)
+    scale = accounting.mechanisms["laplace"].size_for(steps**2, units)
     if not 0.3 <= scale <= 2.0**32:
         return
     assert laplace_worst_case_units(steps**2, scale, prices) <= units
@@ -30,7 +30,7 @@ def test_a_worst_case_is_kept_and_nearly_reached(accounting: Accounting, steps: 
 
 def test_of_a_price_that_no_step_meets_there_is_no_scale() -> None:
     """A unit of epsilon buys one step at 2^40 steps of scale, beyond what can be drawn."""
-    assert LaplaceWorstCase(field="f", units=1, prices=PURE.laplace_prices).sigma_steps(1, 0) > 2.0**32
+    assert PURE.mechanisms["laplace"].size_for(1, 1) > 2.0**32
     assert longest_steps(PURE.laplace_prices, 255, 2.0**32) == 0
     assert longest_steps(PURE.laplace_prices, 256, 2.0**32) == 1
 
@@ -44,7 +44,10 @@ def test_the_longest_number_is_paid_for_and_the_next_is_not(accounting: Accounti
     assert steps == 2**31 - 1 or laplace_worst_case_units((steps + 1) ** 2, scale, prices) > units
 
 
-def test_scales_follow_the_grid() -> None:
-    """A half width holds whole steps."""
-    width = LaplaceHalfWidth(field="f", half_width=3.0, confidence=0.95)
-    assert width.sigma_steps(1, -4) == scale_steps_within(48, 0.95)
+def test_it_is_named_by_its_accounting_and_priced_by_one_number() -> None:
+    """The estimate of a scale is the scale, which is kept."""
+    mechanism = PURE.mechanisms["laplace"]
+    assert (mechanism.name, mechanism.law, mechanism.of_one_number) == ("laplace pure", Laplace, True)
+    assert mechanism.at(20.0) == Laplace.priced(20.0, "pure", PURE.laplace_prices)
+    assert mechanism.estimate_for(9, 2**40) == mechanism.size_for(9, 2**40)
+    assert mechanism.size_within(48, 0.95) == scale_steps_within(48, 0.95)

@@ -1,0 +1,110 @@
+"""The size of the noise by a precision that a query states, on any grid, over a mechanism that has prices."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, ldexp
+from typing import Final, Protocol
+
+from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
+from service.core.laws import Laplace
+from service.core.mechanisms import Mechanism
+from service.query.noise_ast import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise, Prepaid, Rho, Share, Sigma
+from service.query.problems import QueryProblem
+
+_OF_OTHERS: Final = {
+    "scale": "is of Laplace noise: ask with mechanism laplace, or give a sigma",
+    "prepaid": PREPAID_ALONE,
+}
+
+
+class Precision(Protocol):
+    """A stated precision: which size of noise it asks for on a grid, in steps."""
+
+    @property
+    def field(self) -> str:
+        """The field that states it."""
+
+    def estimate(self, norm_squared: int, grid_log2: int) -> float:
+        """About the size."""
+
+    def size_steps(self, norm_squared: int, grid_log2: int) -> float:
+        """The size for vectors of this squared norm, in steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSize:
+    """A size in query units: a sigma, or of Laplace noise a scale."""
+
+    field: str
+    size: float
+
+    def size_steps(self, _norm_squared: int, grid_log2: int) -> float:
+        """The size in steps of a grid, exactly: a grid is a power of two."""
+        return ldexp(self.size, -grid_log2)
+
+    estimate = size_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedHalfWidth:
+    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give the size."""
+
+    field: str
+    half_width: float
+    confidence: float
+    mechanism: Mechanism
+
+    def size_steps(self, _norm_squared: int, grid_log2: int) -> float:
+        """The largest size whose noise is within the half width: between two multiples of the grid there is none."""
+        return self.mechanism.size_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
+
+    estimate = size_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """The most that one individual may be charged, in ledger units."""
+
+    field: str
+    units: int
+    mechanism: Mechanism
+
+    def estimate(self, norm_squared: int, _grid_log2: int) -> float:
+        """About the size at which a vector of this squared norm costs `units`."""
+        return self.mechanism.estimate_for(norm_squared, self.units)
+
+    def size_steps(self, norm_squared: int, _grid_log2: int) -> float:
+        """A size at which a vector of this squared norm costs at most `units`."""
+        return self.mechanism.size_for(norm_squared, self.units)
+
+
+def precision_of(noise: Noise, mechanism: Mechanism, *, budget_units: int) -> Precision:
+    """The precision of `noise` on a dataset with this budget.
+
+    Raises QueryProblem for a rho out of range, a share of less than a unit, a confidence of next to nothing, and a form
+    that is another mechanism's.
+    """
+    match noise:
+        case Sigma() if not isinstance(noise.sigma, tuple):
+            return FixedSize(field="noise.sigma", size=noise.sigma / mechanism.law.deviation)
+        case LaplaceScale() if mechanism.law is Laplace:
+            return FixedSize(field="noise.scale", size=noise.scale)
+        case Rho():
+            units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
+            return WorstCase(field="noise.rho", units=units, mechanism=mechanism)
+        case Share():
+            units = floor(Fraction(noise.share) * budget_units)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
+            return WorstCase(field="noise.share", units=units, mechanism=mechanism)
+        case HalfWidth() if not isinstance(noise.half_width, tuple):
+            if 1 - noise.confidence == 1:
+                raise QueryProblem.of("noise.confidence", "is too small for an interval")
+            return FixedHalfWidth(
+                field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence, mechanism=mechanism
+            )
+        case LaplaceScale() | Prepaid():
+            raise QueryProblem.of(f"noise.{noise.KIND}", _OF_OTHERS[noise.KIND])
+    raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
