@@ -31,6 +31,7 @@ from service.query.columns import ReaderFormula
 from service.query.conditions import All
 from service.query.plan import Plan
 from service.query.product_plan import rows_in_products
+from service.query.reduction import REDUCTIONS
 from service.query.runs import BLOCK_ROWS, rows_in_run
 from service.query.working_memory import STRETCH_ROWS
 
@@ -102,7 +103,7 @@ def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
         and plan.rows.rows_kept is None
         and not (plan.scale.clip_binds or plan.shortens)
     )
-    counts_all = counts_all and plan.reduce != "max"  # which takes an individual's entries added up
+    counts_all = counts_all and not (plan.reduce and REDUCTIONS[plan.reduce].is_of_entries)
     term = query.terms[0]
     return (term, names) if counts_all and isinstance(term, Unit) else None
 

@@ -16,7 +16,7 @@ charge holds for any way of rounding. The grid is so fine that the clip has 2^18
 Both take the same steps whatever the numbers are: all coordinates are looked at, and a root has a digit for each bit.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -36,7 +36,7 @@ _AT_A_TIME: Final = 2**16  # coordinates that are squared at a time
 _WHOLE: Final = np.zeros(1, dtype=np.int64)  # where the one vector begins
 
 
-def priced(blocks: Iterable[Block], reduce: Reduce | None) -> Iterator[Contributions]:
+def priced(blocks: Iterable[Block], reduce: Reduce) -> Iterator[Contributions]:
     """The blocks with the squares (p,) of what each individual is charged for, in the place of squared norms.
 
     For the maximum, entries of one individual are at different coordinates. Raises BrokenInvariant for products.
@@ -44,15 +44,21 @@ def priced(blocks: Iterable[Block], reduce: Reduce | None) -> Iterator[Contribut
     for block in blocks:
         if isinstance(block, OuterProducts):
             raise BrokenInvariant("products are not reduced")
-        yield replace(block, norms_squared=_peaks(block) if reduce == "max" else _lengths(block))
+        yield replace(block, norms_squared=_CHARGED[reduce](block))
 
 
 def reduced(total: Integers, reduce: Reduce) -> int:
-    """The largest number of an exact sum (dimension,), or its L2 norm to the nearest step; int64 steps.
+    """The number of an exact sum (dimension,), int64 steps, whose squared norm is at most 2^122."""
+    return _OF_SUM[reduce](total)
 
-    The squared norm is at most 2^122, by the plan's public overflow bound.
-    """
-    return int(total.max()) if reduce == "max" else root(4 * squared(total)) + 1 >> 1
+
+def _largest(total: Integers) -> int:
+    return int(total.max())
+
+
+def _length(total: Integers) -> int:
+    """The L2 norm to the nearest step."""
+    return root(4 * squared(total)) + 1 >> 1
 
 
 def squared(total: Integers) -> int:
@@ -110,3 +116,7 @@ def lengths_squared(norms_squared: Integers) -> Integers:
     lengths += lengths * lengths < norms_squared
     lengths += ROUNDING_STEPS
     return np.square(lengths)
+
+
+_CHARGED: Final[Mapping[str, Callable[[Contributions], Integers]]] = {"max": _peaks, "norm": _lengths}
+_OF_SUM: Final[Mapping[str, Callable[[Integers], int]]] = {"max": _largest, "norm": _length}

@@ -33,6 +33,7 @@ from service.query.own_events import OwnTotal
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan, SelectedRows
 from service.query.predictions import Predicted
+from service.query.reduction import REDUCTIONS
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import (
     RUNS_MAX,
@@ -249,7 +250,7 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
     clipped += speed.clipped_entry if plan.scale.sigmas else 0.0  # as many steps of arithmetic
     clipped += speed.clipped_entry if plan.shortens and not _adds_one_number(plan) else 0.0
     clipped += speed.entry if plan.scale.clips_squared else 0.0  # sorting once more, by item
-    clipped += 2 * speed.scalar_entry if plan.reduce == "max" else 0.0  # the largest of a vector
+    clipped += 2 * speed.scalar_entry if plan.reduce and REDUCTIONS[plan.reduce].is_of_entries else 0.0
     if isinstance(table, EventsTable) or plan.layout.entries_of_row > 1:
         return speed.entry + clipped
     return clipped + (speed.scatter_entry * (1 + len(plan.rows.group_by)) if plan.layout.dimension > 1 else 0.0)

@@ -23,6 +23,7 @@ from service.query.noise_ast import (
     Sigma,
 )
 from service.query.parameters_ast import MIXED_MAX, HashedParameters
+from service.query.reduction import Reduce
 from service.query.schema import doc, optional
 
 GROUP_BY_MAX = 32
@@ -67,7 +68,7 @@ class Query(Closed):
             " number."
         ),
     ] = "gaussian"
-    reduce: Literal["max", "norm"] | None = optional(
+    reduce: Reduce | None = optional(
         "One number of the exact sum, with one noise: its largest coordinate, or its L2 norm; left out, the sum."
     )
     rule: Annotated[

@@ -34,7 +34,7 @@ from service.query.precision import precision_of
 from service.query.problems import QueryProblem, quoted
 from service.query.product_plan import ProductPlan
 from service.query.query_columns import QueryColumns
-from service.query.reduction import Reduce
+from service.query.reduction import REDUCTIONS, Reduce
 from service.query.row_columns import DataTable, RowColumns
 from service.query.scale import Scale, ScaleRequest, scale_of
 from service.query.schema import EventsTable, Schema
@@ -270,6 +270,7 @@ def _counted(
         )
         if query.is_by_item:
             return layout, scale_by_item(query, facts, budget_units=budget_units)
+    is_rounded = query.reduce is not None and REDUCTIONS[query.reduce].is_rounded
     request = ScaleRequest(
         extents=extents,
         joint=extents if len(extents) == 1 else joint(items, extents, columns.used),
@@ -279,7 +280,7 @@ def _counted(
         l2_clip=None if isinstance(clip, tuple) else clip,
         precision=precision_of(query.noise, mechanism, budget_units=budget_units),
         mechanism=mechanism,
-        is_fine=query.rule == "clip" or query.reduce == "norm" or rows_kept is not None,
+        is_fine=query.rule == "clip" or is_rounded or rows_kept is not None,
         reduce=query.reduce,
         shared_by=shared_by,
     )

@@ -1,4 +1,4 @@
-"""Which queries may have their vector sum reduced to one number, and the most that a reduced vector is charged for.
+"""The numbers to which a vector sum may be reduced, and the most that an individual is charged for one.
 
 Feldman and Zrnic (2021), Example 2.7: of a Lipschitz function of the sum, one number, an individual is charged by how
 much its vector can change that number. A function of the noisy answer is free and needs none of this; the maximum and
@@ -6,6 +6,8 @@ the norm are here because they need one noise, where the noisy vector has one in
 are summed as ever; the arithmetic on them is in `service.engine.reduction`.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isqrt
 from typing import Final, Literal
 
@@ -14,12 +16,35 @@ ROUNDING_STEPS: Final = 1
 """What rounding a norm to a step adds to the change of one individual, in steps (`service.engine.reduction`)."""
 
 
-def charged_squared(reduce: Reduce, clip_squared: int, *, peak: int) -> int:
-    """The largest squared steps that an individual is charged for, of vectors within a clip.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """One number of a vector sum.
 
-    `peak` bounds each entry of a vector, and `clip_squared` its squared norm, in steps.
+    `charged_squared` gives the largest squared steps that an individual is charged for, of vectors within a clip: from
+    the clip's squared norm and a bound on each entry, in steps.
     """
+
+    words: str
+    is_rounded: bool  # to whole steps, so that these are to be small beside the clip
+    is_of_entries: bool  # an individual is charged for its entries, and not for its norm
+    charged_squared: Callable[[int, int], int]
+
+
+def _largest_squared(clip_squared: int, peak: int) -> int:
+    return min(isqrt(clip_squared), peak) ** 2
+
+
+def _length_squared(clip_squared: int, _peak: int) -> int:
     root = isqrt(clip_squared)
-    if reduce == "max":
-        return min(root, peak) ** 2
     return (root + (root * root < clip_squared) + ROUNDING_STEPS) ** 2
+
+
+REDUCTIONS: Final[Mapping[str, Reduction]] = {
+    "max": Reduction(
+        words="the largest number", is_rounded=False, is_of_entries=True, charged_squared=_largest_squared
+    ),
+    "norm": Reduction(
+        words="the norm of the numbers", is_rounded=True, is_of_entries=False, charged_squared=_length_squared
+    ),
+}
+"""Each by its word in a query, with which `service.engine.reduction` has its arithmetic."""

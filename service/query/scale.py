@@ -17,7 +17,7 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.extents import Extent
 from service.query.precision import Precision
 from service.query.problems import QueryProblem
-from service.query.reduction import Reduce, charged_squared
+from service.query.reduction import REDUCTIONS, Reduce
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
@@ -161,7 +161,7 @@ def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
 def _charged_squared_steps(reduce: Reduce, request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> int:
     """The largest squared steps that a reduced query charges anybody for: an entry is a row's, times the rows."""
     peak = max(extent.steps(grid_log2) * (1 if extent.is_once else request.rows) for extent in request.extents)
-    return charged_squared(reduce, clip_squared_steps, peak=peak)
+    return REDUCTIONS[reduce].charged_squared(clip_squared_steps, peak)
 
 
 def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:

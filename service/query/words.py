@@ -10,10 +10,10 @@ from typing import Final
 from service.query.items import ITEMS
 from service.query.noise_ast import NOISES
 from service.query.phrases import Node, condition_words, group_words, listed, numbers_text
+from service.query.reduction import REDUCTIONS
 
 _ITEMS: Final = {item.KIND: item for item in ITEMS}
 _NOISES: Final = {noise.KIND: noise for noise in NOISES}
-_REDUCED: Final = {"max": "the largest number", "norm": "the norm of the numbers"}
 
 
 def in_words(canonical: Node) -> str:
@@ -26,7 +26,7 @@ def in_words(canonical: Node) -> str:
     parts = [
         _selected(canonical["select"], canonical["from"], canonical["where"]),
         *([f"by {listed(map(group_words, canonical['group_by']))}"] if canonical["group_by"] else []),
-        *([_REDUCED[canonical["reduce"]]] if "reduce" in canonical else []),
+        *([REDUCTIONS[canonical["reduce"]].words] if "reduce" in canonical else []),
         *_clip(canonical["per_individual"]),
         *(["shortened to what is left"] if canonical.get("rule") == "clip" else []),
         *_noise(canonical["noise"]),

@@ -15,7 +15,7 @@ from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
-from service.query.reduction import charged_squared
+from service.query.reduction import REDUCTIONS
 from service.query.schema import Schema
 from service.query.stated import shown_of
 from service.query.words import in_words
@@ -128,11 +128,11 @@ def test_a_worst_case_is_that_of_the_number(reduce: str, noise: dict[str, float]
 @given(clip_squared=st.integers(1, 2**61), peak=st.integers(1, 2**31))
 def test_what_is_charged_at_most(clip_squared: int, peak: int) -> None:
     """The largest entry of a vector within the clip; its norm rounded up, and a step."""
-    most = isqrt(charged_squared("max", clip_squared, peak=peak))
-    assert most**2 == charged_squared("max", clip_squared, peak=peak) <= clip_squared
+    most = isqrt(REDUCTIONS["max"].charged_squared(clip_squared, peak))
+    assert most**2 == REDUCTIONS["max"].charged_squared(clip_squared, peak) <= clip_squared
     assert most == peak or (most < peak and (most + 1) ** 2 > clip_squared)
-    longest = isqrt(charged_squared("norm", clip_squared, peak=peak)) - 1
-    assert (longest + 1) ** 2 == charged_squared("norm", clip_squared, peak=peak)
+    longest = isqrt(REDUCTIONS["norm"].charged_squared(clip_squared, peak)) - 1
+    assert (longest + 1) ** 2 == REDUCTIONS["norm"].charged_squared(clip_squared, peak)
     assert (longest - 1) ** 2 < clip_squared <= longest**2
 
 
