@@ -14,17 +14,7 @@ from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.half_widths import half_width_steps
 from service.query.item_steps import STEPS_LOG2
 from service.query.language import Query
-from service.query.noise_ast import (
-    PREPAID_ALONE,
-    HalfWidth,
-    LaplaceScale,
-    Noise,
-    PerIndividual,
-    Prepaid,
-    Rho,
-    Share,
-    Sigma,
-)
+from service.query.noise_ast import PREPAID_ALONE, HalfWidth, Noise, PerIndividual, Prepaid, Rho, Share, Sigma, SizeForm
 from service.query.problems import QueryProblem
 
 UNEVEN_MAX: Final = 4
@@ -112,8 +102,9 @@ def item_precision_of(noise: Noise, *, count: int, budget_units: int) -> ItemPre
             return _worst_cases("noise.rho", floor(Fraction(noise.rho) * UNITS_PER_RHO), noise.weights, count)
         case Share():
             return _worst_cases("noise.share", floor(Fraction(noise.share) * budget_units), noise.weights, count)
-        case LaplaceScale():
-            raise QueryProblem.of("noise.scale", "is of Laplace noise, which is for one number for each individual")
+        case SizeForm():
+            problem = f"is of {noise.MECHANISM.capitalize()} noise, which is for one number for each individual"
+            raise QueryProblem.of(f"noise.{noise.KIND}", problem)
         case Prepaid():
             raise QueryProblem.of("noise.prepaid", PREPAID_ALONE)
 

@@ -11,17 +11,7 @@ from pydantic import Field, Strict
 from service.query.expressions_ast import Condition, GroupKey
 from service.query.items import AnyItem
 from service.query.literals_ast import NOT_EMPTY, SOME, Closed, Name, not_longer
-from service.query.noise_ast import (
-    SELECT_MAX,
-    HalfWidth,
-    LaplaceScale,
-    Noise,
-    PerIndividual,
-    Prepaid,
-    Rho,
-    Share,
-    Sigma,
-)
+from service.query.noise_ast import SELECT_MAX, HalfWidth, MechanismWord, Noise, PerIndividual, Rho, Share, Sigma
 from service.query.parameters_ast import MIXED_MAX, HashedParameters
 from service.query.reduction import Reduce
 from service.query.schema import doc, optional
@@ -62,7 +52,7 @@ class Query(Closed):
         Noise, doc("The precision, in one of five ways; `prepaid`, or left out, of a query for `exhausted` alone.")
     ]
     mechanism: Annotated[
-        Literal["gaussian", "laplace"],
+        MechanismWord,
         doc(
             "The law of the noise: `gaussian`, the default; or `laplace`, for queries in which an individual has one"
             " number."
@@ -115,6 +105,6 @@ class Query(Closed):
         match self.noise:
             case Sigma(sigma=numbers) | HalfWidth(half_width=numbers) | Rho(weights=numbers) | Share(weights=numbers):
                 has_several = isinstance(numbers, tuple)
-            case LaplaceScale() | Prepaid():
+            case _:
                 has_several = False
         return has_several or (self.per_individual is not None and isinstance(self.per_individual.l2_clip, tuple))

@@ -1,6 +1,6 @@
 """The precision that a query asks for, and the bound on one individual, as the JSON on the wire reads them."""
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
 
@@ -96,11 +96,29 @@ class Share(NoiseForm):
         return f"at most {number_text(100 * noise['share'])} % of the budget per person{_divided(noise)}"
 
 
-class LaplaceScale(NoiseForm):
+class SizeForm(NoiseForm):
+    """A size of noise that has a word of its own, by which one mechanism alone is asked."""
+
+    MECHANISM: ClassVar[str]
+    """The word of the mechanism, for refusals."""
+
+    @property
+    def size(self) -> float:
+        """The size in the query's unit."""
+        raise NotImplementedError
+
+
+class LaplaceScale(SizeForm):
     """The scale b of Laplace noise, whose standard deviation is √2 b, in the query's unit."""
 
     KIND: ClassVar = "scale"
+    MECHANISM: ClassVar = "laplace"
     scale: Annotated[Positive, doc("The scale of Laplace noise, in the query's unit; for the mechanism `laplace`.")]
+
+    @property
+    def size(self) -> float:
+        """The scale."""
+        return self.scale
 
     @staticmethod
     def words(noise: Node) -> str:
@@ -135,6 +153,9 @@ class Prepaid(NoiseForm):
         """Nothing: the item says that it is a tick."""
         return ""
 
+
+MechanismWord = Literal["gaussian", "laplace"]
+"""The words by which a query names its mechanism; `Accounting.mechanisms` has them."""
 
 NOISES: Final[tuple[type[NoiseForm], ...]] = (Sigma, Rho, Share, HalfWidth, LaplaceScale, Prepaid)
 """The forms, in the order in which a key of a document decides which one it is."""

@@ -3,18 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, ldexp
-from typing import Final, Protocol
+from typing import Protocol
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
-from service.core.laws import Laplace
 from service.core.mechanisms import Mechanism
-from service.query.noise_ast import PREPAID_ALONE, HalfWidth, LaplaceScale, Noise, Prepaid, Rho, Share, Sigma
+from service.query.noise_ast import PREPAID_ALONE, HalfWidth, Noise, Prepaid, Rho, Share, Sigma, SizeForm
 from service.query.problems import QueryProblem
-
-_OF_OTHERS: Final = {
-    "scale": "is of Laplace noise: ask with mechanism laplace, or give a sigma",
-    "prepaid": PREPAID_ALONE,
-}
 
 
 class Precision(Protocol):
@@ -87,24 +81,31 @@ def precision_of(noise: Noise, mechanism: Mechanism, *, budget_units: int) -> Pr
     match noise:
         case Sigma() if not isinstance(noise.sigma, tuple):
             return FixedSize(field="noise.sigma", size=noise.sigma / mechanism.law.deviation)
-        case LaplaceScale() if mechanism.law is Laplace:
-            return FixedSize(field="noise.scale", size=noise.scale)
+        case SizeForm() if mechanism.law.size_word == noise.KIND:
+            return FixedSize(field=f"noise.{noise.KIND}", size=noise.size)
         case Rho():
             units = floor(Fraction(noise.rho) * UNITS_PER_RHO)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
-            return WorstCase(field="noise.rho", units=units, mechanism=mechanism)
+            return _worst_case("noise.rho", units, mechanism, "must be at least 2^-40 and at most 2^21")
         case Share():
             units = floor(Fraction(noise.share) * budget_units)
-            if not 1 <= units <= LIMIT_UNITS_MAX:
-                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
-            return WorstCase(field="noise.share", units=units, mechanism=mechanism)
+            problem = "is too small: of this dataset's budget it is less than 2^-40 rho"
+            return _worst_case("noise.share", units, mechanism, problem)
         case HalfWidth() if not isinstance(noise.half_width, tuple):
             if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")
             return FixedHalfWidth(
                 field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence, mechanism=mechanism
             )
-        case LaplaceScale() | Prepaid():
-            raise QueryProblem.of(f"noise.{noise.KIND}", _OF_OTHERS[noise.KIND])
+        case SizeForm():
+            word = noise.MECHANISM
+            problem = f"is of {word.capitalize()} noise: ask with mechanism {word}, or give a sigma"
+            raise QueryProblem.of(f"noise.{noise.KIND}", problem)
+        case Prepaid():
+            raise QueryProblem.of("noise.prepaid", PREPAID_ALONE)
     raise TypeError("a list of numbers makes a scale for each item (service.query.item_scale)")
+
+
+def _worst_case(field: str, units: int, mechanism: Mechanism, problem: str) -> WorstCase:
+    if not 1 <= units <= LIMIT_UNITS_MAX:
+        raise QueryProblem.of(field, problem)
+    return WorstCase(field=field, units=units, mechanism=mechanism)
