@@ -60,7 +60,12 @@ class TestQueries:
         parts = set(Query.model_json_schema(by_alias=True)["$defs"]) | {"Query"}
         assert body["required"]
         assert parts <= reached(document, body)
-        assert {each.__name__ for each in _subclasses(Closed)} - parts <= {"Comparison", "Item", "NoiseForm", "SizeForm"}
+        assert {each.__name__ for each in _subclasses(Closed)} - parts <= {
+            "Comparison",
+            "Item",
+            "NoiseForm",
+            "SizeForm",
+        }
 
     def test_a_union_is_written_once(self, document: Document) -> None:
         """And referred to by its name everywhere else."""

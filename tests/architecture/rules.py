@@ -223,6 +223,17 @@ def core_imports_little(module: Module) -> list[str]:
     ]
 
 
+def items_by_their_facts(module: Module) -> list[str]:
+    """Only the list of items names their kinds: others ask an item for its facts, so that a new one is one module."""
+    if module.path.startswith("service/query/items/"):
+        return []
+    return [
+        f"{module.path}:{line} imports {name}, a kind of item"
+        for line, name in imports(module)
+        if name.startswith("service.query.items.")
+    ]
+
+
 # A dataset's arrays by class and by name, and by class and by name the objects that hold them.
 _ARRAYS = frozenset({"Accounts", "Counters", "DatasetMemory"})
 _ARRAY_NAMES = frozenset({"accounts", "counters", "memory"})

@@ -23,7 +23,6 @@ from sparing._rooms.fake import (
     DatasetMemory,
     Entropy,
     EventsTable,
-    Exhausted,
     Key,
     Law,
     Monitor,
@@ -128,7 +127,7 @@ class FakeDataset:
 
     def is_tick(self, plan: Plan) -> bool:
         """Tell whether a query is for a tick."""
-        return isinstance(plan.layout.items[0], Exhausted)
+        return plan.scale.law.is_free
 
     def monitor_facts(self) -> dict[str, Any] | None:
         """The monitor, as the service shows it."""

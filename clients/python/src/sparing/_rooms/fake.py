@@ -14,7 +14,6 @@ from service.engine.ticks import TickCounts
 from service.query.asking import answerable, notes_of
 from service.query.calendar import seconds_of, written_day_of
 from service.query.columns import DIGEST, Coding, codings_of
-from service.query.items.exhausted import Exhausted
 from service.query.json_text import document_of
 from service.query.keys import Key, compared
 from service.query.language import Query
@@ -55,7 +54,6 @@ __all__ = [
     "DatetimeColumn",
     "Entropy",
     "EventsTable",
-    "Exhausted",
     "Gaussian",
     "HashedParameters",
     "IntegerColumn",
