@@ -14,6 +14,7 @@ from service.query.columns import QueryColumn
 from service.query.dataset_terms import DatasetTerms
 from service.query.domains import Axis, Domain, Label
 from service.query.extents import Extent
+from service.query.group_keys import Group
 from service.query.literals_ast import Closed
 from service.query.noise_ast import Noise
 from service.query.product_plan import ProductPlan
@@ -29,7 +30,7 @@ class ItemPlace(NamedTuple):
 
     number: int
     columns: RowColumns
-    group_by: Sequence[object]
+    groups: Sequence[Group]
     terms: DatasetTerms
 
     @property

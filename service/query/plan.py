@@ -6,6 +6,7 @@ duration what another has asked. Queries that compare equal are not the same: to
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -213,13 +214,14 @@ def _layout(query: Query, columns: RowColumns, groups: Sequence[Group], terms: D
     places: dict[Item, int] = {}
     items: list[tuple[int, PlanItem]] = []
     for number, item in enumerate(query.select):
-        place = ItemPlace(number, columns, query.group_by, terms)
+        place = ItemPlace(number, columns, groups, terms)
         if item in places:
             raise QueryProblem.of(place.field, f"repeats select[{places[item]}]")
         places[item] = number
         if item.stands_alone:
             refuse_beside(item, query, columns.table)
         items += [(number, each) for each in item.compiled(place)]
+    items = items if len(items) == 1 else _told_apart(items)
     layout = Layout(
         groups=tuple((group.label, group.domain) for group in groups),
         items=tuple(item for _, item in items),
@@ -230,6 +232,18 @@ def _layout(query: Query, columns: RowColumns, groups: Sequence[Group], terms: D
     if len(items) > SELECT_MAX:
         raise QueryProblem.of("select", f"has more than {SELECT_MAX} items and functionals")
     return layout
+
+
+def _told_apart(items: Sequence[tuple[int, PlanItem]]) -> list[tuple[int, PlanItem]]:
+    """The items with titles that are all different: where two have one title, their places in `select` tell them apart.
+
+    So it is with two lists of weights of one column.
+    """
+    times = Counter(item.title for _, item in items)
+    return [
+        (number, replace(item, title=f"select[{number}] {item.title}") if times[item.title] > 1 else item)
+        for number, item in items
+    ]
 
 
 def _counted(

@@ -294,7 +294,7 @@ def _fitting(parts: Json) -> Json:
     """Without keys that a histogram is of, with as many keys as make few coordinates, and without absent parts."""
     counted = [item["histogram"]["column"] for item in parts["select"] if "histogram" in item]
     document = {"version": 1, **{name: part for name, part in parts.items() if part is not None}}
-    document["group_by"] = [key for key in parts["group_by"] if key not in counted]
+    document["group_by"] = [key for key in parts["group_by"] if column_of(key) not in counted]
     while FractionEvaluator(document, TABLES).dimension > DIMENSION_MAX:
         document["group_by"].pop()
     if not document["group_by"]:

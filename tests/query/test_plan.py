@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from service.core.charge import worst_case_units
 from service.query import plan as plan_module
@@ -203,3 +203,25 @@ def test_under_the_clip_rule_the_grid_is_fine(select: dict[str, Any], sigma: flo
     assert (whole.shortens, whole.scale.grid_log2) == (False, 0)
     assert compiled.scale.worst_case_units - whole.scale.worst_case_units in {0, 1}
     assert compiled.query_hash != whole.query_hash
+
+
+@settings(max_examples=150)
+@given(queries())
+@example(query(select=[{"histogram": {"column": "area", "values": [1, 2]}}, {"histogram": {"column": "area"}}]))
+@example(query(select=[{"linear": {"column": "area", "weights": {"indices": [1], "values": [n]}}} for n in (1, 2)]))
+def test_no_two_numbers_have_one_label(asked: dict[str, Any]) -> None:
+    """Where two items have one title, their places in select stand before it."""
+    try:
+        labels = [json.dumps(label) for label in plan_of(asked).answered.labels()]
+    except QueryProblem:
+        return
+    assert len(set(labels)) == len(labels)
+
+
+def test_a_histogram_is_not_asked_in_bins_of_its_own_column() -> None:
+    """Both would have one name in labels, and one value would hide the other."""
+    field, said = refused(
+        plan_of, query(select=[{"histogram": {"column": "age"}}], group_by=[{"bin": {"column": "age", "width": 60}}])
+    )
+    assert field == "select[0].histogram.column"
+    assert said == "'age' is in group_by already; a count gives its histogram"

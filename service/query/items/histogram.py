@@ -64,7 +64,7 @@ class HistogramItem(Item):
         name, field = self.histogram.column, f"{place.field}.histogram.column"
         column = place.columns.named(name, field)
         domain: Domain = countable(column, field)
-        if name in place.group_by:
+        if any(name == group.label for group in place.groups):
             raise QueryProblem.of(field, f"{quoted(name)} is in group_by already; a count gives its histogram")
         if self.histogram.values is not None:
             values_field = f"{place.field}.histogram.values"
