@@ -1,13 +1,15 @@
 """Homes at rest, made once for all tests of a worker: each test begins with a copy instead of a first start.
 
-A first start makes a database, migrates it and measures the machine, which takes longer than most tests.
+A first start makes a database and migrates it, which takes longer than many tests. It would measure the machine too,
+for ten seconds: these homes know a speed instead, the same everywhere, and tests/run/test_speed.py shows the measuring.
 """
 
-import shutil
+import json
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import psycopg
 
 from service.embedded import EmbeddedPostgres
+from service.query.cost import Speed
 from service.settings import Settings
 from tests.e2e.http_calls import analyst_of, ask, register
 from tests.e2e.processes import new_key, served
@@ -22,6 +25,14 @@ from tests.e2e.processes import new_key, served
 ANSWERS = 3
 CHARGE_UNITS = 1_374_389_535
 """Of a count at sigma 20, for each individual: 2^40 / (2 * 20^2), rounded up."""
+
+
+def made_known(home: Path) -> Path:
+    """A folder for a home that is not begun yet, on a machine whose speed is known, also where shards share it."""
+    home.mkdir(mode=0o711, exist_ok=True)
+    speed = Speed(cores=os.cpu_count() or 1)  # a start with shards would measure again where it is another number
+    (home / "speed.json").write_text(json.dumps(asdict(speed)))
+    return home
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +69,14 @@ class Homes:
         """A place for a home that is not begun yet."""
         return self._folder / f"home-{next(self._numbers)}"
 
-    def measured(self) -> Path:
-        """A home that is not begun yet, on a machine whose speed is known: to measure it takes ten seconds."""
-        home, known = self.missing(), self.begun() / "speed.json"
-        home.mkdir(mode=0o711)
-        shutil.copy(known, home)
-        return home
+    def known(self) -> Path:
+        """A home that is not begun yet, on a machine whose speed is known."""
+        return made_known(self.missing())
 
     def begun(self) -> Path:
         """A home that was served once: its database has its schema, and no dataset."""
         if self._begun is None:
-            self._begun = self.missing()
+            self._begun = self.known()
             with served(self._begun):
                 pass
         return self._copy(self._begun)

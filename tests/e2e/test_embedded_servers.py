@@ -54,7 +54,7 @@ def test_a_second_service_on_a_home_outlives_the_first(survey_home: SurveyHome) 
 
 def test_two_services_begin_one_home_at_once(homes: Homes) -> None:
     """Both serve, on one database and under one pepper."""
-    home = homes.measured()
+    home = homes.known()
     command = [*SPARING, "serve", "--home", str(home), "--port", "0"]
     patient = environment() | {"SPARING_START_TIMEOUT_MS": "120000"}
     with ExitStack() as ending:

@@ -15,6 +15,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.pieces import WHOLE
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
+from tests.e2e.homes import made_known
 from tests.e2e.http_calls import CSV, analyst_of, asked, client
 from tests.e2e.processes import new_key, served
 from tests.waiting import until
@@ -71,9 +72,7 @@ STATISTICS = "pg_statistic"
 @pytest.fixture
 def home(server_directory: Path) -> Path:
     """A home of this test's own."""
-    made = server_directory / "home-forgetting"
-    made.mkdir(exist_ok=True)
-    return made
+    return made_known(server_directory / "home-forgetting")
 
 
 @pytest.fixture

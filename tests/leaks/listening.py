@@ -16,6 +16,7 @@ import httpx
 
 from loadtests.probes import encoded
 from loadtests.wires import PeerConnection
+from tests.e2e.homes import made_known
 from tests.e2e.processes import environment, new_key
 from tests.leaks.crowd import Ask, Crowd, Heard
 from tests.leaks.oracle import Oracle, Rules
@@ -104,7 +105,7 @@ def loaded(home: Path, requests: int, plant: str = "", *, connections: int = CON
     Settings are given by the names of their environment variables.
     """
     file = home.with_suffix(".json")
-    with _observed(home, file, plant, settings) as (url, metrics_url):
+    with _observed(made_known(home), file, plant, settings) as (url, metrics_url):
         keys = _prepared(url, new_key(home, "curator"))
         crowd = Crowd(url=url, keys=keys, connections=connections, source=random.Random(7))
         crowd.ask(requests, KINDS)
