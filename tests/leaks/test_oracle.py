@@ -77,7 +77,7 @@ def test_the_former_slots_would_be_seen(server_directory: Path) -> None:
 
     Few connections and long slots, so that work ends well before its slot on a busy machine too.
     """
-    load = loaded(server_directory / "former", 80, FORMER_SLOTS, connections=4, SPARING_RELEASE_SLOT_MS="200")
+    load = loaded(server_directory / "former", 20, FORMER_SLOTS, connections=4, SPARING_RELEASE_SLOT_MS="200")
     assert sum(query.late_ms < 0 for query in queries(load, load.oracle())) > 5
 
 
