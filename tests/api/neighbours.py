@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-from service.api.app import HttpOptions, create_app
+from service.api.app import HttpOptions
 from service.api.forwarding.hop import new_hop_id, sealed
 from service.api.forwarding.request_head import HOP_HEADER, head_of
 from service.api.middleware.request_context import DrainState
@@ -21,7 +21,7 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
-from tests.api.world import PEPPER, Settings, World, build_world, client_of, wall_clock
+from tests.api.world import PEPPER, Settings, World, build_world, client_of, created_app, wall_clock
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryLeases, MemoryWitness
 from tests.memory.store import MemoryStore
@@ -178,7 +178,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | No
         )
         replica = Replica(store=store, witness=witness, pepper=PEPPER, entropy=SeededEntropy(), clock=wall_clock)
         replica.share(others)
-        app = create_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
+        app = created_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
         other = replace(owner, replica=replica, app=app, client=client_of(app))
         async with served(owner.app, listener) as server, owner.client, other.client:
             owning.open()

@@ -19,7 +19,7 @@ import httpx
 import orjson
 import pytest
 
-from service.api.app import HttpOptions, create_app
+from service.api.app import HttpOptions
 from service.core.release import Release
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
@@ -29,6 +29,7 @@ from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure
 from service.workflows.model.views import Role
 from service.workflows.replica import Replica
+from tests.api.world import created_app
 from tests.core.releases import norms_squared_in
 from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
@@ -161,7 +162,7 @@ async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]
     """One analyst's queries, and then the calls, each by itself."""
     roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
     keys = {role: _key(replica, role) for role in roles}
-    app = create_app(replica, SETTINGS, HttpOptions())
+    app = created_app(replica, SETTINGS, HttpOptions())
     common: dict[str, Any] = {"Authorization": f"Bearer {keys['analyst']}", "Content-Type": "application/json"}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     noted: dict[str, list[Note]] = {}

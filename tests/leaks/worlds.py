@@ -23,11 +23,12 @@ import orjson
 from numpy.typing import NDArray
 
 from service.accounting.laplace_prices import laplace_prices_of
-from service.api.app import HttpOptions, create_app
+from service.api.app import HttpOptions
 from service.core.laplace import laplace_worst_case_units
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
+from tests.api.world import created_app
 from tests.factories import PEOPLE, VISITS, SeededEntropy, open_replica, register, upload
 from tests.memory.store import MemoryStore
 
@@ -559,7 +560,7 @@ async def session(
         *(("individual", call) for call in individual_calls()),
     ]
     said = [(role, call) for role, call in said if role in roles]
-    app = create_app(replica, SETTINGS, HttpOptions(telemetry=telemetry))
+    app = created_app(replica, SETTINGS, HttpOptions(telemetry=telemetry))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     exchanges: list[ReplicaExchange] = []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=JSON) as client:
