@@ -14,6 +14,7 @@ from service.engine.pages import PAGE_SLOTS
 from tests.digests import with_digests
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, PERSON, SCHEMA, Row, memory_of, of_visits, plan_of, query_of, rows, uploaded
+from tests.rotation import times
 
 SLOTS = [0, 1, 2, 65_535, 65_536, 65_537]
 Event = tuple[int, Row]
@@ -75,7 +76,7 @@ def released(memory: DatasetMemory) -> list[Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(30, 100), deadline=None)
 @given(data=st.data(), before=worlds(), in_place=st.booleans(), inserted=st.booleans(), spliced=st.booleans())
 def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(
     data: st.DataObject, before: dict[int, Row], in_place: bool, inserted: bool, spliced: bool

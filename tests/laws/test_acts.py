@@ -251,9 +251,9 @@ def events(state: DatasetState) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.slow
 def test_a_memory_that_follows_holds_what_a_start_would_load() -> None:
-    """Thirty histories of thirty events in a run, eighty in the soak."""
+    """Ten histories of thirty events in a run, eighty in the soak."""
     run_state_machine_as_test(
-        ActsMachine, settings=settings(max_examples=times(20, 80), stateful_step_count=30, deadline=None)
+        ActsMachine, settings=settings(max_examples=times(10, 80), stateful_step_count=30, deadline=None)
     )
 
 

@@ -177,7 +177,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 def test_pages_and_later_entries_give_the_ledgers_totals() -> None:
     """Histories of forty events."""
     run_state_machine_as_test(
-        CheckpointMachine, settings=settings(max_examples=times(10, 120), stateful_step_count=40, deadline=None)
+        CheckpointMachine, settings=settings(max_examples=times(5, 120), stateful_step_count=40, deadline=None)
     )
 
 

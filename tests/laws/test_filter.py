@@ -326,10 +326,10 @@ def test_every_rule_accounting_and_mechanism_gives_the_reference(accounting: str
 
 @pytest.mark.slow
 def test_every_order_of_events_gives_the_reference() -> None:
-    """Twenty-five histories of thirty events in a run, each checked after every event."""
+    """Twelve histories of thirty events in a run, each checked after every event."""
     run_state_machine_as_test(
         lambda: FilterMachine(MemoryStore()),  # type: ignore[arg-type]  # it is only ever called
-        settings=settings(max_examples=times(25, 60), stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=times(12, 60), stateful_step_count=30, deadline=None),
     )
 
 
@@ -343,5 +343,5 @@ def test_postgres_keeps_the_same_accounts(new_database: Callable[[], str]) -> No
 
     run_state_machine_as_test(
         machine,  # type: ignore[arg-type]  # it is only ever called
-        settings=settings(max_examples=times(4, 20), stateful_step_count=20, deadline=None),
+        settings=settings(max_examples=times(2, 20), stateful_step_count=20, deadline=None),
     )

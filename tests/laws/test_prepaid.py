@@ -14,7 +14,7 @@ from tests.rotation import times
 def test_no_history_costs_anybody_more_than_the_reserve() -> None:
     """Fifteen histories of forty events in a run, eighty in the soak."""
     run_state_machine_as_test(
-        MonitorMachine, settings=settings(max_examples=times(15, 80), stateful_step_count=40, deadline=None)
+        MonitorMachine, settings=settings(max_examples=times(8, 80), stateful_step_count=40, deadline=None)
     )
 
 

@@ -20,14 +20,14 @@ from tests.rotation import times
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_no_restore_gives_an_individual_budget_back(rule: str) -> None:
-    """Fifteen histories of forty events in a run, eighty in the soak.
+    """Eight histories of forty events in a run, eighty in the soak.
 
     Under the drop rule no answer counts an individual that was left out once, restored or not: a burn is at least the
     charges of the lost entries, of which one did not fit.
     """
     run_state_machine_as_test(
         lambda: RestoreMachine(rule),  # type: ignore[arg-type]  # it is only ever called
-        settings=settings(max_examples=times(15, 80), stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=times(8, 80), stateful_step_count=40, deadline=None),
     )
 
 

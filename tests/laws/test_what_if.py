@@ -81,10 +81,10 @@ class WhatIfMachine(RestoreMachine):
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["skip", "drop"])
 def test_a_ledger_under_its_own_rule_and_budget_decides_as_it_did(rule: str) -> None:
-    """Forty histories of forty events in a run, four hundred in the soak."""
+    """Fifteen histories of forty events in a run, four hundred in the soak."""
     run_state_machine_as_test(
         lambda: WhatIfMachine(rule),  # type: ignore[arg-type]  # it is only ever called
-        settings=settings(max_examples=times(40, 400), stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=times(15, 400), stateful_step_count=40, deadline=None),
     )
 
 
