@@ -21,6 +21,7 @@ from service.api.app import create_app
 from sparing import Client, infer_schema
 from tests.api.twins import quiet_entropy
 from tests.api.world import Settings, answer_of, empty_replica
+from tests.rotation import times
 
 NUMBERS = itertools.count()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,7 +113,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=times(6, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=tables())
 def test_what_is_proposed_for_data_gives_every_value_back(client: Client, form: str, rows: Rows) -> None:
     """However they are written: each column comes back or is left out with a reason, and each value is itself."""

@@ -28,7 +28,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-ALLOWED, FORBIDDEN = times(4, 12), 2
+ALLOWED, FORBIDDEN = times(3, 12), 2
 """So many requests of an operation, as a role that it is for, and as another."""
 UNHURRIED = settings(
     deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)

@@ -54,6 +54,7 @@ from tests.engine.worlds import (
     visits,
 )
 from tests.query.samples import changed, matrix
+from tests.rotation import times
 
 
 def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:
@@ -81,7 +82,7 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(50, 100), deadline=None)
 @given(records=people(), query=queries("people"), left=limits())
 def test_a_record_counts_as_its_values_say(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int]
@@ -109,7 +110,7 @@ def precisions(count: int) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(50, 100), deadline=None)
 @given(data=st.data(), records=people(), table=st.sampled_from(["people", "visits"]))
 def test_each_item_is_counted_in_steps_of_its_own(data: st.DataObject, records: dict[int, Row], table: str) -> None:
     """Truncated toward zero row by row; each item's part of a vector is within its own clip."""
@@ -153,7 +154,7 @@ def check_by_item(found: Vector, wanted: dict[int, int], plan: Plan) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(50, 100), deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_an_individual_is_the_sum_of_their_events(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]

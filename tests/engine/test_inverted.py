@@ -46,6 +46,7 @@ from tests.engine.worlds import (
     uploaded,
     visits,
 )
+from tests.rotation import times
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def check_after_each(changes: list[Step], plan: Plan, memory: DatasetMemory, *, 
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(60, 150), deadline=None)
 @given(records=people(), query=queries("people"), left=limits(), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int], changes: list[Step], *, is_ahead: bool
@@ -126,7 +127,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(60, 150), deadline=None)
 @given(
     people=st.dictionaries(st.sampled_from(SLOTS), small_rows(), min_size=3),
     where=small_conditions(),
@@ -141,7 +142,7 @@ def test_in_a_small_world_it_gives_the_integers_of_the_scan(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(40, 100), deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_of_events_it_gives_the_integers_of_the_scan(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
