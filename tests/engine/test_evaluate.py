@@ -82,7 +82,7 @@ def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_pa
 
 
 @pytest.mark.slow
-@settings(max_examples=times(50, 100), deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(records=people(), query=queries("people"), left=limits())
 def test_a_record_counts_as_its_values_say(
     records: dict[int, Row], query: dict[str, Any], left: dict[int, int]
