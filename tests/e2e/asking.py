@@ -20,6 +20,8 @@ from tests.waiting import until
 PRECISE = QUERY | {"noise": {"sigma": 400.0}}  # hundreds of them are within each budget
 CHARGE_UNITS = 3_435_974  # 2^40 / (2 * 400^2), rounded up
 RETRIED_S = 0.05
+THINKS_S = 0.05
+"""Between an answer and the next query: every answer is asked for again in the end."""
 
 
 class Asking:
@@ -68,6 +70,7 @@ class Asking:
         while not self._is_closing.is_set():
             key = f"q-{len(self.answers)}"
             self.answers[key] = self.repeat(key)
+            self._is_closing.wait(THINKS_S)
 
 
 def kill_servers(home: Path) -> None:
