@@ -19,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 from tests.architecture.source import ROOT
 from tests.e2e import processes
+from tests.e2e.homes import made_known
 from tests.e2e.http_calls import get
 from tests.packaging.fresh import built, fresh_environment
 
@@ -83,11 +84,12 @@ def client_site(folder: Path) -> Path:
 def installed(folder: Path, service_wheel: Path) -> Iterator[Installed]:
     """The service's wheel in an environment of its own, served."""
     programs = fresh_environment(folder / "environment", service_wheel)
-    command = [str(programs / "sparing"), "serve", "--home", str(folder / "home"), "--port", "0"]
+    home = made_known(folder / "home")
+    command = [str(programs / "sparing"), "serve", "--home", str(home), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(), cwd=folder) as process:
         word, _, url = (process.stdout.readline() if process.stdout else "").strip().partition(" ")
         assert word == "ready"
-        yield Installed(url=url, home=folder / "home", sparing=programs / "sparing")
+        yield Installed(url=url, home=home, sparing=programs / "sparing")
         process.terminate()
 
 

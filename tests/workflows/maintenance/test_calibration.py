@@ -13,6 +13,7 @@ from service.workflows.maintenance.calibration import (
     measured_commits,
     measured_speed,
 )
+from tests.rotation import one_of
 
 
 def test_commits_are_measured_empty_and_with_a_payload() -> None:
@@ -29,13 +30,11 @@ def test_commits_are_measured_empty_and_with_a_payload() -> None:
 
 @pytest.mark.slow
 def test_every_constant_is_positive_and_those_of_commits_follow_the_commits() -> None:
-    """The constants of commits carry the margin exactly."""
-    quick, slow = (
-        measured_speed(
+    """The constants of commits carry the margin exactly, of slow ones and in a soak of quick ones."""
+    for empty_ns in one_of([7_000_000, 1_000_000]):
+        found = measured_speed(
             system_entropy, Commits(empty_ns=empty_ns, slow_ns=2 * empty_ns, payload_ns=empty_ns + 10 * PAYLOAD_BYTES)
         )
-        for empty_ns in (1_000_000, 7_000_000)
-    )
-    assert all(value > 0 for each in (quick, slow) for value in asdict(each).values())
-    assert (quick.commit, slow.commit) == (MARGIN * 2_000_000, MARGIN * 14_000_000)
-    assert min(quick.committed_byte, slow.committed_byte) > MARGIN * 10  # and the digest
+        assert all(value > 0 for value in asdict(found).values())
+        assert found.commit == MARGIN * 2 * empty_ns
+        assert found.committed_byte > MARGIN * 10  # and the digest
