@@ -51,3 +51,17 @@ def test_it_is_named_by_its_accounting_and_priced_by_one_number() -> None:
     assert mechanism.at(20.0) == Laplace.priced(20.0, "pure", PURE.laplace_prices)
     assert mechanism.estimate_for(9, 2**40) == mechanism.size_for(9, 2**40)
     assert mechanism.size_within(48, 0.95) == scale_steps_within(48, 0.95)
+
+
+def test_a_scale_in_proportion_that_costs_too_much_is_enlarged() -> None:
+    """Between two steps of a reference the price may rise by a unit more than in proportion."""
+    accounting = ConcentratedAccounting()
+    scale = accounting.mechanisms["laplace"].size_for(6**2, 32)
+    assert laplace_worst_case_units(6**2, scale, accounting.laplace_prices) <= 32
+    smaller = scale * (1 - 2.0**-17)
+    assert laplace_worst_case_units(6**2, smaller, accounting.laplace_prices) > 32
+
+
+def test_units_beyond_all_limits_pay_for_any_number_at_a_scale_that_none_draws() -> None:
+    """Even at the smallest reference the longest number there is costs less."""
+    assert PURE.mechanisms["laplace"].size_for(1, 2**72) < 0.3
