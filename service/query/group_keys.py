@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, floor
 
 from service.query.columns import QueryColumn, label_of, meant_by
-from service.query.domains import Countable
+from service.query.domains import Countable, Domain
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
 from service.query.literals_ast import INTEGER_MAX
 from service.query.parts import PARTS_MAX, Parts, bucketed, edge_text, in_intervals, interval_labels
@@ -17,11 +17,11 @@ from service.query.schema import IntegerColumn, RealColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One key of `group_by`: the name in labels, the column of the plan, and its values in order."""
+    """A whole column or the parts of one: the name in labels, the column of the plan, and its values in order."""
 
     label: str
     column: QueryColumn
-    domain: Countable | Parts
+    domain: Domain
 
 
 def group_of(key: GroupKey, columns: RowColumns, field: str) -> Group:

@@ -49,7 +49,8 @@ def selecting(steps: QueryBuilder, item: Json) -> QueryBuilder:
         case "sum":
             return steps.sum(value(body["of"]) if "of" in body else body["column"])
         case "histogram":
-            return steps.histogram(body["column"], values=map(literal, body["values"]) if "values" in body else None)
+            counted = body["column"] if "column" in body else group(body)
+            return steps.histogram(counted, values=map(literal, body["values"]) if "values" in body else None)
         case "moments":
             return steps.moments(features(body), intercept=body.get("intercept", False))
         case "gradient":

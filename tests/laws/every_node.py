@@ -171,6 +171,7 @@ def items(table: str) -> st.SearchStrategy[Json]:
         st.sampled_from(names(table, "integer", "real", "boolean")).map(lambda name: {"sum": {"column": name}}),
         calculated(table).map(lambda value: {"sum": {"of": value}}),
         st.sampled_from(_countable(table)).map(lambda name: {"histogram": {"column": name}}),
+        parts_of(table).map(lambda part: {"histogram": part}),
         listable.flatmap(lambda name: _listed(name, COLUMNS[table][name])),
         listable.flatmap(lambda name: _linear(name, COLUMNS[table][name])),
     )
@@ -228,8 +229,8 @@ def _is_declared(value: Any, column: Json) -> bool:
 
 
 @cache
-def keys(table: str) -> st.SearchStrategy[Any]:
-    """Columns, bins and buckets."""
+def parts_of(table: str) -> st.SearchStrategy[Any]:
+    """Bins and buckets of columns."""
     own = sorted(COLUMNS[table])
     bins = [{"bin": {"column": name, **cut}} for name in own for cut in CUTS.get(name.removeprefix("people."), [])]
     buckets = [
@@ -237,7 +238,13 @@ def keys(table: str) -> st.SearchStrategy[Any]:
         for name in names(table, "date", "datetime")
         for unit in (*UNITS, *(["hour"] if COLUMNS[table][name]["type"] == "datetime" else []))
     ]
-    return st.sampled_from(_countable(table)) | st.sampled_from(bins) | st.sampled_from(buckets)
+    return st.sampled_from(bins) | st.sampled_from(buckets)
+
+
+@cache
+def keys(table: str) -> st.SearchStrategy[Any]:
+    """Columns, bins and buckets."""
+    return st.sampled_from(_countable(table)) | parts_of(table)
 
 
 @cache
@@ -290,9 +297,14 @@ def column_of(key: Any) -> str:
     return key if isinstance(key, str) else str(next(iter(key.values()))["column"])
 
 
+def _counted(histogram: Json) -> str:
+    """The column that a histogram is of."""
+    return str(histogram["column"]) if "column" in histogram else column_of(histogram)
+
+
 def _fitting(parts: Json) -> Json:
     """Without keys that a histogram is of, with as many keys as make few coordinates, and without absent parts."""
-    counted = [item["histogram"]["column"] for item in parts["select"] if "histogram" in item]
+    counted = [_counted(item["histogram"]) for item in parts["select"] if "histogram" in item]
     document = {"version": 1, **{name: part for name, part in parts.items() if part is not None}}
     document["group_by"] = [key for key in parts["group_by"] if column_of(key) not in counted]
     while FractionEvaluator(document, TABLES).dimension > DIMENSION_MAX:

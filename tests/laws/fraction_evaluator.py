@@ -133,7 +133,9 @@ class FractionEvaluator(FractionValues):
         return len(self.counted_values(item["histogram"])) if "histogram" in item else 1
 
     def counted_values(self, histogram: dict[str, Any]) -> Sequence[Any]:
-        """The values that a histogram counts, in order: those of the schema, or those listed."""
+        """The values that a histogram counts, in order: those of the schema, those listed, or parts."""
+        if "column" not in histogram:
+            return self.parts(histogram)
         of = {"col": histogram["column"]}
         if "values" in histogram:
             return [self.literal(each, of) for each in histogram["values"]]
@@ -199,6 +201,10 @@ class FractionEvaluator(FractionValues):
             return
         if kind == "active":
             yield from [(0, Near(Fraction(1)))] if self.is_active(row, Fraction(body["share"])) else []
+            return
+        if kind == "histogram" and "column" not in body:
+            part = self.part(body, row)
+            yield from [] if part is None else [(part, Near(Fraction(1)))]
             return
         value = self.value(body["of"], row) if "of" in body else row[body["column"]]
         if value is None:

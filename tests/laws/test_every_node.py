@@ -95,6 +95,7 @@ NO_HOURS = ("date", "hour")
 WANTED = {
     *(f"{kind} of {of} beside {beside}" for kind, of, beside in LEAVES),
     *(f"{kind} of {of}" for kind in ("histogram", "linear") for of in COUNTABLE),
+    "histogram of parts",
     *(f"bin of {of}" for of in ("integer", "real", "date", "datetime")),
     *(f"bucket of {of} by {unit}" for of in ("date", "datetime") for unit in get_args(Unit) if (of, unit) != NO_HOURS),
     *(f"people. in {part}" for part in ("select", "where", "group_by")),
@@ -122,7 +123,7 @@ def _told(node: Any, columns: Json) -> Iterator[str]:
             yield f"{kind} of {_type(body if kind == 'is_null' else body[0], columns)} beside literals"
         elif kind in {"histogram", "linear", "bin", "bucket"}:
             part = f" by {body['by']}" if kind == "bucket" else ""
-            yield f"{kind} of {columns[body['column']]['type']}{part}"
+            yield f"{kind} of {columns[body['column']]['type']}{part}" if "column" in body else f"{kind} of parts"
         yield from _told(body, columns)
 
 

@@ -229,3 +229,11 @@ def test_sql_and_steps_ask_the_same_for_averages(client: Client, script: Any, pr
             with pytest.raises(InvalidRequestError):
                 query.noise(rho=0.1).run()
     assert all(script.bodies[place] == script.bodies[place + 2] for place in range(1, len(script.bodies), 4))
+
+
+def test_a_histogram_of_parts_is_the_parts() -> None:
+    """Several stand in one query, which groups do not."""
+    ages, days = col("age").bins(width=10), col("day").by("weekday")
+    assert [histogram(parts).json for parts in (ages, days)] == [{"histogram": parts.json} for parts in (ages, days)]
+    with pytest.raises(TypeError, match="values are of a whole column"):
+        histogram(ages, values=[1])

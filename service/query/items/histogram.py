@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, Strict
+from pydantic import Discriminator, Field, Strict, Tag
 
 from service.query.domains import Axis, Domain, Label, ListedValues, axis_of, domain_of
-from service.query.group_keys import countable
+from service.query.expressions_ast import BinKey, BucketKey
+from service.query.group_keys import Group, countable, group_of
 from service.query.item import Item, ItemPlace, PlanItem
 from service.query.listed_values import WEIGHTS_MAX, codes_of, placed, refuse_repeated
 from service.query.literals_ast import NOT_EMPTY, Closed, ColumnName, Value
+from service.query.phrases import group_words
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import doc, optional
 
@@ -46,32 +48,55 @@ class OfColumn(Closed):
     ) = optional("The values to count, in the order of the answer; left out, the whole declared domain.")
 
 
+def _histogram_kind(node: object) -> str:
+    kinds = [kind for kind in ("bin", "bucket") if (isinstance(node, dict) and kind in node) or _kind_of(node) == kind]
+    return f"({kinds[0]})" if kinds else "(column)"
+
+
+def _kind_of(node: object) -> object:
+    return getattr(node, "KIND", None)
+
+
 class HistogramItem(Item):
-    """One coordinate for each value of the column's declared domain, or for each value that is listed."""
+    """One coordinate for each value of the column's declared domain, for each that is listed, or for each part."""
 
     KIND: ClassVar = "histogram"
     one_number: ClassVar = "of individuals"
-    histogram: Annotated[OfColumn, doc("The column.")]
+    histogram: Annotated[
+        Annotated[OfColumn, Tag("(column)")] | Annotated[BinKey, Tag("(bin)")] | Annotated[BucketKey, Tag("(bucket)")],
+        Discriminator(_histogram_kind),
+        doc("The column, or the parts of one as in `group_by`."),
+    ]
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
-        """Name the column, and how many of its values are listed."""
+        """Name the column, and how many of its values are listed, or its parts."""
+        if "column" not in body:
+            return f"histogram of {group_words(body)}"
         counted = f"{len(body['values'])} values of " if "values" in body else ""
         return f"histogram of {counted}{body['column']}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
-        """The histogram of the domain, or of the places of the listed values among them."""
-        name, field = self.histogram.column, f"{place.field}.histogram.column"
-        column = place.columns.named(name, field)
-        domain: Domain = countable(column, field)
-        if any(name == group.label for group in place.groups):
-            raise QueryProblem.of(field, f"{quoted(name)} is in group_by already; a count gives its histogram")
-        if self.histogram.values is not None:
-            values_field = f"{place.field}.histogram.values"
-            codes = codes_of(self.histogram.values, column, values_field)
-            refuse_repeated(codes, self.histogram.values, values_field)
-            labels = domain_of(domain)
-            domain = ListedValues(of=countable(column, field), values=tuple(labels[code] for code in codes))
-            column = place.columns.add(placed(column, codes, f"histogram({name}) {place.number}"))
-        size = len(domain_of(domain))
-        return [Histogram(column=column.name, size=size, domain=domain, label=name, title=f"histogram({name})")]
+        """The histogram of the domain or of its parts, or of the places of the listed values among them."""
+        asked, field = self.histogram, f"{place.field}.histogram"
+        if isinstance(asked, OfColumn):
+            named, group = f"{field}.column", group_of(asked.column, place.columns, f"{field}.column")
+        else:
+            named, group = f"{field}.{asked.KIND}", group_of(asked, place.columns, field)
+        if any(group.label == each.label for each in place.groups):
+            raise QueryProblem.of(named, f"{quoted(group.label)} is in group_by already; a count gives its histogram")
+        if isinstance(asked, OfColumn) and asked.values is not None:
+            group = _listed(asked.values, group, place)
+        size, title = len(domain_of(group.domain)), f"histogram({group.label})"
+        return [Histogram(column=group.column.name, size=size, domain=group.domain, label=group.label, title=title)]
+
+
+def _listed(values: Sequence[Value], group: Group, place: ItemPlace) -> Group:
+    """The listed values of a column, by their places in the list. Raises QueryProblem naming the field."""
+    field = f"{place.field}.histogram.values"
+    codes = codes_of(values, group.column, field)
+    refuse_repeated(codes, values, field)
+    labels = domain_of(group.domain)
+    listed = ListedValues(of=countable(group.column, field), values=tuple(labels[code] for code in codes))
+    column = place.columns.add(placed(group.column, codes, f"histogram({group.label}) {place.number}"))
+    return Group(label=group.label, column=column, domain=listed)

@@ -105,8 +105,10 @@ class QuerySteps:
         """Select the sum of a column or of a calculated value."""
         return self._selecting(sum_(value), noise)
 
-    def histogram(self, column: str, *, values: Iterable[Literal] | None = None, **noise: Unpack[ItemNoise]) -> Self:
-        """Select a count for each declared value of a column, or for each of `values`."""
+    def histogram(
+        self, column: str | Group, *, values: Iterable[Literal] | None = None, **noise: Unpack[ItemNoise]
+    ) -> Self:
+        """Select a count for each declared value of a column, for each of `values`, or for each part of one."""
         return self._selecting(histogram(column, values=values), noise)
 
     def linear(

@@ -172,7 +172,7 @@ class Column(Value):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts of a column or value to group by; made by `bins` and `Column.by`."""
+    """Parts of a column or value to group by or to count; made by `bins` and `Column.by`."""
 
     json: Mapping[str, object]
 
@@ -223,8 +223,15 @@ def sum_(column: str | Value) -> Item:
     return Item({"sum": {"of": column.json} if isinstance(column, Value) else {"column": column}})
 
 
-def histogram(column: str, *, values: Iterable[Literal] | None = None) -> Item:
-    """A count for each declared value of a column as one vector, or for each of `values`, in their order."""
+def histogram(column: str | Group, *, values: Iterable[Literal] | None = None) -> Item:
+    """A count for each declared value of a column as one vector, or for each of `values`, or for each part of one.
+
+    Raises TypeError for values beside parts.
+    """
+    if isinstance(column, Group):
+        if values is not None:
+            raise TypeError("values are of a whole column; bins and parts of the calendar have their own")
+        return Item({"histogram": column.json})
     listed = {} if values is None else {"values": [_literal(value) for value in values]}
     return Item({"histogram": {"column": column, **listed}})
 
