@@ -6,7 +6,8 @@ a change is judged by the same tests with the same inputs as every other. `make 
 
 import os
 from collections.abc import Sequence
-from typing import TypeVar
+from random import Random
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
@@ -15,6 +16,8 @@ TURN_VARIABLE = "SPARING_TEST_TURN"
 WHOLE_VARIABLE = "SPARING_TEST_WHOLE"
 """1 takes everything."""
 
+_SCATTERED: Final = 143
+"""The seed of the places of `some_of`: with it the gate's worlds of a neighbour are of every kind."""
 TURN = int(os.environ.get(TURN_VARIABLE) or 0)
 IS_WHOLE = os.environ.get(WHOLE_VARIABLE) == "1"
 REPEATED_BY = f"{TURN_VARIABLE}={TURN} {WHOLE_VARIABLE}={int(IS_WHOLE)}"
@@ -32,8 +35,15 @@ def one_of(cases: Sequence[T], place: int = 0) -> list[T]:
 
 
 def some_of(cases: Sequence[T], every: int) -> list[T]:
-    """One of `every` cases, from another one on with the next turn; or all of them."""
-    return list(cases) if IS_WHOLE else list(cases[TURN % every :: every])
+    """One of `every` cases, others with the next turn; or all of them. In their order, and scattered.
+
+    A regular stride over a list of pairs would leave out the same half of each, such as every second kind of world.
+    """
+    if IS_WHOLE:
+        return list(cases)
+    scattered = list(range(len(cases)))
+    Random(_SCATTERED).shuffle(scattered)
+    return [cases[place] for place in sorted(scattered[TURN % every :: every])]
 
 
 def fresh(count: int) -> range:

@@ -23,14 +23,22 @@ def test_every_case_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_part_of_the_cases_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two turns take each of five cases once, and a soak all of them."""
+    """Two turns take each of five cases once, in their order, and a soak all of them."""
     taken = []
     for turn in range(2):
         monkeypatch.setattr(rotation, "TURN", turn)
         taken.append(some_of("abcde", 2))
-    assert taken == [["a", "c", "e"], ["b", "d"]]
+    assert [len(each) for each in taken] == [3, 2]
+    assert sorted([*taken[0], *taken[1]]) == list("abcde")
+    assert all(each == sorted(each) for each in taken)
     monkeypatch.setattr(rotation, "IS_WHOLE", True)
     assert some_of("abcde", 2) == list("abcde")
+
+
+def test_a_part_is_of_both_halves_of_a_list_of_pairs() -> None:
+    """A regular stride would take one half."""
+    pairs = [(number, half) for number in range(20) for half in ("before", "after")]
+    assert {half for _, half in some_of(pairs, 4)} == {"before", "after"}
 
 
 def test_turns_share_no_seed(monkeypatch: pytest.MonkeyPatch) -> None:

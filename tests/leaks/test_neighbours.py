@@ -29,6 +29,12 @@ RULED = [(one, "skip") for one in ONES] + [("p39", "drop")]
 WORLDS = some_of([(*ruled, *placed) for ruled in RULED for placed in PLACED], 3)
 
 
+def test_the_gate_has_worlds_of_every_kind() -> None:
+    """And of both places of the one person in them."""
+    assert {kind for _, _, kind, _ in WORLDS} == KINDS.keys() - {"absent"}
+    assert {is_last for _, _, _, is_last in WORLDS} == {False, True}
+
+
 @cache
 def life(kind: str, one: str = "p39", rule: str = "skip", *, is_last: bool = True, is_pure: bool = False) -> World:
     """A world without a planted leak, which several tests look at."""
