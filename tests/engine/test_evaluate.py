@@ -94,6 +94,18 @@ def test_a_record_counts_as_its_values_say(
     check(vectors(plan, memory_of(records, limits=left)), {slot: v for slot, v in wanted.items() if v}, plan)
 
 
+@pytest.mark.parametrize("where", [{"eq": [{"col": "country"}, "NO"]}, {"is_null": {"col": "balance"}}], ids=str)
+def test_the_active_are_counted_among_those_who_are_selected(where: dict[str, Any]) -> None:
+    """An individual that has the share left and does not meet the condition is not counted, nor the other way around.
+
+    Of all rows, and of those that an index lists.
+    """
+    met, unmet = PERSON | {"balance": None}, PERSON | {"country": "SE"}
+    records = {0: met, 1: unmet, 2: met, 3: unmet, 65_537: unmet}
+    plan = plan_of(query_of({"active": {"share": 0.75}}, where=where))
+    assert vectors(plan, memory_of(records, limits={2: BUDGET // 2})).keys() == {0}
+
+
 def precisions(count: int) -> st.SearchStrategy[dict[str, Any]]:
     """A precision for each of so many items, and now and then a clip for each."""
     sigmas = st.lists(st.sampled_from([0.1, 1, 5, 30.0, 1 / 3, 2.0**-20 + 1, 700]), min_size=count, max_size=count)
