@@ -4,6 +4,7 @@ Each kind is a module of `service.query.items` with a class of both. Nothing els
 differ by the facts and methods that stand here.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -88,13 +89,12 @@ class PlanItem:
         """Its coordinates in a few lines, beside their title, place and number."""
         return {}
 
-    def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Self, Scale]":
-        """The item with the scale that it has by itself. Raises QueryProblem naming the field."""
-        raise NotImplementedError
+    def scaled(self, precision: AskedPrecision, terms: DatasetTerms) -> "tuple[Self, Scale]":  # noqa: ARG002 - of few
+        """The item with the scale that it has by itself. Raises QueryProblem naming the field; TypeError for others."""
+        raise TypeError(f"{self.title} has the scale of its query")
 
     def refuse_unpayable(self, worst_case_units: int, budget_units: int) -> None:
         """Raise QueryProblem where `room_units` may not pay for a query of this worst case."""
-        raise NotImplementedError
 
     def of_all(self) -> Self:
         """Count everybody, without a condition on room."""
@@ -128,6 +128,6 @@ class Item(Closed):
         """The words for a query of the item alone."""
         return f"{cls.words(body)} in {table}"
 
+    @abstractmethod
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The item in a plan, or several. Raises QueryProblem naming the field."""
-        raise NotImplementedError

@@ -1,5 +1,6 @@
 """The precision that a query asks for, and the bound on one individual, as the JSON on the wire reads them."""
 
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
@@ -49,9 +50,9 @@ class NoiseForm(Closed):
     KIND: ClassVar[str]
 
     @staticmethod
+    @abstractmethod
     def words(noise: Node) -> str:
         """The words for it, from its JSON; none of a precision that is not asked for."""
-        raise NotImplementedError
 
 
 class Sigma(NoiseForm):
@@ -103,9 +104,9 @@ class SizeForm(NoiseForm):
     """The word of the mechanism, for refusals."""
 
     @property
+    @abstractmethod
     def size(self) -> float:
         """The size in the query's unit."""
-        raise NotImplementedError
 
 
 class LaplaceScale(SizeForm):
