@@ -11,7 +11,9 @@ from typing import Final
 
 from service.query.canonical import canonical_bytes, request_hash
 from service.query.cost import PublicCost
+from service.query.item_precision import by_item
 from service.query.language import Query
+from service.query.problems import QueryProblem
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.analyst_views import StoredAnswer
@@ -40,8 +42,16 @@ class RefusedQuery(PendingAnswer):
 
     def request_hash(self) -> bytes:
         """The hash of what is asked, as `QueryRequest` has it; not for the caller's thread."""
-        canonical = canonical_bytes(self.query, table=self.schema.individuals_name)
+        canonical = canonical_bytes(_meant(self.query), table=self.schema.individuals_name)
         return request_hash(canonical, reuse=self.query.may_reuse)
+
+
+def _meant(query: Query) -> Query:
+    """The query as a plan has it; as it was asked, where it never had one."""
+    try:
+        return by_item(query)
+    except QueryProblem:
+        return query
 
 
 class StoredAnswers:

@@ -173,6 +173,17 @@ def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryS
     assert store.head(1).seq == 1
 
 
+def test_a_key_with_a_share_among_items_replays(store: LaterMemoryStore) -> None:
+    """A plan states the weights that the query left out: the request is found by the query as it is meant."""
+    divided = OF_AGE | {"select": [{"count": {}}, {"sum": {"column": "spend"}}], "noise": {"share": 0.5}}
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **divided)
+    store.is_later = True
+    with replica_on(store) as replica:
+        assert ask(replica, who, "k", **divided).body == first.body
+
+
 @pytest.mark.parametrize("other", ["analyst", "query", "reuse", "dataset"])
 def test_the_answer_to_another_request_is_not_given(either: Any, other: str) -> None:
     """An answer to another analyst, another query, another value of `reuse`, or about another dataset."""
