@@ -158,6 +158,7 @@ ANSWERS: Final = Table(
     _required("query_id", Uuid()),
     _required("body", LargeBinary()),
     _required("at", DateTime(timezone=True)),
+    Column("asked_form", LargeBinary),
     ForeignKeyConstraint(["dataset_id", "seq"], ["ledger.dataset_id", "ledger.seq"]),
     # Keys by their bytes, COLLATE "C": of that a comparison with the database knows nothing.
     Index("answers_of_principal", "principal_id", "at", "dataset_id", "seq", "idempotency_key"),

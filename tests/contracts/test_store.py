@@ -621,11 +621,11 @@ def test_principals_change_together_and_by_themselves(store: Store, record: Data
 
 
 def test_own_answers_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:
-    """An analyst's listing holds only its own answers, page after page."""
+    """An analyst's listing holds only its own answers, page after page, each in the form in which it was asked for."""
     first = append(store, record, {0: 1}, key="a")
     with store.transaction(record.id, lock=True) as transaction:
         second = entry(transaction.head, {0: 1})
-        later = replace(answer(second, "b"), at=AT + timedelta(seconds=5))
+        later = replace(answer(second, "b"), at=AT + timedelta(seconds=5), asked_form=b'{"mean":"age"}')
         transaction.append([second], [later], {})
         transaction.commit()
 
@@ -644,7 +644,7 @@ def _as_listed(record: DatasetRecord, shown: LedgerEntry, by: AnswerRecord) -> R
         place=ReleasePlace(by.at, record.id, shown.seq, by.key),
         query_id=shown.query_id,
         epoch=shown.epoch,
-        canonical=shown.canonical,
+        canonical=by.asked_form or shown.canonical,
         sigma=shown.sigma,
         sigmas=shown.sigmas,
         dimension=shown.dimension,
@@ -689,7 +689,8 @@ def test_pages_of_releases_lose_and_repeat_nothing(
     for number, seconds, key, length in asked:
         with store.transaction(records[number].id, lock=True) as transaction:
             made = replace(entry(transaction.head, {0: 1}), canonical=b"x" * length).sealed()
-            again = answer(made, f"{key}|")  # a second answer shows the same entry
+            form = b"y" * (length // 2 + 1)
+            again = replace(answer(made, f"{key}|"), asked_form=form)  # a second answer shows the same entry
             answers = [
                 replace(each, principal_id=who, at=AT + timedelta(seconds=seconds))
                 for each in (answer(made, key), again)

@@ -318,7 +318,7 @@ def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseR
         place=ReleasePlace(at=answer.at, dataset_id=kept.record.id, seq=answer.seq, key=answer.key),
         query_id=entry.query_id,
         epoch=entry.epoch,
-        canonical=entry.canonical,
+        canonical=answer.asked_form or entry.canonical,
         sigma=entry.sigma,
         sigmas=entry.sigmas,
         dimension=entry.dimension,

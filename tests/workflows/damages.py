@@ -108,6 +108,17 @@ DAMAGES = [
         "answers row 'a' of {ana}: its request_hash is not of the query of ledger row 1",
     ),
     Damage(
+        "a fresh answer has a form of its own",
+        "UPDATE answers SET asked_form = (SELECT canonical FROM ledger WHERE seq = 1) WHERE idempotency_key = 'a'",
+        "answers row 'a' of {ana}: its asked_form is another than that of ledger row 1",
+    ),
+    Damage(
+        "an answer's form is of another query",
+        "UPDATE answers SET asked_form = (SELECT replace(convert_from(canonical, 'UTF8'), '\"sigma\":',"
+        " '\"sigma\":1')::bytea FROM ledger WHERE seq = 1) WHERE idempotency_key = 'a'",
+        "answers row 'a' of {ana}: its query is not that of ledger row 1",
+    ),
+    Damage(
         "an answer shows another entry",
         "UPDATE answers SET query_id = gen_random_uuid() WHERE idempotency_key = 'a'",
         "answers row 'a' of {ana}: its query_id is not that of ledger row 1",

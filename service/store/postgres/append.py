@@ -139,7 +139,7 @@ def _layout(names: str, types: str) -> list[tuple[str, str]]:
 
 LAYOUTS: Final = {
     "ledger": _layout(ENTRY_COLUMNS, ENTRY_TYPES),
-    "answers": _layout(ANSWER_COLUMNS, "uuid text bytea int8 uuid bytea timestamptz"),
+    "answers": _layout(ANSWER_COLUMNS, "uuid text bytea int8 uuid bytea timestamptz bytea"),
     "worst_cases": _layout("principal_id, units", "uuid int8"),
     "pieces": _layout(PIECE_COLUMNS, "int8 int4 bytea bytea"),
 }

@@ -163,14 +163,15 @@ OWN_LATER: Final = (
 """An answer that was given another's entry, at some later instant."""
 
 _RELEASED: Final = "query_id, epoch, canonical, sigma, sigmas, dimension, worst_case_units"
+_SHOWN: Final = _RELEASED.replace("canonical", "coalesce(asked_form, canonical) AS canonical")
 # The canonical form may lie outside of its row; its length stands in the row, so that only what is listed is fetched.
 RELEASES: Final = (
     f"SELECT name, at, dataset_id, seq, idempotency_key, {_RELEASED}"
     f" FROM (SELECT at, dataset_id, seq, idempotency_key, {_RELEASED},"
     f" sum(length(canonical)) OVER (ORDER BY {_NEWEST_FIRST}) - length(canonical) AS bytes_before"
-    " FROM (SELECT at, dataset_id, seq, idempotency_key FROM answers"
+    " FROM (SELECT at, dataset_id, seq, idempotency_key, asked_form FROM answers"
     f" WHERE principal_id = %s AND ({_PLACE}) < (%s, %s, %s, %s) ORDER BY {_NEWEST_FIRST} LIMIT %s) AS own"
-    f" CROSS JOIN LATERAL (SELECT {_RELEASED} FROM ledger"
+    f" CROSS JOIN LATERAL (SELECT {_SHOWN} FROM ledger"
     " WHERE ledger.dataset_id = own.dataset_id AND ledger.seq = own.seq LIMIT 1) AS shown) AS page"
     f" JOIN datasets ON id = dataset_id WHERE bytes_before < %s ORDER BY {_NEWEST_FIRST}"
 )

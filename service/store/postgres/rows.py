@@ -107,7 +107,7 @@ PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out, ticks"
 PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
 """`classes` counts the rows of numbers, 0 where they are one list."""
-ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
+ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at, asked_form"
 STORED_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 SHOWN_COLUMNS: Final = 'shown."values", shown.sigma, shown.grid_log2, shown.sigmas'
 """What an answer of more than 10,000 numbers is stored without, from the table expression of `shown_by`."""

@@ -187,6 +187,7 @@ class AnswerRecord:
     query_id: UUID
     body: bytes
     at: datetime
+    asked_form: bytes | None = None  # the canonical form of its request, where that is another than its entry's
 
 
 class OwnAccount(NamedTuple):

@@ -169,6 +169,7 @@ class Batch:
                 self.entries.append(self._entry(request, begun, next(released)))
                 self.state.released(self.entries[place])
             entry = self.entries[place] if isinstance(begun, Turn) else begun
+            asked = request.plan.canonical
             fresh = self.answers[request.address] = AnswerRecord(
                 principal_id=request.analyst.id,
                 key=request.key,
@@ -177,6 +178,7 @@ class Batch:
                 query_id=entry.query_id,
                 body=document(shown_of(request.plan), entry, self.state.record, reused=not is_fresh),
                 at=request.accepted_at.replace(microsecond=0),
+                asked_form=None if asked == entry.canonical else asked,
             )
             self.fresh.append(fresh)
             for given in request.plan.parameters:

@@ -70,8 +70,9 @@ class AnswersCheck:
         is_fresh = said.get("reused") is False
         wrong = list(self._wrong_with_body(answer, entry, said))
         self.findings += self._wrong_with_parameters(answer, entry)
-        if answer.request_hash not in self._request_hashes(entry, is_fresh=is_fresh):
+        if answer.request_hash not in self._request_hashes(answer, entry, is_fresh=is_fresh):
             wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
+        wrong += self._wrong_with_form(answer, entry, is_fresh=is_fresh)
         if answer.query_id != entry.query_id:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:
@@ -92,17 +93,25 @@ class AnswersCheck:
             elif not kept.are_themselves:
                 yield f"{place}: its numbers do not give its hash"
 
-    def _request_hashes(self, entry: LedgerEntry, *, is_fresh: bool) -> list[bytes]:
+    def _wrong_with_form(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> Iterator[str]:
+        """Findings if an answer was asked for in a form that is not another one of its entry's query."""
+        plan = self._planned(answer, entry)
+        if plan is not None and plan.query_hash != entry.query_hash:
+            yield f"its query is not that of ledger row {entry.seq}"
+        elif answer.asked_form is not None and (is_fresh or answer.asked_form == entry.canonical):
+            yield f"its asked_form is another than that of ledger row {entry.seq}"
+
+    def _request_hashes(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> list[bytes]:
         """The hashes of the requests that may have an answer that shows an entry.
 
         A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
         """
-        plan = self._planned(entry)
+        plan = self._planned(answer, entry)
         values = [*([True] if plan is None or plan.reuse else []), *([False] if is_fresh else [])]
-        return [request_hash(entry.canonical, reuse=reuse) for reuse in values]
+        return [request_hash(answer.asked_form or entry.canonical, reuse=reuse) for reuse in values]
 
     def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
-        given = self._body(entry, said) if entry.kind == "query" else b""
+        given = self._body(answer, entry, said) if entry.kind == "query" else b""
         if answer.body == given:
             return
         expected = _read(given)
@@ -112,9 +121,9 @@ class AnswersCheck:
         else:
             yield f"its body is not the one that ledger row {entry.seq} gives"
 
-    def _body(self, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
+    def _body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
         """The body that the answer must have."""
-        plan = self._planned(entry)
+        plan = self._planned(answer, entry)
         if plan is not None:
             shown = shown_of(plan)
         else:
@@ -126,9 +135,9 @@ class AnswersCheck:
             shown = Shown(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
-    def _planned(self, entry: LedgerEntry) -> Plan | None:
+    def _planned(self, answer: AnswerRecord, entry: LedgerEntry) -> Plan | None:
         version = self._history.at(entry.seq).version
-        return self._plan_of(entry.canonical, entry.analyst_id, entry.dimension, version)
+        return self._plan_of(answer.asked_form or entry.canonical, entry.analyst_id, entry.dimension, version)
 
     def _compiled(self, canonical: bytes, analyst_id: UUID, dimension: int, version: int) -> Plan | None:
         record = next(each for each in self._history.versions() if each.version == version)
