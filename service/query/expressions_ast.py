@@ -122,8 +122,11 @@ Two = Annotated[tuple[Operand, Operand], Strict(strict=False), Field(fail_fast=T
 # Parts of a column, to group by
 
 
-def _enough_edges(edges: tuple[object, ...]) -> tuple[object, ...]:
-    """Not `min_length`, which counts only the edges that were valid and then complains about that as well."""
+def enough_edges(edges: tuple[object, ...]) -> tuple[object, ...]:
+    """Refuse a list of one edge or none.
+
+    Not by `min_length`, which counts only the edges that were valid and then complains about that as well.
+    """
     if len(edges) < EDGES_MIN:
         lengths = {"min_length": EDGES_MIN, "actual_length": len(edges)}
         raise PydanticKnownError("too_short", {"field_type": "Tuple", **lengths})
@@ -140,7 +143,7 @@ class Bin(Closed):
             tuple[Number | Annotated[str, Field(max_length=40)], ...],
             Strict(strict=False),
             Field(fail_fast=True, max_length=EDGES_MAX, json_schema_extra={"minItems": EDGES_MIN}),
-            AfterValidator(_enough_edges),
+            AfterValidator(enough_edges),
         ]
         | None
     ) = optional("The edges, increasing; or `width`.")

@@ -1,18 +1,18 @@
 """The keys of `group_by`: whole columns, bins of numbers and times, buckets of the calendar."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
 from service.query.columns import QueryColumn, label_of, meant_by
+from service.query.declared_bounds import column_bounds
 from service.query.domains import Countable, Domain
 from service.query.expressions_ast import Bin, BinKey, BucketKey, GroupKey
 from service.query.literals_ast import INTEGER_MAX
 from service.query.parts import PARTS_MAX, Parts, bucketed, edge_text, in_intervals, interval_labels
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of, text_of
-from service.query.schema import IntegerColumn, RealColumn
+from service.query.schema import RealColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +69,6 @@ def _binned(asked: Bin, columns: RowColumns, field: str) -> tuple[QueryColumn, P
     return in_intervals(column, f"{column.name} in bins of {field}", positions), parts
 
 
-def _bounds(column: QueryColumn) -> tuple[Fraction, Fraction]:
-    """The least and the greatest number: as declared, or of a calculated column in its steps."""
-    declared, coding = column.declared, column.coding
-    if isinstance(declared, IntegerColumn | RealColumn):
-        return meant_by(declared.lower), meant_by(declared.upper)
-    step = Fraction(2) ** coding.step_log2
-    return coding.offset * step, (coding.offset + coding.span) * step
-
-
 def _edges(asked: Bin, column: QueryColumn, field: str) -> list[int | float]:
     """The multiples of the width, from the last one at or below the lower bound to the first at or above the upper one.
 
@@ -89,7 +80,7 @@ def _edges(asked: Bin, column: QueryColumn, field: str) -> list[int | float]:
             f"{field}.width", "must not be given for dates and times; give edges, or ask for a bucket"
         )
     width = meant_by(asked.width)
-    low, high = (bound / width for bound in _bounds(column))
+    low, high = (bound / width for bound in column_bounds(column))
     first, last = floor(low), ceil(high)
     if last - first > PARTS_MAX:
         raise QueryProblem.of(f"{field}.width", f"makes more than {PARTS_MAX} groups")

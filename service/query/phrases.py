@@ -28,7 +28,7 @@ def group_words(key: str | Node) -> str:
 def value_words(node: object) -> str:
     """The words for a value of a row."""
     if not isinstance(node, Mapping):
-        return _literal(node)
+        return literal_words(node)
     [(kind, body)] = node.items()
     if kind == "col":
         return str(body)
@@ -64,11 +64,11 @@ def condition_words(node: Node) -> str:
     [(kind, body)] = node.items()
     match kind:
         case "in":
-            return f"{value_words(body[0])} in ({', '.join(shortened([_literal(each) for each in body[1]]))})"
+            return f"{value_words(body[0])} in ({', '.join(shortened([literal_words(each) for each in body[1]]))})"
         case "between":
-            return f"{value_words(body[0])} from {_literal(body[1])} to {_literal(body[2])}"
+            return f"{value_words(body[0])} from {literal_words(body[1])} to {literal_words(body[2])}"
         case "fold":
-            return f"in {listed(map(str, body['in']))} of {body['of']} parts by {_literal(body['seed'])}"
+            return f"in {listed(map(str, body['in']))} of {body['of']} parts by {literal_words(body['seed'])}"
         case "is_null":
             return f"{value_words(body)} is missing"
         case "not":
@@ -91,7 +91,8 @@ def _is_junction(node: Node) -> bool:
     return kind in {"and", "or"} and len(body) > 1
 
 
-def _literal(value: object) -> str:
+def literal_words(value: object) -> str:
+    """The words for a literal."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"“{value}”" if isinstance(value, str) else number_text(value)

@@ -1,0 +1,58 @@
+"""The bounds of a value by the declared bounds of its columns: interval arithmetic in exact fractions."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from operator import add, mul, sub
+from typing import Final
+
+from service.query.columns import QueryColumn, meant_by
+from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Own, Predict, Sub
+from service.query.problems import QueryProblem
+from service.query.row_columns import RowColumns
+from service.query.schema import IntegerColumn, RealColumn
+
+Bounds = tuple[Fraction, Fraction]
+_RESULTS: Final[Mapping[type, Callable[[Fraction, Fraction], Fraction]]] = {Add: add, Sub: sub, Mul: mul}
+
+
+def column_bounds(column: QueryColumn) -> Bounds:
+    """The least and the greatest number: as declared, or of a calculated column in its steps."""
+    declared, coding = column.declared, column.coding
+    if isinstance(declared, IntegerColumn | RealColumn):
+        return meant_by(declared.lower), meant_by(declared.upper)
+    step = Fraction(2) ** coding.step_log2
+    return coding.offset * step, (coding.offset + coding.span) * step
+
+
+def bounds_of(node: Operand, columns: RowColumns, field: str) -> Bounds:
+    """The least and the greatest number that a value may be, which `columns` admit.
+
+    Raises QueryProblem naming the field for a prediction that has no bounds.
+    """
+    match node:
+        case ColumnRef(col=name):
+            return column_bounds(columns.named(name, field))
+        case Own(own=asked):
+            return meant_by(asked.clip[0]), meant_by(asked.clip[1])
+        case Predict(predict=asked):
+            if asked.link != "logistic":
+                raise QueryProblem.of(field, "has a prediction without declared bounds; give it some by clip")
+            return Fraction(0), Fraction(1)
+        case Abs(abs=inner):
+            return _without_sign(bounds_of(inner, columns, field))
+        case Clip(clip=(inner, lowest, highest)):
+            low, high = (min(max(end, meant_by(lowest)), meant_by(highest)) for end in bounds_of(inner, columns, field))
+            return low, high
+        case Add(add=operands) | Sub(sub=operands) | Mul(mul=operands):
+            first, second = (bounds_of(each, columns, field) for each in operands)
+            results = [_RESULTS[type(node)](one, other) for one in first for other in second]
+            return min(results), max(results)
+        case int() | float():
+            return meant_by(node), meant_by(node)
+        case str():
+            raise TypeError("a text has no bounds")
+
+
+def _without_sign(bounds: Bounds) -> Bounds:
+    low, high = bounds
+    return (Fraction(0) if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
