@@ -103,6 +103,63 @@ class SelectAxis(BaseModel):
     select: Annotated[list[SelectedItem], doc("The select items in their order.")]
 
 
+class EstimateRow(BaseModel):
+    """An estimate in one group: the number, and the ends of an interval that holds what was counted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    label: Annotated[CoordinateLabel, doc("The group, and under `select` the title of the item.")]
+    value: Annotated[float | None, doc("The number; null where 0 would be divided by.")]
+    low: Annotated[float | None, doc("The lower end; null where it has none.")]
+    high: Annotated[float | None, doc("The upper end; null where it has none.")]
+    is_reliable: Annotated[bool, doc("False where a count that is divided by is within five standard deviations of 0.")]
+    is_interpolated: bool | SkipJsonSchema[None] = _absent(
+        "True for a quantile within a bin that has more than a tenth of the rows."
+    )
+
+
+class EstimateGroups(BaseModel):
+    """The two groups of a difference."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    by: Annotated[str, doc("The column that the groups are of.")]
+    from_: Annotated[bool | int | str, doc("The value of the group that is subtracted.")] = Field(alias="from")
+    to: Annotated[bool | int | str, doc("The value of the group that it is subtracted from.")]
+
+
+class EstimateItem(BaseModel):
+    """An item that was asked for, and the public numbers by which it is worked out from the items of `parts`.
+
+    One of `number`, `mean`, `variance`, `stddev`, `quantile` and `ratio` is there.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Annotated[str, doc("The item as the labels of the estimates have it.")]
+    parts: Annotated[list[int], doc("The places of its linear items in the last of `axes`.")]
+    number: dict[str, float] | SkipJsonSchema[None] = _absent("Nothing: it is a number of the answer.")
+    mean: dict[str, float] | SkipJsonSchema[None] = _absent("The bounds of the value and their middle.")
+    variance: dict[str, float] | SkipJsonSchema[None] = _absent("The distance from the middle of the bounds to either.")
+    stddev: dict[str, float] | SkipJsonSchema[None] = _absent("The same of a standard deviation.")
+    quantile: dict[str, float | bool] | SkipJsonSchema[None] = _absent(
+        "The probability, the bounds, and whether each bin is of one whole number."
+    )
+    ratio: dict[str, float] | SkipJsonSchema[None] = _absent("Nothing: the first part is divided by the second.")
+    difference: EstimateGroups | SkipJsonSchema[None] = _absent("The two groups whose estimates are subtracted.")
+
+
+class Estimates(BaseModel):
+    """The items that were asked for, worked out from the numbers of an answer."""
+
+    confidence: Annotated[float, doc("The probability of each interval: 0.95.")]
+    items: Annotated[list[EstimateItem], doc("The items, and how each is worked out.")]
+    rows: Annotated[
+        list[EstimateRow],
+        doc("One for each group and item, groups in the order of the answer; a difference stands at its second group."),
+    ]
+
+
 class BurnFacts(BaseModel):
     """The reason of a burn."""
 

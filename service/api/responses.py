@@ -17,7 +17,7 @@ from fastapi import Response
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from service.api.models import CoordinateLabel, GroupAxis, SelectAxis
+from service.api.models import CoordinateLabel, Estimates, GroupAxis, SelectAxis
 from service.query.layout import LABELS_MAX
 from service.query.schema import doc
 from service.workflows.admission.admission import Ticket
@@ -99,6 +99,10 @@ class Answer(BaseModel):
     largest_countable_norm: Annotated[float | tuple[float, ...], doc(LARGEST_NORM)]
     warnings: Annotated[list[str], doc(WARNINGS)]
     notes: Annotated[list[str], doc(NOTES)]
+    estimates: Annotated[
+        Estimates | None,
+        doc("Means and other items that are worked out, up to 10,000 numbers; absent where all items are linear."),
+    ] = None
     tick: Annotated[int | None, doc("The number of the monitor's tick that it is, from 1; absent of others.")] = None
     mechanism: Annotated[Literal["laplace"] | None, doc("`laplace` for Laplace noise; absent of a Gaussian.")] = None
     scale: Annotated[float | None, doc("The scale of Laplace noise, in the query's unit; absent of a Gaussian.")] = None

@@ -100,6 +100,8 @@ def notes_of(plan: Plan) -> tuple[str, ...]:
         notes.append(f"An individual with more than {scale.l2_clip:.6g} counts as {scale.l2_clip:.6g}.")
     elif scale.clip_binds:
         notes.append(f"An individual whose vector is longer than {scale.l2_clip:.6g} counts for less.")
+    if plan.shortens and layout.estimated:
+        notes.append("An individual who is short of budget weighs less, in the sums and the counts alike.")
     return tuple(notes)
 
 

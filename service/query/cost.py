@@ -69,6 +69,9 @@ _CONDITION = 16  # values of a list
 _FEATURE = 256  # values of a list: reading one entry of a list of features, with what it is calculated of
 _OWN_STEPS = 768  # an item's own steps and clip, in values of a list
 _REDUCED = 3  # numbers that a shard sends: a coordinate of a sum, squared
+_ESTIMATE = 24  # labels: one estimate in one group
+_ESTIMATE_BYTES = 192  # one estimate in one group, without its label
+_ESTIMATED_BYTES = 512  # what an answer says of an item that is worked out, without its title
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -143,7 +146,7 @@ def cost_of(
     time_ns += _conditions_ready_ns(plan.rows.predicate, plan.rows.columns, speed)
     time_ns += speed.literal * _FEATURE * features_of(plan) + _made_ready_ns(plan, speed)
     committed = _committed_bytes(plan, min(table.rows_max(capacity), capacity), capacity)
-    time_ns += plan.dimension * _coordinate_ns(plan, speed)
+    time_ns += plan.dimension * _coordinate_ns(plan, speed) + _estimated_ns(plan.layout, speed)
     time_ns += (
         plan.layout.dimension * ((shards > 1) * shards + _REDUCED * (plan.reduce is not None)) * speed.shard_coordinate
     )
@@ -276,7 +279,7 @@ def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
     norms = 0 if plan.has_one_norm else narrowest(plan.scale.charged_squared_steps).itemsize * touched
     norms *= 2 if plan.shortens else 1
-    names = _labels_bytes(plan.answered) + _axes_bytes(plan.answered)
+    names = _labels_bytes(plan.answered) + _axes_bytes(plan.answered) + _estimates_bytes(plan.layout)
     own = _OWN_NOISE_BYTES * len(plan.layout.items) if plan.scale.sigmas else 0
     replied = 0 if _is_long(plan) else _NUMBER_BYTES * plan.dimension
     parameters = sum(len(each.numbers or b"") for each in plan.parameters)
@@ -400,6 +403,24 @@ def _labels_bytes(layout: Layout) -> int:
     columns = _domains(layout)
     names = sum(max(map(len, part), default=0) for part in _names(layout))
     return layout.dimension * (_LABEL_BYTES + sum(map(_value_bytes, columns)) + 2 * _NAME_BYTES * names)
+
+
+def _estimated_ns(layout: Layout, speed: Speed) -> float:
+    """Working out the estimates of all groups: each, and each number that it is worked out from."""
+    if not layout.estimated or layout.dimension > LABELS_MAX:
+        return 0.0
+    each = sum(_ESTIMATE + sum(layout.items[part].size for part in item.parts) for item in layout.estimated)
+    return speed.label * each * (layout.dimension // layout.block)
+
+
+def _estimates_bytes(layout: Layout) -> int:
+    if not layout.estimated or layout.dimension > LABELS_MAX:
+        return 0
+    titles = sum(_NAME_BYTES * len(item.title) for item in layout.estimated)
+    label = _LABEL_BYTES + sum(_value_bytes(domain) for _, domain in layout.groups)
+    rows = len(layout.estimated) * (_ESTIMATE_BYTES + label) + titles
+    stated = len(layout.estimated) * (_ESTIMATED_BYTES + 2 * label) + 2 * titles
+    return stated + rows * (layout.dimension // layout.block)
 
 
 def _axes_bytes(layout: Layout) -> int:

@@ -8,7 +8,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, Union
+
+from pydantic import Discriminator, Tag
 
 from service.core.mechanisms import Mechanism
 from service.query.columns import QueryColumn
@@ -16,7 +19,7 @@ from service.query.dataset_terms import DatasetTerms
 from service.query.domains import Axis, Domain, Label
 from service.query.extents import Extent
 from service.query.group_keys import Group
-from service.query.literals_ast import Closed
+from service.query.literals_ast import Closed, only_key
 from service.query.noise_ast import Noise
 from service.query.product_plan import ProductPlan
 from service.query.row_columns import RowColumns
@@ -33,11 +36,12 @@ class ItemPlace(NamedTuple):
     columns: RowColumns
     groups: Sequence[Group]
     terms: DatasetTerms
+    within: str = ""  # the item that it is a part of
 
     @property
     def field(self) -> str:
         """The item as a refusal names it."""
-        return f"select[{self.number}]"
+        return f"select[{self.number}]{self.within}"
 
 
 class AskedPrecision(NamedTuple):
@@ -115,6 +119,8 @@ class Item(Closed):
     """A released answer will do: its number does not change with what is left of budgets."""
     has_own_noise: ClassVar[bool] = False
     """Its dataset decides about noise and individuals, so that a query states nothing beside it."""
+    is_composite: ClassVar[bool] = False
+    """It is worked out from linear items, which are compiled in its place."""
     one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
     """Whether an individual has one number in it, by which Laplace noise is priced."""
 
@@ -131,3 +137,21 @@ class Item(Closed):
     @abstractmethod
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The item in a plan, or several. Raises QueryProblem naming the field."""
+
+
+is_composite: Final = attrgetter("is_composite")
+"""Tells whether an item is worked out from linear items."""
+
+
+def any_of(items: Sequence[type[Item]]) -> Any:  # noqa: ANN401 - a type
+    """The type of an item of one of these kinds, by its one key."""
+    return Annotated[
+        Union[tuple(Annotated[item, Tag(f"({item.KIND})")] for item in items)],  # noqa: UP007 - a computed union
+        Discriminator(
+            only_key,
+            custom_error_type="item_kind",
+            custom_error_message=(
+                f"must be an object with exactly one of the keys {', '.join(item.KIND for item in items)}"
+            ),
+        ),
+    ]

@@ -12,6 +12,7 @@ from typing import Final
 
 from service.core.charge import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.core.half_widths import half_width_steps
+from service.query.item import is_composite
 from service.query.item_steps import STEPS_LOG2
 from service.query.language import Query
 from service.query.noise_ast import PREPAID_ALONE, HalfWidth, Noise, PerIndividual, Prepaid, Rho, Share, Sigma, SizeForm
@@ -74,8 +75,11 @@ ItemPrecision = ItemSigmas | ItemHalfWidths | ItemWorstCases
 def by_item(query: Query) -> Query:
     """A request's query as it is meant: a share is divided among several items, and a list of one is its number.
 
-    Raises QueryProblem for one clip for several items, and for several numbers for one item.
+    With composite items it is as it was asked: a share is divided by their linear query. Raises QueryProblem for one
+    clip for several items, and for several numbers for one item.
     """
+    if any(map(is_composite, query.select)):
+        return query
     count, noise, per_individual = len(query.select), query.noise, query.per_individual
     clip = clip_of(per_individual)
     if count > 1 and isinstance(clip, float | int):

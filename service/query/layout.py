@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 
 from service.query.domains import Axis, Domain, Label, axis_of, domain_of
+from service.query.estimated_items import EstimatedItem
 from service.query.item import PlanItem
 
 DIMENSION_MAX = 2**20
@@ -23,6 +24,7 @@ class Layout:
     groups: tuple[tuple[str, Domain], ...]
     items: tuple[PlanItem, ...]
     places: tuple[int, ...]  # the select item that each is of
+    estimated: tuple[EstimatedItem, ...] = ()  # the items that are worked out from the numbers, or are numbers
 
     @cached_property
     def block(self) -> int:

@@ -20,11 +20,12 @@ from service.query.dataset_terms import DatasetTerms, Priced, Ticking
 from service.query.domains import domain_of
 from service.query.envelope import refuse_beside, refuse_unreducible
 from service.query.group_keys import Group, group_of
-from service.query.item import AskedPrecision, Item, ItemPlace, PlanItem
+from service.query.item import AskedPrecision, Item, ItemPlace, PlanItem, is_composite
 from service.query.item_scale import ScaleFacts, natural_bounds, scale_by_item
 from service.query.joint_extents import joint
 from service.query.language import Query
 from service.query.layout import DIMENSION_MAX, Layout
+from service.query.linear_query import linear_query
 from service.query.listed_values import weighed
 from service.query.mechanism import UNPRICED, mechanism_of
 from service.query.model_parameters import each_once
@@ -70,7 +71,7 @@ class Plan:
     dimension: int  # how many numbers the answer has
     has_one_norm: bool  # each individual's row is counted at one coordinate: its norm and charge are those of any other
     canonical: bytes
-    query_hash: str  # the SHA-256 of the canonical form
+    query_hash: str  # the SHA-256 of the canonical form, or of that of the linear query behind it
     reuse: bool
     shortens: bool = False  # the clip rule: a vector that costs more than is left is shortened to that
     reduce: Reduce | None = None  # the number of the sum that is asked for; None: the sum
@@ -122,11 +123,13 @@ def compile_query(
     query: Query, schema: Schema, *, capacity: int, budget_units: int, pricing: Priced = None, monitor: Ticking = None
 ) -> Plan:
     """The plan for at most `capacity` individuals with limits of `budget_units`. Raises QueryProblem, nothing else."""
+    terms = DatasetTerms(capacity, budget_units, pricing, monitor)
+    if any(map(is_composite, query.select)):
+        return _composite(query, schema, terms)
     columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
     parameters = each_once(named) if (named := query.hashed) else ()
-    where, groups = predicate_of(query.where, columns), _groups(query, columns)
+    where, groups = predicate_of(query.where, columns), groups_of(query, columns)
     rows_kept = None if query.per_individual is None else _rows_kept(query.per_individual.rows, columns.table)
-    terms = DatasetTerms(capacity, budget_units, pricing, monitor)
     layout, scale = _counted(query, columns, groups, rows_kept, terms)
     first, is_of_events = layout.items[0], isinstance(columns.table, EventsTable)
     if first.room_units is not None:
@@ -157,6 +160,18 @@ def compile_query(
         reduce=query.reduce,
         parameters=parameters,
     )
+
+
+def _composite(query: Query, schema: Schema, terms: DatasetTerms) -> Plan:
+    """The plan of the linear query behind it, under the canonical form of what was asked."""
+    columns = QueryColumns(schema, name := query.from_ or schema.individuals_name)
+    linear = linear_query(query, columns, groups_of(query, columns), terms)
+    try:
+        plan = compile_query(linear.query, schema, **terms._asdict())
+    except QueryProblem as problem:
+        raise linear.as_asked(problem) from problem
+    layout = replace(plan.layout, estimated=linear.estimated(plan.layout))
+    return replace(plan, layout=layout, canonical=_canonical(query, name))
 
 
 def _canonical(query: Query, table: str) -> bytes:
@@ -195,7 +210,8 @@ class KeptPlans(Generic[Registration]):
         return plan
 
 
-def _groups(query: Query, columns: RowColumns) -> list[Group]:
+def groups_of(query: Query, columns: RowColumns) -> list[Group]:
+    """The groups of a query. Raises QueryProblem naming the field."""
     groups: list[Group] = []
     dimension = 1
     for place, key in enumerate(query.group_by):

@@ -20,6 +20,8 @@ from service.query.asking import (
     released_words,
     warnings_of,
 )
+from service.query.estimated_items import EstimatedItem, ReleasedNumbers, stated_estimates
+from service.query.layout import LABELS_MAX
 from service.query.plan import Plan
 from service.query.stated_noise import Numbers, StatedNoise, in_query_units, stated_noise, with_noise
 
@@ -46,6 +48,7 @@ class Shown:
     l2_clip: float  # the norm in query units that no individual is charged beyond
     shortens: bool  # the rule is clip
     notes: Sequence[str]  # a sentence on each bound by which an individual may count for less
+    estimated: Sequence[EstimatedItem] = ()  # what is worked out from the numbers, where these have labels
 
 
 def shown_of(plan: Plan) -> Shown:
@@ -57,7 +60,8 @@ def shown_of(plan: Plan) -> Shown:
         axes=answered.axes(has_places=bool(scale.sigmas)),
         l2_clip=scale.l2_charged,
         shortens=plan.shortens,
-        notes=notes_of(plan) if scale.clip_binds or plan.rows.rows_kept is not None else (),
+        notes=notes_of(plan) if scale.clip_binds or plan.rows.rows_kept is not None or answered.estimated else (),
+        estimated=answered.estimated if answered.dimension <= LABELS_MAX else (),
     )
 
 
@@ -171,6 +175,9 @@ def answer_of(shown: Shown, released: ReleasedEntry, limits: PublicLimits, *, re
         "warnings": promise.warnings,
         "notes": [*shown.notes, released_words(released.asked_at)] if reused else shown.notes,
     }
+    if shown.estimated:
+        numbers = ReleasedNumbers(answer["values"], shown.labels, answer["axes"], noise.sigma, noise.grid)
+        answer["estimates"] = stated_estimates(shown.estimated, numbers)
     if noise.scale is not None:
         answer |= {"mechanism": law.word, "scale": noise.scale}
     return answer | ({"tick": law.tick} if law.tick else {})

@@ -146,6 +146,17 @@ ASKED: list[dict[str, Any]] = [
     {"select": [{"linear": {"column": "country", "weights": {"indices": ["NO"], "values": [2]}}}]},
     {"from": "visits", "select": [{"count_individuals": {}}], "per_individual": {"rows": 2}},
     {"from": "visits", "select": [COUNT], "group_by": ["people.country"], "per_individual": {"rows": 2}},
+    {
+        "select": [
+            COUNT,
+            *({kind: {"column": "age"}} for kind in ("mean", "variance", "stddev")),
+            {"quantile": {"column": "age", "probability": 0.5, "bins": 2}},
+            {"ratio": {"of": {"sum": {"column": "age"}}, "to": COUNT}},
+            {"difference": {"of": {"mean": {"column": "age"}}, "by": "country", "from": "NO", "to": "SE"}},
+        ],
+        "group_by": ["country"],
+        "noise": {"share": 0.1},
+    },
 ]
 
 
@@ -155,7 +166,8 @@ class TestAnswers:
     def test_the_answer_describes_what_is_sent(self, document: Document) -> None:
         """Labels and axes are typed, down to the last member."""
         schemas = document["components"]["schemas"]
-        assert {"CoordinateLabel", "GroupAxis", "SelectAxis", "SelectedItem"} <= reached(document, schemas["Answer"])
+        wanted = {"CoordinateLabel", "GroupAxis", "SelectAxis", "SelectedItem", "EstimateRow", "EstimateItem"}
+        assert wanted <= reached(document, schemas["Answer"])
         assert all(schemas[name]["additionalProperties"] is False for name in ("GroupAxis", "SelectAxis"))
 
     @pytest.mark.parametrize("asked", ASKED, ids=range(len(ASKED)))
@@ -165,7 +177,8 @@ class TestAnswers:
         response = await world.ask("k", body)
         assert response.status_code == 200, response.text
         answer, schema = response.json(), document["components"]["schemas"]["Answer"]
-        assert set(schema["properties"]) - {"mechanism", "scale", "tick"} == set(schema["required"]) == set(answer)
+        optional = {"estimates", "mechanism", "scale", "tick"}
+        assert set(schema["properties"]) - optional == set(schema["required"]) == set(answer) - {"estimates"}
         assert faults(document, schema, answer) == []
 
     async def test_axes_of_dates_are_valid(self, world: World, document: Document) -> None:

@@ -62,6 +62,7 @@ class TestQueries:
         assert parts <= reached(document, body)
         assert {each.__name__ for each in _subclasses(Closed)} - parts <= {
             "Comparison",
+            "CompositeItem",
             "Item",
             "NoiseForm",
             "SizeForm",

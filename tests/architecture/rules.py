@@ -391,6 +391,7 @@ COVERS = {
     "tests/query/items/test_linear.py": "query/listed_values",
     "tests/query/test_layout.py": "query/domains query/sparse_matrix",
     "tests/query/test_plan.py": "query/dataset_terms query/envelope query/item query/items/* query/runs",
+    "tests/query/test_linear_query.py": "query/composite_item",
     "tests/query/test_scale.py": "query/extents",
     "tests/query/test_words.py": "query/phrases",
     "tests/engine/test_evaluate.py": "engine/prepared",

@@ -16,6 +16,8 @@ ITEMS: Final = (
     *("count", "count_individuals", "sum", "histogram", "linear", "active", "exhausted", "moments", "gradient"),
     "several",
 )
+COMPOSITES: Final = ("mean", "variance", "stddev", "quantile", "ratio", "difference")
+"""Items that are worked out from linear ones, which have numbers of their own: one more moves no other query."""
 NOISES: Final = ("sigma", "rho", "share", "half_width", "scale", "by item", "weights", "prepaid")
 PURE, MONITORED = "pure", "gdp with a monitor"
 DATASETS: Final = ("gdp", MONITORED, "zcdp", "rdp", PURE)
@@ -45,6 +47,17 @@ def drawn(number: int) -> tuple[str, Json]:
     return dataset, _with_fault(document, source) if _rarely(source) else document
 
 
+def drawn_composite(number: int) -> tuple[str, Json]:
+    """The dataset and the query of this number that has composite items: dataset and item in turn."""
+    source = random.Random(f"composite {number}")
+    item, dataset = COMPOSITES[number % len(COMPOSITES)], DATASETS[number // len(COMPOSITES) % len(DATASETS)]
+    document = _Drawing(source, item, is_laplace=False).document(source.choice(["share", "rho", "rho", "weights"]))
+    if _mostly(source):
+        document.pop("reduce", None)
+        document.get("per_individual", {}).pop("l2_clip", None)
+    return dataset, _with_fault(document, source) if _rarely(source) else document
+
+
 def _mostly(source: random.Random) -> bool:
     return source.random() < 0.9
 
@@ -64,6 +77,7 @@ class _Drawing:
         self._source, self._item, self._is_laplace = source, item, is_laplace
         self._table = "people" if item in OF_PEOPLE else source.choice(["people", "people", "visits"])
         self._columns: Json = TABLES[self._table]["columns"]
+        self._by: str | None = None  # the column of a difference
 
     def document(self, noise: str) -> Json:
         """The whole query."""
@@ -79,7 +93,7 @@ class _Drawing:
             return document | {"noise": {"prepaid": {}}}
         optional: Mapping[str, tuple[float, Callable[[], Any]]] = {
             "where": (0.4, lambda: self._condition(2)),
-            "group_by": (0.05 if self._item in OF_PEOPLE else 0.3, self._groups),
+            "group_by": (0.95 if self._by else 0.05 if self._item in OF_PEOPLE else 0.3, self._groups),
             "per_individual": (0.4, lambda: self._bounds(len(items))),
             "rule": (0.02 if self._is_laplace else 0.15, lambda: "clip"),
             "reduce": (0.1, lambda: source.choice(["max", "norm"])),
@@ -112,12 +126,29 @@ class _Drawing:
                 }
             case "linear":
                 return {"linear": self._linear()}
+            case "mean" | "variance" | "stddev" | "quantile" | "ratio" | "difference":
+                return {item: self._composite(item)}
             case "active":
                 return {"active": {"share": source.choice([0.25, 0.5, 1, 0.7500000000000001])}}
             case "moments":
                 return {"moments": self._features()}
             case _:
                 return {"gradient": self._model()}
+
+    def _composite(self, item: str) -> Json:
+        source = self._source
+        if item == "ratio":
+            return {side: self._selected(source.choice(["count", "sum", "count_individuals"])) for side in ("of", "to")}
+        if item == "difference":
+            by = self._by = self._named("category", "boolean")
+            first, second = (self._values(by, 2) * 2)[:2]
+            of = self._selected(source.choice(["count", "mean", "variance", "stddev", "ratio"]))
+            return {"of": of, "by": by, "from": first, "to": second}
+        value: Json = self._selected("sum")["sum"]
+        if item != "quantile":
+            return dict(value)
+        bins: Json = source.choice([{}, {"bins": 4}, {"edges": [-2, 0, 5.5, 40]}])
+        return {**value, "probability": source.choice([0.5, 0.9, 0.01]), **bins}
 
     def _linear(self) -> Json:
         name = self._named("category", "boolean", "integer")
@@ -188,6 +219,8 @@ class _Drawing:
 
     def _groups(self) -> list[Any]:
         name, dated = self._named("category", "boolean"), self._named("date")
+        if self._by is not None:
+            return [self._by]
         keys: list[Any] = [name, {"bucket": {"column": dated, "by": self._source.choice(["day", "month", "year"])}}]
         if self._table == "people":
             keys.append({"bin": {"column": "age", "edges": [0, 18, 40, 121]}})

@@ -1,11 +1,11 @@
-"""Two hundred ledger entries under frozen entropy: each with its answer, its hashes and the receipts of three people.
+"""224 ledger entries under frozen entropy: each with its answer, its hashes and the receipts of three people.
 
 A line holds the dataset, the query, and the facts. A dataset is made anew for its queries, which are asked in order.
 """
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, cycle, groupby, islice
 from pathlib import Path
@@ -23,13 +23,15 @@ from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
 from tests.factories import open_replica
-from tests.golden.drawing import DATASETS, ITEMS, MONITORED, Json, drawn
+from tests.golden.drawing import DATASETS, ITEMS, MONITORED, PURE, Json, drawn, drawn_composite
 from tests.golden.net import Net
 from tests.golden.queries import ACCOUNTINGS, MONITOR, record_of
 from tests.laws.node_world import TABLES, crowd
 from tests.memory.store import MemoryStore
 
 OF_DATASET: Final = 20
+COMPOSITES_OF_DATASET: Final = 3
+"""They come after all others of their dataset."""
 TRIED: Final = 400
 """The queries that are tried for one line: one in five is for the dataset."""
 RULES: Final = ("skip", "drop")
@@ -122,17 +124,22 @@ def _line(name: Name, document: object, facts: Json | None) -> str:
 def _drawn() -> Iterator[str]:
     """For each dataset so many queries, of each item that it answers in turn."""
     numbers = {item: count(place, len(ITEMS)) for place, item in enumerate(ITEMS)}
+    composites = count()
     for name in ((accounting, rule) for accounting in DATASETS for rule in RULES):
         with _registered(*name) as opened:
             dataset = _dataset(name, *opened)
             lines = (_answered(dataset, name, islice(numbers[item], TRIED)) for item in cycle(ITEMS))
             yield from islice(filter(None, lines), OF_DATASET)
+            for _ in range(0 if name[0] == PURE else COMPOSITES_OF_DATASET):
+                yield _answered(dataset, name, composites, drawn_composite) or ""
 
 
-def _answered(dataset: _Dataset, name: Name, numbers: Iterator[int]) -> str | None:
+def _answered(
+    dataset: _Dataset, name: Name, numbers: Iterator[int], of: Callable[[int], tuple[str, Json]] = drawn
+) -> str | None:
     """The line of the first of these queries that the dataset answers."""
     for number in numbers:
-        accounting, document = drawn(number)
+        accounting, document = of(number)
         if accounting == name[0] and _is_short(document) and (facts := dataset.asked(document)) is not None:
             return _line(name, document, facts)
     return None

@@ -1,4 +1,4 @@
-"""The outcome of each of 3,000 queries: its plan and its public cost, or its refusal, as a line of JSON.
+"""The outcome of each of 3,300 queries: its plan and its public cost, or its refusal, as a line of JSON.
 
 A line holds the name of the dataset, the query, and what came of it. The datasets differ by accounting and monitor; the
 names of a plan's facts are those of `service.query.plan.Plan`.
@@ -24,11 +24,12 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.queries.submit import compiled
 from tests.contracts.stores import dataset
-from tests.golden.drawing import MONITORED, PURE, Json, drawn
+from tests.golden.drawing import MONITORED, PURE, Json, drawn, drawn_composite
 from tests.golden.net import Net
 from tests.laws.node_world import BUDGET_UNITS, SCHEMA
 
 COUNT: Final = 3_000
+COMPOSITE_COUNT: Final = 300
 CAPACITY: Final = 100_000
 MONITOR: Final = {"rho": "0.001", "ticks": 1024, "share": 0.1}
 ACCOUNTINGS: Final[dict[str, Any]] = {
@@ -49,6 +50,7 @@ _USUAL: Final[dict[str, Any]] = {
     "clips_squared": [],
     "room_units": None,
     "reduce": None,
+    "estimated": [],
 }
 """Facts that are left out where they are so."""
 
@@ -99,6 +101,7 @@ def facts_of(plan: Plan, record: DatasetRecord) -> Json:
                 "clips_squared": scale.clips_squared,
                 "room_units": plan.layout.items[0].room_units,
                 "reduce": plan.reduce,
+                "estimated": [item.stated() for item in plan.layout.estimated],
             }
         )
     )
@@ -125,11 +128,12 @@ def _digest(labels: object) -> str:
 
 def _drawn() -> Iterator[str]:
     """The lines of so many queries that are drawn anew, no two the same."""
-    lines: dict[str, None] = {}
-    numbers = count()
-    while len(lines) < COUNT:
-        lines[line_of(*drawn(next(numbers)))] = None
-    return iter(lines)
+    for of, length in ((drawn, COUNT), (drawn_composite, COMPOSITE_COUNT)):
+        lines: dict[str, None] = {}
+        numbers = count()
+        while len(lines) < length:
+            lines[line_of(*of(next(numbers)))] = None
+        yield from lines
 
 
 def _renewed(lines: Sequence[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from tests.api.route_table import ROUTES
 from tests.golden import entries, queries, requests
 from tests.golden.__main__ import NETS
 from tests.golden.differences import differences
-from tests.golden.drawing import DATASETS, ITEMS, MONITORED
+from tests.golden.drawing import COMPOSITES, DATASETS, ITEMS, MONITORED, PURE
 from tests.golden.net import Net
 
 BYTES_MAX: Final = 3 * 2**20
@@ -62,9 +62,14 @@ def test_every_item_is_planned_and_refused_under_every_accounting() -> None:
         if isinstance(item, dict)
         for name in item
     }
-    impossible = {(item, "pure", True) for item in ("active", "gradient", "moments")}
+    impossible = {(item, PURE, True) for item in ("active", "gradient", "moments", *COMPOSITES)}
     impossible |= {("exhausted", dataset, True) for dataset in DATASETS if dataset != MONITORED}
-    every = {(item, dataset, planned) for item in ITEMS[:-1] for dataset in DATASETS for planned in (True, False)}
+    every = {
+        (item, dataset, planned)
+        for item in (*ITEMS[:-1], *COMPOSITES)
+        for dataset in DATASETS
+        for planned in (True, False)
+    }
     assert every - found == impossible
 
 
@@ -94,7 +99,7 @@ def test_refusals_are_of_many_kinds() -> None:
         for message in record["refused"].values()
     }
     assert len(kinds) > 80
-    assert len(records(queries.NET)) == queries.COUNT
+    assert len(records(queries.NET)) == queries.COUNT + queries.COMPOSITE_COUNT
 
 
 def test_entries_charge_shorten_and_leave_out() -> None:
@@ -106,7 +111,8 @@ def test_entries_charge_shorten_and_leave_out() -> None:
     }
     assert {outcome for _, outcome in found} == {"charged", "left_out", "shortened", "untouched"}
     assert {name for name, _ in found} == {(dataset, rule) for dataset in DATASETS for rule in entries.RULES}
-    assert len(records(entries.NET)) == entries.OF_DATASET * len(DATASETS) * len(entries.RULES)
+    composites = entries.COMPOSITES_OF_DATASET * (len(DATASETS) - 1)
+    assert len(records(entries.NET)) == (entries.OF_DATASET * len(DATASETS) + composites) * len(entries.RULES)
     mechanisms = {record["entry"]["mechanism"].split()[0] for record in records(entries.NET)}
     assert mechanisms == {"gaussian", "laplace"}
 

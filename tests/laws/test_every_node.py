@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from service.engine.sparse_vectors import BrokenInvariant
+from service.query.composite_item import CompositeItem
 from service.query.expressions_ast import (
     NumberFeature,
     OneHotFeature,
@@ -23,8 +24,11 @@ from service.query.expressions_ast import (
     Unit,
     VectorFeature,
 )
+from service.query.items.difference import OfGroups
 from service.query.items.gradient import Gradient, GradientItem
 from service.query.items.moments import Moments, MomentsItem
+from service.query.items.quantile import OfRank
+from service.query.items.ratio import OfTwo
 from service.query.literals_ast import Closed
 from service.query.parameters_ast import HashedParameters
 from tests.engine.worlds import PRODUCTS
@@ -75,13 +79,15 @@ def test_the_builder_writes_moments_and_gradients(item: Json) -> None:
 
 
 ELSEWHERE = {Moments, MomentsItem, Gradient, GradientItem, HashedParameters, Predict, Prediction}
+ELSEWHERE |= {CompositeItem, OfGroups, OfRank, OfTwo}
 ELSEWHERE |= {NumberFeature, OneHotFeature, VectorFeature, Own, OwnEvents}
 
 
 def language() -> set[str]:
-    """Every name that the models of the language declare, but for models, their features and own events.
+    """Every name that the models of the language declare, but for models, their features, own events and composites.
 
-    These have references of their own (tests/engine/test_products.py, test_predictions.py and test_own_events.py).
+    These have references of their own (tests/engine/test_products.py, test_predictions.py and test_own_events.py), and
+    a composite item is a query of linear ones (tests/query/test_linear_query.py).
     """
     waiting, found = [Closed], set[str]()
     while waiting:

@@ -45,7 +45,7 @@ def test_one_person_moves_no_public_metric(kind: str) -> None:
     assert samples(ours, *alike) == samples(theirs, *alike)
     commits = samples(ours, "sparing_commits"), samples(theirs, "sparing_commits")
     assert (commits[0] == commits[1]) is (kind in QUIET)
-    assert re.search(r'sparing_commits_total\{kind="questions"\} [23]\d\.0', ours)
+    assert re.search(r'sparing_commits_total\{kind="questions"\} [234]\d\.0', ours)
 
 
 def test_what_may_differ_is_for_the_operator_alone() -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from service.accounting.laplace_prices import laplace_prices_of
 from service.api.app import HttpOptions
 from service.core.laplace import laplace_worst_case_units
+from service.query.estimated_items import ReleasedNumbers, items_of, stated_estimates
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
@@ -184,6 +185,15 @@ SESSION: list[dict[str, Any]] = [
     {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}, **CLIPPED},
     ACTIVE[1],
     TICK,
+    {
+        "select": [
+            {"mean": {"column": "age"}},
+            {"difference": {"of": {"stddev": {"column": "age"}}, "by": "country", "from": "NO", "to": "SE"}},
+            {"quantile": {"column": "spend", "probability": 0.9, "bins": 4}},
+        ],
+        "group_by": ["country"],
+        "noise": {"share": 0.01},
+    },
     *LEARNING,
     *VECTORS,
     *REDUCED,
@@ -586,12 +596,26 @@ def public_part(exchange: ReplicaExchange) -> ReplicaExchange:
     status, headers, body = exchange
     if status == 200 and _VALUES.search(body):
         kept = [(name, value) for name, value in headers if name != "content-length"]
-        return status, kept, _VALUES.sub(b"", body)
+        return status, kept, _VALUES.sub(b"", _without_estimates(body))
     if status == 200 and b'"previous_hash"' in body:
         page = orjson.loads(body)
         rows = [{name: value for name, value in row.items() if name not in HASHES + RANDOM} for row in page["items"]]
         return status, headers, orjson.dumps({**page, "items": rows})
     return exchange
+
+
+def _without_estimates(body: bytes) -> bytes:
+    """A reply without estimates, which must be those of their answer's numbers and of what else it states."""
+    if b'"estimates"' not in body:
+        return body
+    reply = orjson.loads(body)
+    for answer in reply.get("answers", [reply]):
+        if "estimates" in answer:
+            stated, axes = answer.pop("estimates"), answer["axes"]
+            released = ReleasedNumbers(answer["values"], answer["labels"], axes, answer["sigma"], answer["grid"])
+            assert stated == stated_estimates(items_of(stated["items"], axes), released)
+            answer["estimated"] = stated["items"]
+    return orjson.dumps(reply)
 
 
 def public_parts(exchanges: Sequence[ReplicaExchange]) -> list[ReplicaExchange]:

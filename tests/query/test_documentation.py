@@ -65,6 +65,7 @@ def shown(plan: Plan) -> dict[str, Any]:
         "worst_case_rho": str(rho_of_units(plan.scale.worst_case_units)),
         "canonical": plan.canonical.decode(),
         "dimension": plan.dimension,
+        "items": [item.stated() for item in plan.layout.estimated],
         "labels": plan.answered.labels(),
         "query_hash": plan.query_hash,
     }

@@ -47,6 +47,11 @@ class OfValue(Closed):
         return self
 
 
+def value_of_words(body: Any) -> str:  # noqa: ANN401 - JSON
+    """The column, or the words for the calculation."""
+    return value_words(body["of"]) if "of" in body else str(body["column"])
+
+
 class SumItem(Item):
     """One coordinate: the value of each selected row."""
 
@@ -57,7 +62,7 @@ class SumItem(Item):
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
         """Name the column, or the calculation."""
-        return f"sum of {value_words(body['of']) if 'of' in body else body['column']}"
+        return f"sum of {value_of_words(body)}"
 
     def compiled(self, place: ItemPlace) -> Sequence[PlanItem]:
         """The sum."""

@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from service.query.canonical import request_hash
+from service.query.estimated_items import EstimatedItem, items_of
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
@@ -132,7 +133,15 @@ class AnswersCheck:
             labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
             table, notes = str(said.get("table")), said.get("notes", [])
             notes = notes[:-1] if said.get("reused") is True else notes  # the last says when it was released
-            shown = Shown(table=table, labels=labels, axes=axes, l2_clip=clip, shortens=shortens, notes=notes)
+            shown = Shown(
+                table=table,
+                labels=labels,
+                axes=axes,
+                l2_clip=clip,
+                shortens=shortens,
+                notes=notes,
+                estimated=_estimated(said, axes),
+            )
         return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _planned(self, answer: AnswerRecord, entry: LedgerEntry) -> Plan | None:
@@ -185,6 +194,14 @@ def place_of(answer: AnswerRecord) -> str:
 
 def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
     return answer_digest(entry.salt, answer.principal_id, answer.key)
+
+
+def _estimated(said: dict[str, Any], axes: list[dict[str, Any]]) -> list[EstimatedItem]:
+    """The items that an answer says it was worked out to; none of damaged ones."""
+    try:
+        return items_of(said["estimates"]["items"], axes)
+    except (LookupError, TypeError, ValueError):
+        return []
 
 
 def _read(body: bytes) -> dict[str, Any]:

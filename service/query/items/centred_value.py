@@ -1,0 +1,97 @@
+"""A value about the middle of its bounds, and the sums that a mean and a variance are worked out from.
+
+A mean is a sum over a count. Its error is the least for its cost where the sum is taken of x - c, for the middle c of
+the declared bounds: nobody then adds more than half of their distance, h. With noise of sigma_n on the count n and of
+sigma_s on the sum, the error's square is (sigma_s^2 + u^2 h^2 sigma_n^2) / n^2 where the mean is u h from c (the delta
+method). A part w of the worst case buys sigma_n^2 = 1 / (2 w rho) and sigma_s^2 = h^2 / (2 w rho), so that
+w_s : w_n = 1 : |u| is best; u is not known before. Over all u between -1 and 1 the square is 1 / 3 on average, and
+1 : sqrt(1 / 3), near 7 : 4, makes the square of the error least on average. It is 8 % more than with the best
+division where the mean is at a bound, and 57 % more where it is c itself.
+
+A variance needs the sum of (x - c)^2 - h^2 / 2 too, which is between -h^2 / 2 and h^2 / 2. By the same method, on
+average over means u h and then over the variances that such a mean allows, 12 : 7 : 5 for sum, count and squares is
+best.
+
+The count is the sum of clip(x, 1, 1): 1 for each row with a value, and nothing where x is NULL.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from service.query.declared_bounds import bounds_of
+from service.query.expressions_ast import Abs, Clip, ColumnRef, Mul, Row, Sub
+from service.query.item import ItemPlace
+from service.query.items.sum import OfValue, SumItem
+from service.query.literals_ast import INTEGER_MAX
+from service.query.problems import QueryProblem, quoted
+from service.query.row_columns import text_of
+
+MEAN_PARTS: Final = 7, 4
+"""The parts of the cost of the sum and the count."""
+VARIANCE_PARTS: Final = 12, 7, 5
+"""The parts of the cost of the sum, the count and the squares."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentredValue:
+    """A value of numbers with bounds that are apart."""
+
+    value: Row
+    low: Fraction
+    high: Fraction
+
+    @property
+    def text(self) -> str:
+        """The value as labels have it."""
+        return text_of(self.value)
+
+    @property
+    def middle(self) -> int | float:
+        """The middle of the bounds, or the nearest double."""
+        return number_of((self.low + self.high) / 2)
+
+    @property
+    def half(self) -> Fraction:
+        """The distance from the middle to either bound."""
+        return (self.high - self.low) / 2
+
+    @property
+    def total(self) -> SumItem:
+        """The sum of what the value is above the middle."""
+        if isinstance(self._above, ColumnRef):
+            return SumItem(sum=OfValue(column=self._above.col))
+        return SumItem(sum=OfValue(of=self._above))
+
+    @property
+    def count(self) -> SumItem:
+        """The number of rows with a value."""
+        return SumItem(sum=OfValue(of=Clip(clip=(self.value, 1, 1))))
+
+    @property
+    def squares(self) -> SumItem:
+        """The sum of the squares of what the value is above the middle, each less half of the largest."""
+        distance = Abs(abs=self._above)
+        return SumItem(sum=OfValue(of=Sub(sub=(Mul(mul=(distance, distance)), number_of(self.half * self.half / 2)))))
+
+    @property
+    def _above(self) -> Row:
+        return self.value if self.middle == 0 else Sub(sub=(self.value, self.middle))
+
+
+def centred(asked: OfValue, place: ItemPlace, kind: str) -> CentredValue:
+    """The value of an item. Raises QueryProblem naming the field unless it is of numbers with bounds that are apart."""
+    value = ColumnRef(col=asked.column or "") if asked.of is None else asked.of
+    field = f"{place.field}.{kind}.{'column' if asked.of is None else 'of'}"
+    column = place.columns.named(asked.column or "", field) if asked.of is None else place.columns.value(value, field)
+    if not column.is_number:
+        raise QueryProblem.of(field, f"{quoted(column.name)} is not numeric: a {kind} is of numbers")
+    low, high = bounds_of(value, place.columns, field)
+    if low == high:
+        raise QueryProblem.of(field, "is a value that its bounds allow one number for")
+    return CentredValue(value=value, low=low, high=high)
+
+
+def number_of(number: Fraction) -> int | float:
+    """A whole number where every JSON reader agrees on it, or else the nearest double."""
+    return int(number) if number.denominator == 1 and abs(number) <= INTEGER_MAX else float(number)

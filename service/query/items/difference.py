@@ -1,0 +1,91 @@
+"""The difference between two groups, in an item that has one number in each."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+
+from pydantic import Field
+
+from service.query.composite_item import CompositeItem, LinearParts
+from service.query.domains import domain_of
+from service.query.estimated_items import Contrast
+from service.query.estimates import DifferenceOf, Itself
+from service.query.item import Item, ItemPlace, any_of
+from service.query.items.mean import MeanItem
+from service.query.items.ratio import ONE_NUMBER, RatioItem, title_of
+from service.query.items.variance import StddevItem, VarianceItem
+from service.query.layout import LABELS_MAX
+from service.query.literals_ast import Closed, ColumnName, Value
+from service.query.phrases import literal_words
+from service.query.problems import QueryProblem, quoted
+from service.query.schema import doc
+
+SUBTRACTED: Final[tuple[type[Item], ...]] = (*ONE_NUMBER, MeanItem, VarianceItem, StddevItem, RatioItem)
+"""The items whose estimates have a standard error."""
+
+if TYPE_CHECKING:
+    Subtracted = Item
+else:
+    Subtracted = any_of(SUBTRACTED)
+
+
+class OfGroups(Closed):
+    """An item, and two of the groups that it is asked for in."""
+
+    of: Annotated[Subtracted, doc("The item.")]
+    by: Annotated[ColumnName, doc("A column of `group_by`.")]
+    from_: Annotated[Value, doc("The value of the group that is subtracted.")] = Field(alias="from")
+    to: Annotated[Value, doc("The value of the group that it is subtracted from.")]
+
+
+class DifferenceItem(CompositeItem):
+    """One group less another, in the mean or another number of each; the other groups stay apart."""
+
+    KIND: ClassVar = "difference"
+    difference: Annotated[OfGroups, doc("The item and the two groups.")]
+
+    @classmethod
+    def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
+        """Name the item and the groups."""
+        [(kind, inner)] = body["of"].items()
+        words = next(each.words(inner) for each in SUBTRACTED if kind == each.KIND)
+        groups = f"{literal_words(body['from'])} and {literal_words(body['to'])}"
+        return f"difference in {words} between {body['by']} {groups}"
+
+    def linear_parts(self, place: ItemPlace) -> LinearParts:
+        """The linear items of the item, in all groups."""
+        asked, field = self.difference, f"{place.field}.difference"
+        domain = _domain(asked.by, place, f"{field}.by")
+        first, second = _value(asked.from_, domain, f"{field}.from"), _value(asked.to, domain, f"{field}.to")
+        if first == second:
+            raise QueryProblem.of(f"{field}.to", "is the group that is subtracted")
+        each, within = asked.of, ".difference.of"
+        if isinstance(each, CompositeItem):
+            of = each.linear_parts(place._replace(within=within))
+        else:
+            of = LinearParts(title=title_of(each, place, within), parts=[(each, 1)], estimator=Itself())
+        return LinearParts(
+            title=f"difference({of.title}, {asked.by} {_text(first)} to {_text(second)})",
+            parts=of.parts,
+            estimator=DifferenceOf(of.estimator),
+            contrast=Contrast(by=asked.by, first=first, second=second),
+        )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _domain(by: str, place: ItemPlace, field: str) -> Sequence[str | int | bool]:
+    domain = next((domain_of(group.domain) for group in place.groups if group.label == by), None)
+    if domain is None:
+        raise QueryProblem.of(field, f"{quoted(by)} is not in group_by: the groups of both values are needed")
+    if len(domain) > LABELS_MAX:
+        raise QueryProblem.of(field, f"has more than {LABELS_MAX} values")
+    return domain
+
+
+def _value(value: Value, domain: Sequence[str | int | bool], field: str) -> str | int | bool:
+    """The value as labels have it: true is no 1."""
+    if value not in domain or isinstance(value, bool) != isinstance(domain[0], bool):
+        raise QueryProblem.of(field, f"{quoted(value)} is no declared value of the column")
+    return domain[domain.index(value)]
