@@ -7,7 +7,6 @@ from typing import Final
 
 from service.query.columns import QueryColumn, meant_by
 from service.query.expressions_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Own, Predict, Sub
-from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns
 from service.query.schema import IntegerColumn, RealColumn
 
@@ -24,27 +23,29 @@ def column_bounds(column: QueryColumn) -> Bounds:
     return coding.offset * step, (coding.offset + coding.span) * step
 
 
-def bounds_of(node: Operand, columns: RowColumns, field: str) -> Bounds:
-    """The least and the greatest number that a value may be, which `columns` admit.
+def bounds_of(node: Operand, columns: RowColumns) -> Bounds | None:
+    """The least and the greatest number that a value may be, which `columns` admit; None where it may be any number.
 
-    Raises QueryProblem naming the field for a prediction that has no bounds.
+    So may a prediction that is no probability: a clip gives it bounds.
     """
     match node:
         case ColumnRef(col=name):
-            return column_bounds(columns.named(name, field))
+            return column_bounds(columns.named(name, name))
         case Own(own=asked):
             return meant_by(asked.clip[0]), meant_by(asked.clip[1])
         case Predict(predict=asked):
-            if asked.link != "logistic":
-                raise QueryProblem.of(field, "has a prediction without declared bounds; give it some by clip")
-            return Fraction(0), Fraction(1)
+            return (Fraction(0), Fraction(1)) if asked.link == "logistic" else None
         case Abs(abs=inner):
-            return _without_sign(bounds_of(inner, columns, field))
+            bounds = bounds_of(inner, columns)
+            return None if bounds is None else _without_sign(bounds)
         case Clip(clip=(inner, lowest, highest)):
-            low, high = (min(max(end, meant_by(lowest)), meant_by(highest)) for end in bounds_of(inner, columns, field))
-            return low, high
+            low, high = meant_by(lowest), meant_by(highest)
+            ends = bounds_of(inner, columns) or (low, high)
+            return min(max(ends[0], low), high), min(max(ends[1], low), high)
         case Add(add=operands) | Sub(sub=operands) | Mul(mul=operands):
-            first, second = (bounds_of(each, columns, field) for each in operands)
+            first, second = (bounds_of(each, columns) for each in operands)
+            if first is None or second is None:
+                return None
             results = [_RESULTS[type(node)](one, other) for one in first for other in second]
             return min(results), max(results)
         case int() | float():

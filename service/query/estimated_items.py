@@ -82,11 +82,8 @@ class ReleasedNumbers(NamedTuple):
 
 def stated_estimates(items: Sequence[EstimatedItem], released: ReleasedNumbers) -> dict[str, Any]:
     """The estimates as an answer states them, at a confidence of 0.95."""
-    return {
-        "confidence": 0.95,
-        "items": [item.stated() for item in items],
-        "rows": [_row(label, estimate) for label, estimate in estimates_of(items, released, QUANTILE_95)],
-    }
+    rows = [_row(label, item.estimator.of(parts, QUANTILE_95)) for label, item, parts in in_groups(items, released)]
+    return {"confidence": 0.95, "items": [item.stated() for item in items], "rows": rows}
 
 
 def items_of(stated: Sequence[Mapping[str, Any]], axes: Sequence[Mapping[str, Any]]) -> list[EstimatedItem]:
@@ -94,10 +91,10 @@ def items_of(stated: Sequence[Mapping[str, Any]], axes: Sequence[Mapping[str, An
     return [_item_of(each, axes[-1]["select"]) for each in stated]
 
 
-def estimates_of(
-    items: Sequence[EstimatedItem], released: ReleasedNumbers, quantile: float
-) -> Iterator[tuple[dict[str, object], Estimate]]:
-    """The label and the estimate of each item in each group, with intervals of so many standard deviations.
+def in_groups(
+    items: Sequence[EstimatedItem], released: ReleasedNumbers
+) -> Iterator[tuple[dict[str, object], EstimatedItem, list[Noisy]]]:
+    """The label, the item and the numbers that it is worked out from, of each item in each group.
 
     Groups are in the order of the answer, and in each of them the items; a difference stands at its second group.
     """
@@ -119,12 +116,12 @@ def estimates_of(
                 of_groups = [tuple(first[name] for name in names), group]
                 label = {name: value for name, value in named.items() if name != contrast.by}
             noisy = [_noisy(released, starts[each], parts[part]) for each in of_groups for part in item.parts]
-            yield label | {"select": item.title}, item.estimator.of(noisy, quantile)
+            yield label | {"select": item.title}, item, noisy
 
 
 def _parts(items: Sequence[Mapping[str, Any]]) -> list[tuple[int, int, int]]:
     """The offset within a group, the size and the select item of each item of the axis."""
-    return [(item["offset"], item["size"], item.get("item", 0)) for item in items]
+    return [(item["offset"], item["size"], item.get("item", place)) for place, item in enumerate(items)]
 
 
 def _noisy(released: ReleasedNumbers, start: int, part: tuple[int, int, int]) -> Noisy:

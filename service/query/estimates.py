@@ -75,6 +75,11 @@ class Estimator(ABC):
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The estimate, with its interval of so many standard deviations of a normal number to either side."""
 
+    @property
+    def bounds(self) -> Interval | None:
+        """The interval that the declared bounds leave whatever is counted; None where they leave all numbers."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Itself(Estimator):
@@ -112,10 +117,15 @@ class MeanOf(Estimator):
     middle: float
     high: float
 
+    @property
+    def bounds(self) -> Interval:
+        """Those of the value."""
+        return Interval(self.low, self.high)
+
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The mean within the bounds, with the part of Fieller's interval that is within them."""
         ratio = RatioOf().of(parts, quantile)
-        interval = _kept(_shifted(ratio.interval, self.middle), self.low, self.high)
+        interval = _kept(_shifted(ratio.interval, self.middle), self.bounds)
         value = min(max(ratio.value + self.middle, self.low), self.high) if ratio.value == ratio.value else math.nan
         return replace(ratio, value=value, interval=interval)
 
@@ -130,13 +140,16 @@ class VarianceOf(Estimator):
 
     half: float
 
+    @property
+    def bounds(self) -> Interval:
+        """From 0 to the square of the half."""
+        return Interval(0.0, self.half * self.half)
+
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The variance, which the noise may make negative: the mean of many that were cut would be biased."""
         sums, counts, squares = parts
         shift = self.half * self.half / 2
-        interval = _kept(
-            _shifted(variance_interval(squares, sums, counts, quantile), shift), 0.0, self.half * self.half
-        )
+        interval = _kept(_shifted(variance_interval(squares, sums, counts, quantile), shift), self.bounds)
         [count] = counts.values
         if count == 0:
             return Estimate(math.nan, math.inf, interval, is_reliable=False)
@@ -152,6 +165,11 @@ class DeviationOf(Estimator):
     """The population standard deviation, from the parts of a variance."""
 
     half: float
+
+    @property
+    def bounds(self) -> Interval:
+        """From 0 to the half."""
+        return Interval(0.0, self.half)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The root of the variance, from 0 to half the distance between the bounds."""
@@ -173,6 +191,11 @@ class QuantileOf(Estimator):
     low: float
     high: float
     is_whole: bool = False  # each bin is of one whole number, and the quantile that of the bin it falls into
+
+    @property
+    def bounds(self) -> Interval:
+        """Those of the value, or the outermost edges."""
+        return Interval(self.low, self.high)
 
     def of(self, parts: Sequence[Noisy], quantile: float) -> Estimate:
         """The point at which the number of rows below, less the share of the total, is 0 after isotonic regression.
@@ -295,15 +318,15 @@ def _shifted(interval: Interval, shift: float) -> Interval:
     return Interval(interval.low + shift, interval.high + shift)
 
 
-def _kept(interval: Interval, lowest: float, highest: float) -> Interval:
-    """The part of an interval within two bounds.
+def _kept(interval: Interval, bounds: Interval) -> Interval:
+    """The part of an interval within bounds.
 
     One that the noise puts beyond a bound begins there and keeps its width. It is no certainty, as a part of width 0
     would seem to be.
     """
     low, high, width = interval.low, interval.high, interval.high - interval.low
-    if high <= lowest:
-        low, high = lowest, lowest + width
-    elif low >= highest:
-        low, high = highest - width, highest
-    return Interval(max(low, lowest), min(high, highest))
+    if high <= bounds.low:
+        low, high = bounds.low, bounds.low + width
+    elif low >= bounds.high:
+        low, high = bounds.high - width, bounds.high
+    return Interval(max(low, bounds.low), min(high, bounds.high))

@@ -5,6 +5,7 @@ A complaint reads `path:line what is wrong`. An empty list means that the module
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
@@ -141,14 +142,17 @@ def inward_only(module: Module) -> list[str]:
 ROOMS_OF_THE_CLIENT = "clients/python/src/sparing/_rooms/"
 # The rooms that a module in there may name, and the modules of the client that may import it, by how they begin.
 ROOMS_NAMED_IN = {
+    f"{ROOMS_OF_THE_CLIENT}estimates.py": frozenset({"query"}),
     f"{ROOMS_OF_THE_CLIENT}fake.py": frozenset({"accounting", "core", "engine", "query"}),
     f"{ROOMS_OF_THE_CLIENT}research.py": frozenset({"accounting", "core"}),
 }
-IMPORTED_BY = {"testing": "_rooms.fake", "research": "_rooms.research"}
+IMPORTED_BY = {"": "_rooms.estimates", "testing": "_rooms.fake", "research": "_rooms.research"}
+RUN_BY_EVERY_CLIENT = ("service.query.estimated_items", "service.query.estimates")
+"""The modules of the service that a client runs without an extra."""
 
 
 def client_without_the_service(module: Module) -> list[str]:
-    """The client speaks HTTP; its fake and its research run rooms of the service, which two modules name."""
+    """The client speaks HTTP; its estimates, its fake and its research run rooms of the service, which modules name."""
     named = ROOMS_NAMED_IN.get(module.path, frozenset())
     file = module.path.rpartition("/")[2].removeprefix("_")
     allowed = {name for beginning, name in IMPORTED_BY.items() if file.startswith(beginning)}
@@ -159,6 +163,23 @@ def client_without_the_service(module: Module) -> list[str]:
         if is_far or (root == "sparing" and room.startswith("_rooms") and room not in allowed):
             complaints.append(f"{module.path}:{line} imports {name}, which is the service's")
     return complaints
+
+
+def estimates_need_nothing(module: Module) -> list[str]:
+    """A client runs the estimates of the service without an extra: they import the standard library alone."""
+    named = module.path.removesuffix(".py").replace("/", ".")
+    if named == "clients.python.src.sparing._rooms.estimates":
+        beyond = [(line, name) for line, name in imports(module) if not name.startswith(RUN_BY_EVERY_CLIENT)]
+    elif named in RUN_BY_EVERY_CLIENT:
+        of_python = sys.stdlib_module_names
+        beyond = [
+            (line, name)
+            for line, name in imports(module)
+            if name.partition(".")[0] not in of_python and not name.startswith(RUN_BY_EVERY_CLIENT)
+        ]
+    else:
+        beyond = []
+    return [f"{module.path}:{line} imports {name}, which a client may not have" for line, name in beyond]
 
 
 def workflows_in_order(module: Module) -> list[str]:

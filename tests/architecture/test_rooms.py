@@ -39,11 +39,12 @@ def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
 
 
 def test_the_client_does_without_the_service() -> None:
-    """But for its fake."""
+    """But for its estimates, its fake and its research."""
     assert (
         complaints(rules.client_without_the_service, "clients/python/src", "clients/demo/src", "clients/audit/src")
         == []
     )
+    assert complaints(rules.estimates_need_nothing, "clients/python/src", "service/query") == []
 
 
 def test_no_test_module_imports_from_another() -> None:
@@ -122,6 +123,8 @@ def test_every_room_is_there(room: str) -> None:
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),
         (rules.core_imports_little, "service/core/charge.py", "import pydantic"),
+        (rules.estimates_need_nothing, "service/query/estimates.py", "import numpy as np"),
+        (rules.estimates_need_nothing, f"{rules.ROOMS_OF_THE_CLIENT}estimates.py", "import service.query.plan"),
         (rules.items_by_their_facts, "service/query/plan.py", "from service.query.items.count import Count"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import service.core.noise"),
         (rules.client_without_the_service, "clients/python/src/sparing/_client.py", "import sparing._rooms.fake"),

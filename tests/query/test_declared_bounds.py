@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.declared_bounds import bounds_of
-from tests.query.samples import columns_of, refused, row_of
+from tests.query.samples import columns_of, row_of
 
 NUMBERS = st.integers(-20, 20) | st.fractions(-20, 20, max_denominator=8).map(float)
 
@@ -47,7 +47,9 @@ def calculated(value: Any, row: dict[str, Fraction]) -> Fraction:
 @given(VALUES, st.lists(ROWS, min_size=1, max_size=5))
 def test_bounds_hold_every_value(value: Any, rows: list[Any]) -> None:
     """Sums, differences, products, absolute values and clips of numbers and booleans."""
-    low, high = bounds_of(row_of(value), columns_of("people"), "v")
+    bounds = bounds_of(row_of(value), columns_of("people"))
+    assert bounds is not None
+    low, high = bounds
     for row in rows:
         assert low <= calculated(value, dict(zip(("age", "balance", "member"), row, strict=True))) <= high
 
@@ -67,13 +69,15 @@ def test_bounds_hold_every_value(value: Any, rows: list[Any]) -> None:
 )
 def test_bounds_are_those_of_the_decimals(value: Any, low: str, high: str) -> None:
     """As they are written: of 0.1 exactly one tenth."""
-    assert bounds_of(row_of(value), columns_of("people"), "v") == (Fraction(low), Fraction(high))
+    assert bounds_of(row_of(value), columns_of("people")) == (Fraction(low), Fraction(high))
 
 
-def test_a_prediction_without_bounds_is_refused() -> None:
-    """Its parameters may make it any number; a clip gives it bounds."""
-    prediction = {"predict": {"link": "identity", "features": [{"of": {"col": "age"}}], "parameters": [0.5]}}
-    field, message = refused(bounds_of, row_of(prediction), columns_of("people"), "v.of")
-    assert (field, "give it some by clip" in message) == ("v.of", True)
+def test_a_prediction_has_the_bounds_of_a_clip_alone() -> None:
+    """Its parameters may make it any number, and so what is calculated from it."""
+    number = {"predict": {"link": "identity", "features": [{"of": {"col": "age"}}], "parameters": [0.5]}}
+    for value in (number, {"abs": number}, {"mul": [{"col": "age"}, number]}):
+        assert bounds_of(row_of(value), columns_of("people")) is None
+    clipped = {"sub": [{"clip": [number, -1, 9]}, {"col": "age"}]}
+    assert bounds_of(row_of(clipped), columns_of("people")) == (Fraction(-121), Fraction(9))
     with pytest.raises(TypeError, match="no bounds"):
-        bounds_of("a text", columns_of("people"), "v")
+        bounds_of("a text", columns_of("people"))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.query.estimated_items import ReleasedNumbers, estimates_of, items_of, stated_estimates
-from service.query.estimates import QUANTILE_95, Noisy
+from service.query.estimated_items import ReleasedNumbers, in_groups, items_of, stated_estimates
+from service.query.estimates import Noisy
 from service.query.plan import Plan
 from tests.query.samples import plan_of, query
 
@@ -71,7 +71,8 @@ def test_an_estimate_is_of_the_numbers_of_its_group_and_item(place: int) -> None
     numbers = released(PLAN, np.random.default_rng(3))
     item = PLAN.layout.estimated[place]
     titles = [PLAN.layout.items[part].title for part in item.parts]
-    for label, estimate in estimates_of([item], numbers, QUANTILE_95):
+    for label, same, noisy in in_groups([item], numbers):
+        assert same is item
         group = {name: value for name, value in label.items() if name != "select"}
         parts = [
             [
@@ -84,11 +85,7 @@ def test_an_estimate_is_of_the_numbers_of_its_group_and_item(place: int) -> None
         assert [len(part) for part in parts] == [PLAN.layout.items[part].size for part in item.parts]
         noise = {each["select"]: each["item"] for each in numbers.axes[-1]["select"]}
         sigmas, grids = ([np.array(of)[noise[title]] for title in titles] for of in (numbers.sigma, numbers.grid))
-        assert estimate == item.estimator.of(_noisy(parts, sigmas, grids), QUANTILE_95)
-
-
-def _noisy(parts: list[list[float]], sigmas: list[float], grids: list[float]) -> list[Noisy]:
-    return [Noisy(tuple(part), *noise) for part, *noise in zip(parts, sigmas, grids, strict=True)]
+        assert noisy == [Noisy(tuple(part), *noise) for part, *noise in zip(parts, sigmas, grids, strict=True)]
 
 
 def test_a_number_that_is_none_is_null() -> None:

@@ -176,6 +176,20 @@ def test_weights_keep_their_proportions(weights: list[float]) -> None:
             "must be a number; it is a category",
         ),
         ([{"stddev": {"of": {"clip": [{"col": "age"}, 5, 5]}}}], {}, "select[0].stddev.of", "allow one number"),
+        (
+            [
+                {
+                    "mean": {
+                        "of": {
+                            "predict": {"link": "identity", "features": [{"of": {"col": "age"}}], "parameters": [0.5]}
+                        }
+                    }
+                }
+            ],
+            {},
+            "select[0].mean.of",
+            "give it some by clip",
+        ),
         ([{"quantile": {"column": "member", "probability": 0.5}}], {}, "select[0].quantile.column", "ask for the mean"),
         (
             [{"quantile": {"of": {"col": "member"}, "probability": 0.5}}],

@@ -1,11 +1,11 @@
-"""Queries of every form as documents: those with averages read the schema, once, and get them back."""
+"""Queries of every form as documents: those with averages get them back."""
 
 from typing import Any
 
 import pytest
 
 from sparing import Answer, APIStatusError, Client
-from sparing._documents import Document, checked
+from sparing._documents import checked
 from sparing.testing import FakeService
 
 TABLES: dict[str, Any] = {
@@ -31,7 +31,7 @@ def fake() -> Any:
 
 
 def test_a_batch_takes_averages_beside_counts(fake: FakeService) -> None:
-    """In steps and in SQL; the schema is read once, and each answer has what was asked of it."""
+    """In steps and in SQL; each answer has what was asked of it."""
     client: Client = fake.client()
     shop = client.dataset("shop")
     medians = shop.sql(MEDIANS).noise(share=0.01)
@@ -45,18 +45,17 @@ def test_a_batch_takes_averages_beside_counts(fake: FakeService) -> None:
     assert (people.value, people.averages) == (400, ())
     (median,) = overall.averages
     assert median.value == pytest.approx(100, abs=8)  # bins of 7.8
-    assert [each.path for each in fake.requests] == ["/v1/datasets/shop", *["/v1/datasets/shop/queries/batch"] * 2]
+    assert [each.path for each in fake.requests] == ["/v1/datasets/shop/queries/batch"] * 2
     assert by_town.averages == medians.run().averages
 
 
-def test_what_needs_no_schema_is_checked_at_once() -> None:
-    """A dictionary and steps without averages; averages stay what they are until the schema is there."""
+def test_every_form_is_one_document() -> None:
+    """A dictionary and steps."""
     with FakeService() as fake:
         shop = fake.client().dataset("shop")
         assert checked({"dataset": "shop", "sigma": 20}) == checked(shop.query().count().noise(sigma=20))
-        assert isinstance(checked(shop.query().count().noise(sigma=20)), Document)
-        medians = shop.query().quantile("spend", 0.5).noise(share=0.01)
-        assert checked(medians) is medians
+        medians = checked(shop.query().quantile("spend", 0.5).noise(share=0.01))
+        assert medians.json["select"] == [{"quantile": {"column": "spend", "probability": 0.5}}]
         with pytest.raises(ValueError, match="exactly one of sigma"):
             checked({"dataset": "shop"})
         assert fake.requests == []

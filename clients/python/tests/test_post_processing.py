@@ -17,16 +17,17 @@ import pytest
 
 from clients.python.tests.levels import deviation
 from clients.python.tests.released import in_bins, rounded_noise
-from clients.python.tests.reply_documents import DATASET
+from service.query.items.centred_value import MEAN_PARTS as PARTS_OF_COST
 from sparing import consistent_histogram, ratios
-from sparing._averages import linear_query, mean
 from sparing._rooms.fake import GAUSSIAN, UNITS_PER_RHO
 
 PAGE = (Path(__file__).parents[3] / "docs" / "post-processing.md").read_text(encoding="utf-8")
 COUNTRIES = ["NO", "SE", "DK"]
 BUDGET_UNITS = GAUSSIAN.budget_units(epsilon=Decimal(1), delta=Decimal("1e-6"))
-COLUMNS = {"spend": {"type": "real", "lower": 0, "upper": 500}}
-SHOP = DATASET | {"tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}}}
+MEAN = {"mean": {"column": "spend"}}
+MEAN_PARTS = [{"sum": {"of": {"sub": [{"col": "spend"}, 250]}}}, {"sum": {"of": {"clip": [{"col": "spend"}, 1, 1]}}}]
+BOUNDS = {"low": 0.0, "middle": 250.0, "high": 500.0}
+ESTIMATES = {"items": [{"title": "mean(spend)", "parts": [0, 1], "mean": BOUNDS}]}
 
 
 @dataclass
@@ -46,10 +47,11 @@ class Shop:
         self.spend[rng.random(20_000) < 1 / 8] = np.nan
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """An answer, or a preview, whose worst case is that of the natural bound; or the public facts."""
-        if request.method == "GET":
-            return httpx.Response(200, json=SHOP)
+        """An answer, or a preview, whose worst case is that of the natural bound."""
         query = json.loads(request.content)
+        estimates = {"estimates": ESTIMATES} if query["select"] == [MEAN] else {}
+        if estimates:
+            query |= {"select": MEAN_PARTS, "noise": query["noise"] | {"weights": [7, 4]}}
         groups = [self._group(key) for key in query.get("group_by", [])]
         titles, numbers, bounds = zip(*map(self._item, query["select"]), strict=True)
         sigma, grid = _noise(query["noise"], titles, bounds)
@@ -80,7 +82,7 @@ class Shop:
             "epoch": 1,
             "released_at": "2026-11-21T09:00:00+00:00",
         }
-        return httpx.Response(200, json=preview | answer)
+        return httpx.Response(200, json=preview | answer | estimates)
 
     def _item(self, item: dict[str, Any]) -> tuple[str, Any, float]:
         match item:
@@ -216,17 +218,13 @@ def median_errors(values: Any, low: float, high: float, rng: np.random.Generator
         return float(np.median(np.abs(middle + sums / (PEOPLE + rng.normal(0, sigma_count, DRAWS)) - truth)))
 
     one = math.sqrt((1 + largest**2) / (2 * RHO))
-    column = {"type": "real", "lower": low, "upper": high}
-    tables = {"people": {"kind": "individuals", "key": "id", "columns": {"x": column}}}
-    query = linear_query([mean("x")], {"dataset": "d", "rho": RHO}, tables)
-    ((_, span, _),) = query.selected
-    assert span is not None
-    parts = np.array(query.request["weights"]) / np.sum(query.request["weights"])
-    sigmas = np.array([span.half, 1]) / np.sqrt(2 * RHO * parts)
+    middle, half = (low + high) / 2, (high - low) / 2
+    parts = np.array(PARTS_OF_COST) / np.sum(PARTS_OF_COST)
+    sigmas = np.array([half, 1]) / np.sqrt(2 * RHO * parts)
     return (
         error(one, one, 0),
         error(largest / math.sqrt(RHO), 1 / math.sqrt(RHO), 0),
-        error(sigmas[0], sigmas[1], span.middle),
+        error(sigmas[0], sigmas[1], middle),
     )
 
 

@@ -82,5 +82,5 @@ def test_refusals_name_the_field() -> None:
         client.queries.ask(dataset="shop", reduce="max", sigma=4.0)
     with pytest.raises(InvalidRequestError, match="rule"):
         client.dataset("shop").query().histogram("place").reduce("max").rule("clip").noise(sigma=4.0).run()
-    with pytest.raises(ValueError, match="ask them without reduce"):
-        client.dataset("shop").query().mean("place").reduce("max").noise(sigma=4.0).run()
+    with pytest.raises(InvalidRequestError, match="is for counts and sums, and not for mean"):
+        client.dataset("shop").query().mean("place").reduce("max").noise(share=0.1).run()

@@ -14,30 +14,11 @@ from hypothesis import strategies as st
 
 from clients.python.tests.sql_readings import selected_by_sqlite, truth
 from sparing import Client, SQLError
-from sparing._averages import AverageItem, linear_query
 from sparing._expressions import Condition
-from sparing._query import question_json
 from sparing._sql import DEPTH_MAX, TEXT_MAX, question_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```sql\n(.*?)```\n\n```json\n(.*?)```", PAGE, re.DOTALL)
-
-
-TABLES: dict[str, Any] = {
-    "people": {
-        "kind": "individuals",
-        "key": "person_id",
-        "columns": {"town": {"type": "category", "categories": ["Oslo"]}},
-    },
-    "buys": {"kind": "events", "key": "person_id", "columns": {"price": {"type": "real", "lower": 0, "upper": 500}}},
-}
-
-
-def linear(text: str) -> dict[str, Any]:
-    """The linear query of a text, without what every document has."""
-    items, found = question_of(text)
-    document = question_json(linear_query(items, {**found, "dataset": "d", "share": 0.1}, TABLES).request)
-    return {name: value for name, value in document.items() if name not in {"version", "noise"}}
 
 
 def translated(text: str, client: Client) -> dict[str, Any]:
@@ -48,9 +29,8 @@ def translated(text: str, client: Client) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("text", "document"), EXAMPLES)
 def test_an_example_is_its_document(text: str, document: str, client: Client) -> None:
-    """The page states it; that of averages is what their linear query is."""
-    has_averages = any(isinstance(item, AverageItem) for item in question_of(text)[0])
-    assert (linear(text) if has_averages else translated(text, client)) == json.loads(document)
+    """The page states it."""
+    assert translated(text, client) == json.loads(document)
 
 
 def test_every_block_of_the_page_is_tested() -> None:

@@ -20,8 +20,7 @@ from clients.python.tests.damaged_sql import DAMAGES, TEXTS, damaged
 from clients.python.tests.sql_readings import overlooked, selected_by_sqlite, truth
 from service.query.parse import parse_query
 from service.query.problems import QueryProblem
-from sparing import Item, SQLError, _sql, count
-from sparing._averages import AverageItem
+from sparing import SQLError, _sql
 from sparing._query import question_json
 from sparing._sql import question_of
 
@@ -47,10 +46,8 @@ def outcome_of(text: str) -> str:
         return "refused"
     if is_rewritten(text):
         return "rewritten"
-    linear = [item for item in items if isinstance(item, Item)] or count()
-    document = question_json({**found, "dataset": "shop", "select": linear, "sigma": 1})
-    listed = [item.json if isinstance(item, Item) else reading_of(item) for item in items]
-    assert overlooked(text, document | {"select": listed}) == []
+    document = question_json({**found, "dataset": "shop", "select": items, "sigma": 1})
+    assert overlooked(text, document) == []
     try:
         parse_query(json.dumps(document).encode())
     except QueryProblem as problem:
@@ -89,12 +86,6 @@ def _above(node: exp.Expr) -> object:
     while isinstance(above, exp.Paren):
         above = above.parent
     return above
-
-
-def reading_of(average: AverageItem) -> dict[str, Any]:
-    """An average as if the query language had it."""
-    value = average.value
-    return {average.kind: value if average.probability is None else [value, average.probability]}
 
 
 def rows_for(where: Json | None) -> list[dict[str, Any]]:

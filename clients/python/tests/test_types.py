@@ -36,17 +36,11 @@ from sparing import (
     UploadReport,
     col,
 )
-from sparing._averages import LinearQuery
 
 GIVEN: Any = {"base_url": "https://sparing.test", "api_key": "k", "environ": {}}
 CLOSING = {"close", "aclose"}
 # The methods that send nothing return these, and those of the asynchronous client are not awaited either.
-TWINS: dict[object, object] = {
-    Self: Self,
-    LinearQuery: LinearQuery,
-    DatasetQueries: AsyncDatasetQueries,
-    QueryBuilder: AsyncQueryBuilder,
-}
+TWINS: dict[object, object] = {Self: Self, DatasetQueries: AsyncDatasetQueries, QueryBuilder: AsyncQueryBuilder}
 QUESTIONS: list[QueryRequest] = [{"dataset": "d", "sigma": 1}]
 
 

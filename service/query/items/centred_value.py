@@ -86,7 +86,10 @@ def centred(asked: OfValue, place: ItemPlace, kind: str) -> CentredValue:
     column = place.columns.named(asked.column or "", field) if asked.of is None else place.columns.value(value, field)
     if not column.is_number:
         raise QueryProblem.of(field, f"{quoted(column.name)} is not numeric: a {kind} is of numbers")
-    low, high = bounds_of(value, place.columns, field)
+    bounds = bounds_of(value, place.columns)
+    if bounds is None:
+        raise QueryProblem.of(field, "has a prediction without declared bounds; give it some by clip")
+    low, high = bounds
     if low == high:
         raise QueryProblem.of(field, "is a value that its bounds allow one number for")
     return CentredValue(value=value, low=low, high=high)

@@ -9,6 +9,7 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
 
 from sparing._answers import Answer, Average, Interval, Ranked
 from sparing._async_client import AsyncClient
+from sparing._averages import difference, mean, quantile, ratio, stddev, variance
 from sparing._bins import bin_levels
 from sparing._builder import AsyncDatasetQueries, AsyncQueryBuilder, DatasetQueries, QueryBuilder
 from sparing._chain import Chain
@@ -175,6 +176,7 @@ __all__ = [
     "consistent_tables",
     "count",
     "count_individuals",
+    "difference",
     "dummy_data",
     "exhausted",
     "feature",
@@ -184,14 +186,19 @@ __all__ = [
     "histogram",
     "infer_schema",
     "linear",
+    "mean",
     "missing_sigma",
     "moments",
     "nonnegative",
     "one_hot",
     "own",
     "predict",
+    "quantile",
+    "ratio",
     "ratios",
+    "stddev",
     "sum_",
+    "variance",
     "variances",
     "vector",
 ]

@@ -6,12 +6,14 @@ things, and axes of a few bytes may stand for labels without end.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, cycle
 from operator import eq, itemgetter
 from typing import Any, Final
 
 from sparing._answers import Answer
+from sparing._average_answers import averages_of
 from sparing._constants import DIMENSION_MAX
 from sparing._coordinates import PerItem, by_item, items_of
 from sparing._decode import read
@@ -29,7 +31,8 @@ def answer_of(reply: object) -> Answer:
     answer = read(Answer, reply)
     with misread("the reply is not an Answer"):
         _check(answer)
-    return answer
+        estimates = reply.get("estimates") if isinstance(reply, Mapping) else None
+        return replace(answer, averages=averages_of(answer, estimates))
 
 
 def _check(answer: Answer) -> None:

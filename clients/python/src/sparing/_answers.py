@@ -57,6 +57,7 @@ class Average:
     interval_at: Callable[[float], Interval] = field(repr=False, compare=False)  # by confidence
     coverage_certified: bool = False  # of the answer that it is worked out from
     bounds: Interval | None = None  # what the declared bounds allow
+    is_reliable: bool = True  # False where a count that is divided by is within five standard deviations of 0
     is_interpolated: bool = False  # a quantile within a bin that has more than a tenth of the rows
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from sparing._answers import Answer
 from sparing._async_sender import AsyncSender
-from sparing._averages import AverageItem, LinearQuery, linear_query, mean, quantile, stddev, variance
+from sparing._averages import difference, mean, quantile, ratio, stddev, variance
 from sparing._exhausted import ExhaustedCount, exhausted_counts
 from sparing._expressions import (
     Column,
@@ -42,7 +42,7 @@ class QuerySteps:
     """The steps of a query so far. Each gives a new one, so that a part may be used again; nothing is sent."""
 
     _asked: QueryRequest
-    _items: tuple[tuple[Item | AverageItem, ItemNoise], ...]
+    _items: tuple[tuple[Item, ItemNoise], ...]
 
     def where(self, condition: Condition) -> Self:
         """Count rows of which this holds too."""
@@ -120,7 +120,7 @@ class QuerySteps:
     def mean(self, value: str | Value, *, weight: float = 1) -> Self:
         """Select the mean of a column or of a calculated value, over the rows that have one.
 
-        Averages are worked out from linear items, which a share or rho is divided among; `answer.averages` has them.
+        The service works it out from linear items, which a share or rho is divided among; `answer.averages` has it.
         """
         return self._selecting(mean(value), {"weight": weight})
 
@@ -132,13 +132,29 @@ class QuerySteps:
         """Select the population standard deviation, over the rows that have a value."""
         return self._selecting(stddev(value), {"weight": weight})
 
-    def quantile(self, column: str | Column, probability: float, *, edges: Iterable[Number] | None = None) -> Self:
+    def quantile(
+        self,
+        value: str | Value,
+        probability: float,
+        *,
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        weight: float = 1,
+    ) -> Self:
         """Select the point below which this share of the rows lies: 0.5 for the median.
 
-        It follows from counts in bins between `edges`, by default 64 between the declared bounds; other quantiles of
-        the column may stand beside it and nothing else.
+        It follows from counts in bins between the declared bounds, by default 64, or between `edges`; quantiles of one
+        value with the same bins share their counts.
         """
-        return self._selecting(quantile(column, probability, edges), {})
+        return self._selecting(quantile(value, probability, bins=bins, edges=edges), {"weight": weight})
+
+    def ratio(self, of: Item, to: Item, *, weight: float = 1) -> Self:
+        """Select a count or a sum over another one: `.ratio(sum_("spend"), count())`."""
+        return self._selecting(ratio(of, to), {"weight": weight})
+
+    def difference(self, of: Item, by: str | Column, *, first: Literal, second: Literal, weight: float = 1) -> Self:
+        """Select what the second group of a column of `group_by` is above the first, in a mean or another item."""
+        return self._selecting(difference(of, by, first=first, second=second), {"weight": weight})
 
     def clip(self, l2_clip: ByItem) -> Self:
         """Bound the L2 norm of one individual's part; of several items, of the part in each."""
@@ -181,9 +197,7 @@ class QuerySteps:
 
     @property
     def json(self) -> dict[str, object]:
-        """The document that is sent. Raises ValueError without noise, and with averages, which need declared bounds."""
-        if self.has_averages:
-            raise ValueError("the document of a query with averages follows from the declared bounds, when it is asked")
+        """The document that is sent. Raises ValueError without noise."""
         return question_json(self._request)
 
     def __repr__(self) -> str:
@@ -193,25 +207,14 @@ class QuerySteps:
         return f"{type(self).__name__}({self._asked['dataset']!r}{', ' if told else ''}{told})"
 
     @property
-    def has_averages(self) -> bool:
-        """Tell whether an item is worked out from linear ones."""
-        return any(isinstance(item, AverageItem) for item, _ in self._items)
-
-    @property
     def _request(self) -> QueryRequest:
-        """The arguments of a query; with averages among the items, which `as_linear` replaces."""
+        """The arguments of a query."""
         stated = {name: value for name, value in self._asked.items() if name in NoiseRequest.__annotations__}
         noise = noise_of([precision for _, precision in self._items], stated)  # type: ignore[arg-type]
         select = {"select": [item for item, _ in self._items]} if self._items else {}
         return {**self._asked, **noise, **select}  # type: ignore[typeddict-item]
 
-    def as_linear(self, dataset: Dataset) -> LinearQuery:
-        """The linear query behind one with averages. Raises ValueError for undeclared bounds, and for reduce."""
-        if self._asked.get("reduce") is not None:
-            raise ValueError("averages are worked out from all numbers of a query: ask them without reduce")
-        return linear_query([item for item, _ in self._items], self._request, dataset.tables)
-
-    def _selecting(self, item: Item | AverageItem, noise: ItemNoise) -> Self:
+    def _selecting(self, item: Item, noise: ItemNoise) -> Self:
         return replace(self, _items=(*self._items, (item, noise)))
 
     def _with(self, more: dict[str, object]) -> Self:
@@ -225,7 +228,7 @@ class QueryBuilder(QuerySteps):
     _sender: Sender
 
     def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched. Of averages, about their linear query."""
+        """Everything public about the query, free: no record is touched."""
         return self._sender.run(queries.preview(self))
 
     def run(self, *, idempotency_key: str | None = None) -> Answer:
@@ -240,7 +243,7 @@ class AsyncQueryBuilder(QuerySteps):
     _sender: AsyncSender
 
     async def preview(self) -> Preview:
-        """Everything public about the query, free: no record is touched. Of averages, about their linear query."""
+        """Everything public about the query, free: no record is touched."""
         return await self._sender.run(queries.preview(self))
 
     async def run(self, *, idempotency_key: str | None = None) -> Answer:
@@ -265,7 +268,7 @@ class DatasetQueries:
         Raises SQLError where the text has what the dialect does not, and ImportError without sqlglot.
         """
         listed, found = question_of(text)
-        items: tuple[tuple[Item | AverageItem, ItemNoise], ...] = tuple((item, {}) for item in listed)
+        items: tuple[tuple[Item, ItemNoise], ...] = tuple((item, {}) for item in listed)
         return QueryBuilder({**found, "dataset": self.name}, items, self._sender)
 
     def describe(self) -> Dataset:
@@ -297,7 +300,7 @@ class AsyncDatasetQueries:
     def sql(self, text: str) -> AsyncQueryBuilder:
         """The query of a SELECT, whose FROM names a table; raises as `DatasetQueries.sql`."""
         listed, found = question_of(text)
-        items: tuple[tuple[Item | AverageItem, ItemNoise], ...] = tuple((item, {}) for item in listed)
+        items: tuple[tuple[Item, ItemNoise], ...] = tuple((item, {}) for item in listed)
         return AsyncQueryBuilder({**found, "dataset": self.name}, items, self._sender)
 
     async def describe(self) -> Dataset:

@@ -13,13 +13,8 @@ from typing import Final
 
 from sparing._answers import Interval
 from sparing._laplace_sums import noise_quantile
+from sparing._rooms.estimates import RELIABLE_MIN, Noisy, fieller, variance_interval
 from sparing._selected import Selected, Selection, are_certified, have_laplace, selected
-
-RELIABLE_MIN: Final = 5
-"""Standard deviations from 0 that a denominator needs.
-
-Just there, an interval of 1.96 standard errors holds a ratio in 93 to 97 of 100 cases.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +50,12 @@ class Ratio(Estimate):
     def interval(self, confidence: float = 0.95) -> Interval:
         """Fieller's interval, which holds the ratio of the counted numbers with at least this probability.
 
-        With numerator N, denominator D and quantile q it has all r for which |N - r D| is at most q standard deviations
-        of N - r D. For normal noise such r hold the ratio with exactly this probability, however noisy D is. Where D
-        itself is within q standard deviations of 0, they go on without end, and the interval is all numbers. It is not
-        symmetric around the value. Raises ValueError for a confidence not above 0 and below 1.
-
-        Source: Fieller, Some problems in interval estimation, J. R. Stat. Soc. B 16 (1954).
+        It is not symmetric around the value, and all numbers where the denominator is too near to 0
+        (`sparing._rooms.estimates.fieller`). Raises ValueError for a confidence not above 0 and below 1.
         """
-        squared = noise_quantile(confidence, has_laplace=self.has_laplace) ** 2
-        leading = self.denominator * self.denominator - squared * self.denominator_variance
-        if leading <= 0:
-            return _EVERYTHING
-        middle = self.numerator * self.denominator
-        within = self.numerator_variance * leading + self.denominator_variance * self.numerator * self.numerator
-        width = math.sqrt(squared * within)
-        return Interval(low=(middle - width) / leading, high=(middle + width) / leading)
+        quantile = noise_quantile(confidence, has_laplace=self.has_laplace)
+        found = fieller(self.numerator, self.denominator, self.numerator_variance, self.denominator_variance, quantile)
+        return Interval(low=found.low, high=found.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +68,15 @@ class Variance(Estimate):
     noise_variances: tuple[float, float, float]  # of squares, sum and count
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """As Fieller's interval of a ratio, with the squares Q, the sum S and the count N.
+        """As Fieller's interval of a ratio (`sparing._rooms.estimates.variance_interval`).
 
-        Q N - S^2 - v N^2 is 0 but for the noise where v is the variance. The interval has all v for which its
-        distance from what noise alone makes it on average is at most as many standard deviations, of the first order
-        in the noise, as a normal number needs. Where N is so near to 0 that they go on without end, it is all numbers.
         Raises ValueError for a confidence not above 0 and below 1.
         """
-        squared = noise_quantile(confidence, has_laplace=self.has_laplace) ** 2
-        of_squares, of_sum, of_count = self.noise_variances
-        product = self.squares * self.count - self.sum * self.sum + of_sum
-        square = self.count * self.count - of_count
-        leading = square * square - 4 * squared * self.count * self.count * of_count
-        if square <= 0 or leading <= 0:
-            return _EVERYTHING
-        middle = product * square - 2 * squared * self.squares * self.count * of_count
-        first_order = (
-            self.count * self.count * of_squares
-            + self.squares * self.squares * of_count
-            + 4 * self.sum * self.sum * of_sum
-        )
-        width = math.sqrt(max(middle * middle - leading * (product * product - squared * first_order), 0.0))
-        return Interval(low=(middle - width) / leading, high=(middle + width) / leading)
+        quantile = noise_quantile(confidence, has_laplace=self.has_laplace)
+        numbers = zip((self.squares, self.sum, self.count), self.noise_variances, strict=True)
+        squares, sums, counts = (Noisy((number,), math.sqrt(variance), 0.0) for number, variance in numbers)
+        found = variance_interval(squares, sums, counts, quantile)
+        return Interval(low=found.low, high=found.high)
 
 
 def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:

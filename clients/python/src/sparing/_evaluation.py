@@ -8,7 +8,7 @@ import numpy as np
 
 from sparing._answers import Answer
 from sparing._design import Doubles
-from sparing._estimates import RELIABLE_MIN
+from sparing._rooms.estimates import RELIABLE_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -122,11 +122,11 @@ class Value:
 
     def is_in(self, literals: Iterable[Literal]) -> Condition:
         """Tell whether the value equals one of `literals`."""
-        return Condition({"in": [self.json, [_literal(item) for item in literals]]})
+        return Condition({"in": [self.json, [literal_json(item) for item in literals]]})
 
     def between(self, low: Literal, high: Literal) -> Condition:
         """Tell whether the value is at least `low` and at most `high`."""
-        return Condition({"between": [self.json, _literal(low), _literal(high)]})
+        return Condition({"between": [self.json, literal_json(low), literal_json(high)]})
 
     def is_null(self) -> Condition:
         """Tell whether there is no value, or a category that is not declared."""
@@ -136,7 +136,7 @@ class Value:
         """Groups by intervals of a column or a calculated value: between `edges`, or at the multiples of `width`."""
         if (edges is None) == (width is None):
             raise ValueError("give either edges or width")
-        cut = {"width": plain(width)} if edges is None else {"edges": [_literal(edge) for edge in edges]}
+        cut = {"width": plain(width)} if edges is None else {"edges": [literal_json(edge) for edge in edges]}
         return Group({"bin": {**self._binned, **cut}})
 
     @property
@@ -144,7 +144,7 @@ class Value:
         return {"of": self.json}
 
     def _compared(self, word: str, other: object) -> Condition:
-        return Condition({word: [self.json, other.json if isinstance(other, Value) else _literal(other)]})
+        return Condition({word: [self.json, other.json if isinstance(other, Value) else literal_json(other)]})
 
 
 class Column(Value):
@@ -218,9 +218,14 @@ def exhausted() -> Item:
 
 def sum_(column: str | Value) -> Item:
     """The sum of a numeric column, or of a calculated value."""
+    return Item({"sum": of_value(column)})
+
+
+def of_value(column: str | Value) -> dict[str, object]:
+    """A column by its name, or a calculated value, as an item has it."""
     if isinstance(column, Column):
         column = column.name
-    return Item({"sum": {"of": column.json} if isinstance(column, Value) else {"column": column}})
+    return {"of": column.json} if isinstance(column, Value) else {"column": column}
 
 
 def histogram(column: str | Group, *, values: Iterable[Literal] | None = None) -> Item:
@@ -232,7 +237,7 @@ def histogram(column: str | Group, *, values: Iterable[Literal] | None = None) -
         if values is not None:
             raise TypeError("values are of a whole column; bins and parts of the calendar have their own")
         return Item({"histogram": column.json})
-    listed = {} if values is None else {"values": [_literal(value) for value in values]}
+    listed = {} if values is None else {"values": [literal_json(value) for value in values]}
     return Item({"histogram": {"column": column, **listed}})
 
 
@@ -289,14 +294,14 @@ def _matrix_of(matrix: Any, values: Sequence[Literal] | None) -> dict[str, list[
     places = matrix.indices.tolist()
     return {
         "starts": matrix.indptr.tolist(),
-        "indices": places if values is None else [_literal(values[place]) for place in places],
+        "indices": places if values is None else [literal_json(values[place]) for place in places],
         "values": matrix.data.tolist(),
     }
 
 
 def _weights(weights: Mapping[Literal, float]) -> dict[str, list[object]]:
     return {
-        "indices": [_literal(value) for value in weights],
+        "indices": [literal_json(value) for value in weights],
         "values": [_operand(weight) for weight in weights.values()],
     }
 
@@ -310,7 +315,8 @@ def _operand(value: object) -> object:
     return value
 
 
-def _literal(value: object) -> Literal:
+def literal_json(value: object) -> Literal:
+    """A literal as it is sent. Raises TypeError for what is none."""
     value = plain(value)
     if isinstance(value, dt.date):
         return iso(value)

@@ -11,6 +11,7 @@ from sparing._combine import Released, check_independent
 from sparing._estimates import Estimate
 from sparing._laplace_sums import noise_quantile
 from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
+from sparing._rooms.estimates import crossing, isotonic
 from sparing._selected import Selection, selected
 
 
@@ -76,7 +77,7 @@ class ConsistentHistogram:
         excess = [count - probability * below[-1] for count in below]  # at each edge
         return Quantile(
             probability=probability,
-            value=self._crossing(_isotonic(excess)),
+            value=crossing(isotonic(excess), self.edges),
             interval=self._not_ruled_out(excess, probability, deviations),
         )
 
@@ -85,14 +86,6 @@ class ConsistentHistogram:
         ends = f"{self.edges[0]:.10g} to {self.edges[-1]:.10g}"
         certified = f"coverage_certified={self.coverage_certified}"
         return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)}, {certified})"
-
-    def _crossing(self, rising: Sequence[float]) -> float:
-        """Where numbers at the edges, none below the one before, pass 0; linear from one edge to the next."""
-        high = next((place for place, number in enumerate(rising) if number >= 0), None)
-        if high is None or high == 0:
-            return self.edges[-1 if high is None else 0]
-        share = -rising[high - 1] / (rising[high] - rising[high - 1])
-        return self.edges[high - 1] + share * (self.edges[high] - self.edges[high - 1])
 
     def _not_ruled_out(self, excess: Sequence[float], probability: float, deviations: float) -> Interval:
         """From the first bin whose end may be above the quantile to the last bin whose beginning may be below it."""
@@ -192,15 +185,3 @@ def _check_nested(finer: _Level, coarser: _Level) -> None:
 
 def _ends(level: _Level) -> str:
     return f"{level.edges[0]:.12g} to {level.edges[-1]:.12g}"
-
-
-def _isotonic(numbers: Sequence[float]) -> list[float]:
-    """The nearest numbers of which none is below the one before: neighbours that fall are averaged."""
-    blocks: list[tuple[float, int]] = []  # means and lengths
-    for number in numbers:
-        mean, length = number, 1
-        while blocks and blocks[-1][0] >= mean:
-            before, longer = blocks.pop()
-            mean, length = (before * longer + mean * length) / (longer + length), longer + length
-        blocks.append((mean, length))
-    return [mean for mean, length in blocks for _ in range(length)]

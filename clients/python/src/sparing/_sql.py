@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from sparing._averages import AverageItem, quantile
+from sparing._averages import quantile
 from sparing._expressions import Column, Condition, Group, Item
 from sparing._query import QueryRequest
 from sparing._sql_names import WORDS, Tables, put_names
@@ -70,7 +70,7 @@ class SQLError(ValueError):
 
 def question_of(
     text: str, edited: "Callable[[Expression], Expression]" = lambda tree: tree, tables: Callable[[], Tables] = dict
-) -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
+) -> tuple[tuple[Item, ...], QueryRequest]:
     """The items and the `from_`, `where` and `group_by` of a query in SQL, without its dataset and noise.
 
     Args:
@@ -129,7 +129,7 @@ class _Translation:
         self._table, self._key_column = "", key
         self._filters: list[dict[str, Any] | None] = []  # of each item
 
-    def question(self, tree: "Expression") -> tuple[tuple[Item | AverageItem, ...], QueryRequest]:
+    def question(self, tree: "Expression") -> tuple[tuple[Item, ...], QueryRequest]:
         if _kind(tree) != "Select":
             raise _refused(tree)
         parts = self._parts(tree, "expressions", "from_", "where", "group")
@@ -177,7 +177,7 @@ class _Translation:
             raise SQLError(f'{name} is a word of SQL: write a column of this name as "{name}"')
         return name
 
-    def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item | AverageItem]:
+    def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item]:
         items = []
         for node in nodes:
             if _text(node) in grouped:
@@ -204,12 +204,12 @@ class _Translation:
         before = self._filters[-1]
         self._filters[-1] = condition if before is None else {"and": [before, condition]}
 
-    def _item(self, node: "Expression") -> Item | AverageItem:
+    def _item(self, node: "Expression") -> Item:
         kind = _kind(node)
         if kind in {"Count", "Filter", "Sum"}:
             return self._added(node, kind)
         if kind in _AVERAGES:
-            return AverageItem(_AVERAGES[kind], self._value(self._parts(node, "this")["this"]))
+            return Item({_AVERAGES[kind]: _of_value(self._value(self._parts(node, "this")["this"]))})
         if kind in {"ApproxQuantile", "Median"}:
             return self._quantile(node)
         name, arguments = self._called(node)
@@ -221,7 +221,7 @@ class _Translation:
             raise SQLError(f"{_text(node)} is neither counted nor in GROUP BY")
         raise _refused(node)
 
-    def _added(self, node: "Expression", kind: str) -> Item | AverageItem:
+    def _added(self, node: "Expression", kind: str) -> Item:
         """A count or a sum, also of the rows of FILTER or CASE alone."""
         if kind == "Filter":
             parts = self._parts(node, "this", "expression")
@@ -241,7 +241,7 @@ class _Translation:
             if _is_literal(summed):
                 return self._sum_of_ones(summed)
         value = self._value(summed)
-        return Item({"sum": {"column": value["col"]} if "col" in value else {"of": value}})
+        return Item({"sum": _of_value(value)})
 
     def _sum_of_ones(self, node: "Expression") -> Item:
         if self._literal(node) != 1:
@@ -282,7 +282,7 @@ class _Translation:
             return then["this"], then["true"], None
         return then["this"], then["true"], self._literal(default)
 
-    def _quantile(self, node: "Expression") -> AverageItem:
+    def _quantile(self, node: "Expression") -> Item:
         parts = self._parts(node, "this", "quantile")
         probability: Any = 0.5 if parts["quantile"] is None else self._literal(parts["quantile"])
         try:
@@ -553,6 +553,11 @@ def _in_order(value: object) -> object:
         return value
     day, time = found.groups()
     return f"{day}T{time}" if time.strip("0:.") else day
+
+
+def _of_value(value: dict[str, Any]) -> dict[str, Any]:
+    """A column by its name, or a calculated value, as an item has it."""
+    return {"column": value["col"]} if "col" in value else {"of": value}
 
 
 def _kind(node: object) -> str:

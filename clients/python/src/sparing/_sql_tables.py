@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sparing._answers import Answer
-from sparing._averages import AverageItem
+from sparing._averages import is_average
 from sparing._expressions import Item
 from sparing._query import QueryRequest
 from sparing._result_names import ResultNames
@@ -40,7 +40,7 @@ class Output:
 class TableQuery:
     """A query and the arrangement of its answer."""
 
-    items: tuple[Item | AverageItem, ...]
+    items: tuple[Item, ...]
     question: QueryRequest
     outputs: tuple[Output, ...]
     order: tuple[tuple[Output, bool], ...]  # and whether it is descending
@@ -68,7 +68,7 @@ def table_query(text: str, tables: Callable[[], Tables] = dict) -> TableQuery:
     """
     reading = _Reading()
     items, question = question_of(text, reading.edited, tables)
-    if len(items) > 1 and any("histogram" in _json(item) for item in items):
+    if len(items) > 1 and any("histogram" in item.json for item in items):
         raise SQLError("HISTOGRAM beside other items is no table; ask for it alone, or for COUNT(*) in groups")
     return TableQuery(
         items=items,
@@ -240,7 +240,7 @@ def _key_names(columns: Sequence[str]) -> list[str]:
 
 
 def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
-    step = 1 if "histogram" in _json(query.items[0]) else len(query.items)
+    step = 1 if "histogram" in query.items[0].json else len(query.items)
     if not answer.averages:
         widths = answer.half_widths
         return [
@@ -260,9 +260,7 @@ def _items(answer: Answer, query: TableQuery) -> list[_Numbers]:
             _Numbers(
                 name=str(listed[0].label["select"]),
                 values=[None if math.isnan(each.value) else each.value for each in listed],
-                beside=ends
-                if isinstance(item, AverageItem)
-                else {"half_width": [each.half_width() for each in listed]},
+                beside=ends if is_average(item.json) else {"half_width": [each.half_width() for each in listed]},
             )
         )
     return found
@@ -282,10 +280,6 @@ def _ordered(query: TableQuery, keys: Sequence[_Key], items: Sequence[_Numbers])
             ranks = [math.inf if value is None else value for value in items[output.place].values]
         rows.sort(key=ranks.__getitem__, reverse=is_descending)
     return rows[query.offset : None if query.limit is None else query.offset + query.limit]
-
-
-def _json(item: Item | AverageItem) -> Mapping[str, object]:
-    return item.json if isinstance(item, Item) else {}
 
 
 def _value(axis: Mapping[str, Any], label: Any, *, is_date: bool) -> object:  # noqa: ANN401 - of any column

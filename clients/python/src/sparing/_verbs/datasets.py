@@ -10,7 +10,7 @@ from sparing._calls import Call, Stream, acknowledged, all_of, for_each, listing
 from sparing._chain import Chain, ChainCheck
 from sparing._dataset_replies import described
 from sparing._decode import read_object, read_text
-from sparing._documents import WrittenQuery, checked, documents_of
+from sparing._documents import WrittenQuery, checked
 from sparing._errors import APIReplyError
 from sparing._files import CSV, PARQUET
 from sparing._models import (
@@ -100,7 +100,7 @@ def export_budgets(dataset: str, form: str) -> Call[bytes]:
 
 def forecast(question: QueryRequest | WrittenQuery) -> Call[Forecast]:
     """The future of more queries of one kind."""
-    (document,) = yield from documents_of([checked(question)])
+    document = checked(question)
     where = path("datasets", document.dataset, "forecast")
     return (yield from reply_of(Forecast, post(where, document.json, repeat=Repeat.READ)))
 

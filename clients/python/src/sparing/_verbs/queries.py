@@ -10,7 +10,7 @@ from sparing._answers import Answer
 from sparing._calls import Call, Items, Stream, acknowledged, listing, only
 from sparing._constants import BATCH_REPLIES_MAX, BATCH_SIZE
 from sparing._decode import read
-from sparing._documents import Document, WrittenQuery, checked, documents_of
+from sparing._documents import Document, WrittenQuery, checked
 from sparing._errors import APIReplyError, APIStatusError, InvalidRequestError, misread, refusal_of
 from sparing._models import Preview, ReleaseRow
 from sparing._npz import NPZ
@@ -27,7 +27,7 @@ _FORMS: Final = f"application/json, {NPZ}"
 
 def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> Call[Answer]:
     """One query under its key."""
-    (document,) = yield from documents_of([checked(question)])
+    document = checked(question)
     keyed = _keyed(document, str(uuid.uuid4()) if idempotency_key is None else idempotency_key)
     asked = post(path("datasets", keyed.dataset, "queries"), repeat=Repeat.KEYED)
     asked = dataclasses.replace(asked, idempotency_key=keyed.idempotency_key, keyed=(keyed,), accept=_FORMS)
@@ -36,8 +36,8 @@ def ask(question: QueryRequest | WrittenQuery, idempotency_key: str | None) -> C
 
 
 def preview(question: QueryRequest | WrittenQuery) -> Call[Preview]:
-    """Everything public about a query; of averages, about their linear query."""
-    (document,) = yield from documents_of([checked(question)])
+    """Everything public about a query."""
+    document = checked(question)
     previewed = post(path("datasets", document.dataset, "queries", "preview"), repeat=Repeat.READ)
     return read(Preview, (yield from _sent(document, previewed)))
 
@@ -85,12 +85,8 @@ def batch(
 
 
 def _in_batches(
-    asked: Sequence[Document | WrittenQuery],
-    keys: Sequence[str],
-    size: int,
-    progress: Callable[[int, int], object] | None,
+    documents: Sequence[Document], keys: Sequence[str], size: int, progress: Callable[[int, int], object] | None
 ) -> Stream[Answer | APIStatusError]:
-    documents = yield from documents_of(asked)
     for start in range(0, len(documents), size):
         part = documents[start : start + size]
         keyed = tuple(map(_keyed, part, keys[start : start + size]))
@@ -125,7 +121,7 @@ def _outcome(document: Document, keyed: Keyed, outcome: object) -> Answer | APIS
 
 
 def _answered(document: Document, keyed: Keyed, reply: object) -> Answer:
-    """The answer to a query, with its key and its averages."""
+    """The answer to a query, with its key."""
     answer = dataclasses.replace(answer_of(reply), idempotency_key=keyed.idempotency_key)
     with misread("the reply is not an answer to this query"):
         return document.answered(answer)
