@@ -10,6 +10,7 @@ each row, in whole steps; NULL in, NULL out.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -150,11 +151,65 @@ Kind = Literal["category", "integer", "real", "date", "datetime", "boolean"]
 DeclaredColumn = CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn
 
 
+LOOKED_UP: Final = 16
+"""The price of a value that is looked up by the row, in conditions on a row of one byte."""
+CALCULATED: Final = 64
+"""The price of a calculation in whole numbers."""
+
+
+class RowFormula(ABC):
+    """How the value of a column in one row is found, where it is not stored in the row itself."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def conditions(self) -> int:
+        """The price of one value, in conditions on a row of one byte; 0 where it is priced by itself."""
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the query that it is calculated of, in the same row."""
+
+    @property
+    def listed(self) -> int:
+        """How many codes are listed that a value is sought among."""
+        return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnColumn:
+class OfOneColumn(RowFormula):
+    """A formula of the code of one column."""
+
+    column: str
+
+    @property
+    def conditions(self) -> int:
+        """One calculation."""
+        return CALCULATED
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnColumn(RowFormula):
     """The column in the record of the individual that the event is of; an individual without a record has NULL."""
 
     column: str
+
+    @property
+    def conditions(self) -> int:
+        """One look-up."""
+        return LOOKED_UP
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """None: it is in another table."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +222,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calculated:
+class Calculated(RowFormula):
     """`left operator right` in whole steps; `abs` has one operand; `clip` moves its one into low..high."""
 
     operator: Literal["add", "sub", "mul", "abs", "clip"]
@@ -176,20 +231,33 @@ class Calculated:
     low: int = 0
     high: int = 0
 
+    @property
+    def conditions(self) -> int:
+        """One calculation."""
+        return CALCULATED
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Those of its terms."""
+        return tuple(term.column for term in (self.left, self.right) if term is not None and term.column is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intervals:
+class Intervals(OfOneColumn):
     """The number of the interval that a code lies in: code n is of thresholds[n]..thresholds[n + 1] - 1, else NULL."""
 
-    column: str
     thresholds: tuple[int, ...]
+
+    @property
+    def listed(self) -> int:
+        """The thresholds."""
+        return len(self.thresholds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cyclic:
+class Cyclic(OfOneColumn):
     """`(code + offset) // divisor + added`, and of that the remainder by `modulus` where there is one."""
 
-    column: str
     offset: int
     divisor: int
     added: int
@@ -197,38 +265,41 @@ class Cyclic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class Folded(OfOneColumn):
     """The part, of `count` equal ones, that the individual is in by a hash of its digest and the `seed`."""
 
-    column: str  # of digests
     seed: int  # 64 bits
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted:
+class OfListedCodes(OfOneColumn):
+    """A formula that is something for listed codes alone."""
+
+    codes: tuple[int, ...]
+
+    @property
+    def listed(self) -> int:
+        """The codes."""
+        return len(self.codes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighted(OfListedCodes):
     """The steps of the code where it is one of `codes`, which increase, and else zero."""
 
-    column: str
-    codes: tuple[int, ...]
     steps: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(OfListedCodes):
     """The place of the code among `codes`, all of them different; NULL where it is none of them."""
 
-    column: str
-    codes: tuple[int, ...]
 
+class ReaderFormula(RowFormula):
+    """A formula for which the engine makes a reader before it looks at the first row."""
 
-class ReaderFormula:
-    """A formula for which the engine makes a reader before it looks at the first row; `sources` are of the same row."""
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The columns of the query that it reads, row by row."""
-        return ()
+    __slots__ = ()
 
 
 Formula = OwnColumn | Calculated | Intervals | Cyclic | Folded | Weighted | Placed | ReaderFormula
@@ -266,20 +337,7 @@ class QueryColumn:
     @property
     def shape(self) -> Hashable:
         """The facts that the cost of calculating the column depends on."""
-        return type(self.formula), listed(self.formula), self.coding.dtype
-
-
-def sources(formula: Formula | None) -> tuple[str, ...]:
-    """The columns of the query that a column is calculated of, row by row."""
-    match formula:
-        case None | OwnColumn():
-            return ()
-        case ReaderFormula():
-            return formula.sources
-        case Calculated(left=left, right=right):
-            return tuple(term.column for term in (left, right) if term is not None and term.column is not None)
-        case _:
-            return (formula.column,)
+        return type(self.formula), 0 if self.formula is None else self.formula.listed, self.coding.dtype
 
 
 def with_sources(names: Iterable[str], columns: Mapping[str, QueryColumn]) -> set[str]:
@@ -290,20 +348,14 @@ def with_sources(names: Iterable[str], columns: Mapping[str, QueryColumn]) -> se
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += sources(columns[name].formula)
+            formula = columns[name].formula
+            waiting += () if formula is None else formula.sources
     return found
 
 
 def label_of(name: str) -> str:
     """A column as labels name it: eight digits are enough to tell models and own events of one query apart."""
     return _DIGESTS.sub(r"\1", name)
-
-
-def listed(formula: Formula | None) -> int:
-    """How many codes are listed that a value is sought among."""
-    if isinstance(formula, Intervals):
-        return len(formula.thresholds)
-    return len(formula.codes) if isinstance(formula, (Weighted, Placed)) else 0
 
 
 def rounded(steps: int, shift: int) -> int:

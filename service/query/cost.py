@@ -15,14 +15,13 @@ from operator import attrgetter
 from service.arrays import narrowest
 from service.core.noise import ERROR
 from service.query.columns import (
+    CALCULATED,
     CODE_TABLE_SPAN_MAX,
     Intervals,
-    OwnColumn,
     Placed,
     QueryColumn,
     ReaderFormula,
     Weighted,
-    listed,
 )
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.division import people_at_fullest, rows_at_fullest
@@ -62,8 +61,6 @@ _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
 _SLOTS_A_BYTE = 2**8  # header, digest, seal and row of each piece
 _ROOM = 4.5  # conditions: what an individual has left, in eight bytes
-_CALCULATED = 64  # conditions: a calculation in whole numbers
-_FORMULA_CONDITIONS: Mapping[type, int] = {OwnColumn: 16, OwnTotal: 16, Predicted: 0}  # looked up; counted by itself
 _TABLE_LOOKED_UP = 8  # a list of values, in a table
 _CONDITION = 16  # values of a list
 _FEATURE = 256  # values of a list: reading one entry of a list of features, with what it is calculated of
@@ -267,7 +264,7 @@ def _adds_one_number(plan: Plan) -> bool:
 def _made_ready_ns(plan: Plan, speed: Speed) -> float:
     """Putting entries of matrices into place and making tables of features, before the first row is looked at."""
     calculated = sum(codes * (1 + made_of) for codes, made_of in feature_tables(plan))
-    return speed.entry * weights_of(plan) + speed.leaf_row * _CALCULATED * calculated
+    return speed.entry * weights_of(plan) + speed.leaf_row * CALCULATED * calculated
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
@@ -321,7 +318,7 @@ def _chosen_ns(
     Columns are calculated for choosing rows, and again for adding them up.
     """
     formulas = [column.formula for column in read if column.formula is not None]
-    calculated = 2 * sum(_FORMULA_CONDITIONS.get(type(formula), _CALCULATED) for formula in formulas)
+    calculated = 2 * sum(formula.conditions for formula in formulas)
     searched = _searched_steps(predicate, columns) + _sought_steps(columns)
     return speed.leaf_row * (1 + _leaves(predicate, columns) + calculated) + speed.searched_row * searched
 
@@ -353,22 +350,22 @@ def _width(column: QueryColumn) -> float:
 def _sought_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
     steps = 0
-    for column in columns.values():
-        if isinstance(column.formula, (Intervals, Weighted, Placed)):
-            span_max = TABLE_SPAN_MAX if isinstance(column.formula, Placed) else CODE_TABLE_SPAN_MAX
-            is_wide = columns[column.formula.column].coding.span > span_max
-            steps += 2 * listed(column.formula).bit_length() if is_wide else 0
+    for formula in (column.formula for column in columns.values()):
+        if isinstance(formula, (Intervals, Weighted, Placed)):
+            span_max = TABLE_SPAN_MAX if isinstance(formula, Placed) else CODE_TABLE_SPAN_MAX
+            is_wide = columns[formula.column].coding.span > span_max
+            steps += 2 * formula.listed.bit_length() if is_wide else 0
     return steps
 
 
 def _table_steps(columns: Mapping[str, QueryColumn]) -> int:
     """The steps in which the tables of intervals and weights are made, by which rows are then looked up."""
     steps = 0
-    for column in columns.values():
-        if isinstance(column.formula, (Intervals, Weighted)):
-            span = columns[column.formula.column].coding.span
+    for formula in (column.formula for column in columns.values()):
+        if isinstance(formula, (Intervals, Weighted)):
+            span = columns[formula.column].coding.span
             is_table = span <= CODE_TABLE_SPAN_MAX
-            steps += (span + 2) * (1 + listed(column.formula).bit_length()) if is_table else 0
+            steps += (span + 2) * (1 + formula.listed.bit_length()) if is_table else 0
     return steps
 
 

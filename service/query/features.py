@@ -24,7 +24,6 @@ from service.query.columns import (
     label_of,
     meant_by,
     rounded,
-    sources,
     with_sources,
 )
 from service.query.domains import domain_of
@@ -280,7 +279,7 @@ def read_features(asked: Sequence[Feature], columns: RowColumns, field: str, *, 
 def _root(name: str, columns: Mapping[str, QueryColumn]) -> Root | None:
     """The one stored column of few values that a column is calculated of; None of several, and of a reader's."""
     made_of = with_sources([name], columns)
-    roots = [each for each in made_of if not sources(columns[each].formula)]
+    roots = [each for each in made_of if (formula := columns[each].formula) is None or not formula.sources]
     is_read = any(isinstance(columns[each].formula, ReaderFormula) for each in made_of)
     if is_read or len(roots) > 1 or columns[roots[0]].formula is not None:
         return None

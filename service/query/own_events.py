@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.query.arithmetic import Amount, clipped
-from service.query.columns import Coding, QueryColumn, ReaderFormula, meant_by
+from service.query.columns import LOOKED_UP, Coding, QueryColumn, ReaderFormula, meant_by
 from service.query.conditions import Predicate, predicate_of
 from service.query.expressions_ast import Own
 from service.query.problems import QueryProblem, quoted
@@ -26,6 +26,16 @@ class OwnTotal(ReaderFormula):
     predicate: Predicate
     column: str | None  # None: counted
     columns: Mapping[str, QueryColumn]  # those of the events that are read
+
+    @property
+    def conditions(self) -> int:
+        """One look-up of the total; the totals of all individuals are priced by themselves."""
+        return LOOKED_UP
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """None: they are in another table."""
+        return ()
 
 
 def own_events_column(

@@ -40,6 +40,11 @@ class Predicted(ReaderFormula):
         return np.frombuffer(self.packed, dtype=np.int64).reshape(self.classes, -1)
 
     @property
+    def conditions(self) -> int:
+        """None: a prediction is priced by itself."""
+        return 0
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The columns that the features are read from; vectors are no columns of rows."""
         return tuple(part.column for part in self.features.parts if not isinstance(part, Vector))

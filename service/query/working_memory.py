@@ -8,7 +8,7 @@ is bounded by the capacity and the dimension.
 from typing import Final
 
 from service.arrays import narrowest
-from service.query.columns import CODE_TABLE_SPAN_MAX, Intervals, Placed, QueryColumn, Weighted, listed, sources
+from service.query.columns import CODE_TABLE_SPAN_MAX, Intervals, Placed, QueryColumn, Weighted
 from service.query.conditions import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within, leaves_of
 from service.query.division import PAGE_SLOTS, people_at_fullest, rows_at_fullest
 from service.query.own_events import OwnTotal
@@ -173,7 +173,10 @@ def columns_by_row(plan: Plan) -> list[QueryColumn]:
         if name not in found:
             found.add(name)
             formula = plan.rows.columns[name].formula
-            waiting += formula.features.columns_by_row if isinstance(formula, Predicted) else sources(formula)
+            if isinstance(formula, Predicted):
+                waiting += formula.features.columns_by_row
+            elif formula is not None:
+                waiting += formula.sources
     return [plan.rows.columns[name] for name in found]
 
 
@@ -216,11 +219,12 @@ def _calculated_bytes(plan: Plan) -> int:
 
 
 def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
-    if isinstance(column.formula, Placed):
-        span = plan.rows.columns[column.formula.column].coding.span
+    formula = column.formula
+    if isinstance(formula, Placed):
+        span = plan.rows.columns[formula.column].coding.span
         table = (span + 2) * column.coding.dtype.itemsize if span <= TABLE_SPAN_MAX else 0
-        return _THRESHOLD * listed(column.formula) + table
-    return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
+        return _THRESHOLD * formula.listed + table
+    return _THRESHOLD * formula.listed + _TABLES if isinstance(formula, (Intervals, Weighted)) else 0
 
 
 def _feature_table_bytes(plan: Plan) -> int:
@@ -235,9 +239,9 @@ def _reader_bytes(plan: Plan, capacity: int) -> int:
     events = own_events_of(plan)
     total = len(events) * capacity * _TOTAL + (STRETCH_ROWS * _EVENT_ADDED if events else 0)
     for formula in events:
-        calculated = [column for column in formula.columns.values() if column.formula is not None]
+        calculated = [column.formula for column in formula.columns.values() if column.formula is not None]
         total += STRETCH_ROWS * (len(formula.columns) * _CODE + len(calculated) * _CALCULATED_VALUE)
-        total += sum(_THRESHOLD * listed(column.formula) for column in calculated) + (_TABLES if calculated else 0)
+        total += sum(_THRESHOLD * each.listed for each in calculated) + (_TABLES if calculated else 0)
     for model in models_of(plan):
         width = model.features.size + model.classes
         total += _FACTOR * width * rows_in_products(width) + _PARAMETER * model.classes * model.features.size
