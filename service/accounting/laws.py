@@ -72,6 +72,11 @@ def law_of(name: str, size_steps: float) -> Law:
     return Unpriced(name, size_steps)
 
 
+def deviation_of(name: str) -> float:
+    """The standard deviation at size 1 of the law that an entry names, without its prices."""
+    return Laplace.deviation if name.partition(" ")[0] == Laplace.word else Gaussian.deviation
+
+
 def tick_of(name: str) -> int:
     """The number of the tick that a law's name is of, from 1; 0 of any other, and of damaged words."""
     number = name.removeprefix(f"{PREPAID} ")

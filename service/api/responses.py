@@ -8,7 +8,7 @@ million coordinates in a few lines.
 import io
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from service.api.models import CoordinateLabel, Estimates, GroupAxis, SelectAxis
 from service.query.layout import LABELS_MAX
+from service.query.noise_ast import MechanismWord
 from service.query.schema import doc
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.analyst_views import (
@@ -104,7 +105,7 @@ class Answer(BaseModel):
         doc("Means and other items that are worked out, up to 10,000 numbers; absent where all items are linear."),
     ] = None
     tick: Annotated[int | None, doc("The number of the monitor's tick that it is, from 1; absent of others.")] = None
-    mechanism: Annotated[Literal["laplace"] | None, doc("`laplace` for Laplace noise; absent of a Gaussian.")] = None
+    mechanism: Annotated[MechanismWord | None, doc("The law of the noise; absent of a Gaussian.")] = None
     scale: Annotated[float | None, doc("The scale of Laplace noise, in the query's unit; absent of a Gaussian.")] = None
 
 

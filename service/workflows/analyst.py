@@ -10,8 +10,9 @@ from uuid import UUID
 import orjson
 
 from service.accounting.accountings import Accounting
+from service.accounting.laws import deviation_of
 from service.core.charge import rho_of_units
-from service.core.laws import Gaussian, Laplace
+from service.core.laws import Gaussian
 from service.query.asking import notes_of
 from service.query.language import Query
 from service.query.stated import promise_of
@@ -189,14 +190,13 @@ def _epsilon(accounting: Accounting, units: int, delta: str | None) -> float | N
 
 def _release_row(record: ReleaseRecord) -> ReleaseRow:
     query = orjson.loads(record.canonical)
-    law = Laplace if query.get("mechanism") == Laplace.word else Gaussian
     return ReleaseRow(
         id=record.query_id,
         dataset=record.dataset,
         sequence=record.place.seq,
         query=query,
         words=in_words(query),
-        sigma=unpacked(record.sigmas) or record.sigma * law.deviation,
+        sigma=unpacked(record.sigmas) or record.sigma * deviation_of(record.mechanism),
         dimension=record.dimension,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),
         released_at=record.place.at,

@@ -645,6 +645,7 @@ def _as_listed(record: DatasetRecord, shown: LedgerEntry, by: AnswerRecord) -> R
         query_id=shown.query_id,
         epoch=shown.epoch,
         canonical=by.asked_form or shown.canonical,
+        mechanism=shown.mechanism,
         sigma=shown.sigma,
         sigmas=shown.sigmas,
         dimension=shown.dimension,

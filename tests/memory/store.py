@@ -319,6 +319,7 @@ def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseR
         query_id=entry.query_id,
         epoch=entry.epoch,
         canonical=answer.asked_form or entry.canonical,
+        mechanism=entry.mechanism,
         sigma=entry.sigma,
         sigmas=entry.sigmas,
         dimension=entry.dimension,

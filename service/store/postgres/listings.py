@@ -162,7 +162,7 @@ OWN_LATER: Final = (
 )
 """An answer that was given another's entry, at some later instant."""
 
-_RELEASED: Final = "query_id, epoch, canonical, sigma, sigmas, dimension, worst_case_units"
+_RELEASED: Final = "query_id, epoch, canonical, mechanism, sigma, sigmas, dimension, worst_case_units"
 _SHOWN: Final = _RELEASED.replace("canonical", "coalesce(asked_form, canonical) AS canonical")
 # The canonical form may lie outside of its row; its length stands in the row, so that only what is listed is fetched.
 RELEASES: Final = (

@@ -428,6 +428,7 @@ class ReleaseRecord:
     query_id: UUID
     epoch: int
     canonical: bytes
+    mechanism: str
     sigma: float
     sigmas: bytes  # as an entry keeps them
     dimension: int
