@@ -5,12 +5,14 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.accounting.accountings import GAUSSIAN
 from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
+from service.query.estimated_items import ReleasedNumbers, stated_estimates
 from service.query.plan import Plan
 from service.query.schema import EventsTable, Schema
 from service.query.stated import shown_of
@@ -91,6 +93,27 @@ def test_a_price_is_a_function_of_the_plan(random: Random, drawn: list[Plan]) ->
         again = replace(asked, canonical=asked.canonical.ljust(random.choice([0, 900])))
         for plan in (asked, again):
             assert costs.of(plan) == cost_of(plan, SCHEMA.tables[plan.rows.table], capacity=CAPACITY, speed=SPEED)
+
+
+def test_estimates_are_priced_and_stored() -> None:
+    """They cost what their linear items cost, and working them out; their text fits into the bytes that are priced."""
+    items: list[dict[str, Any]] = [
+        {"mean": {"of": {"mul": [{"col": "age"}, {"col": "spend"}]}}},
+        {"quantile": {"column": "age", "probability": 1e-17}},
+        {"difference": {"of": {"stddev": {"column": "age"}}, "by": "country", "from": "NO", "to": "SE"}},
+    ]
+    asked = plan_of(query(select=items, group_by=["country", "member"], noise={"share": 0.5}))
+    linear = replace(asked, layout=replace(asked.layout, estimated=()))
+    priced, plain = (cost_of(each, SCHEMA.tables["people"], capacity=CAPACITY, speed=SPEED) for each in (asked, linear))
+    noise, axes = asked.noise, asked.layout.axes(has_places=True)
+    values = np.linspace(-1e17, 1e17, asked.dimension) / 3
+    numbers = ReleasedNumbers(values.tolist(), asked.layout.labels(), axes, noise.sigma, noise.grid)
+    stated = stated_estimates(asked.layout.estimated, numbers)
+
+    rows, edges = len(stated["rows"]), 61
+    assert priced.kept_bytes - plain.kept_bytes >= 3 * len(json.dumps(stated, separators=(",", ":")))
+    assert priced.time_ns - plain.time_ns >= (20 * rows + 6 * edges) * SPEED.label
+    assert priced.working_bytes == plain.working_bytes
 
 
 @pytest.mark.slow
