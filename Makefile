@@ -60,11 +60,13 @@ check: .venv/.dev-ok ## Lint, formatting and types, and a report of the longest 
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py) conftest.py
 	@$(call PAGES_RUN,check)
+	@.venv/bin/python clients/python/sync_resources.py --check
 	@.venv/bin/python .ci/report_sizes.py
 
 format: .venv/.dev-ok ## Format the code
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
+	@.venv/bin/python clients/python/sync_resources.py
 	@$(call PAGES_RUN,format)
 
 attack: .venv/.dev-ok ## Try to distinguish neighbours by time: AUCs for all pairs and probes; ARGS="--quick --people 300000"

@@ -1,1 +1,1 @@
-"""One module per resource of an `AsyncClient`: the methods of `_resources`, awaited."""
+"""One module per noun of the service; each verb is one request."""

@@ -1,4 +1,4 @@
-"""An analyst's own allowances, awaited."""
+"""An analyst's own allowances."""
 
 from sparing._async_sender import AsyncSender
 from sparing._models import Allowance
@@ -6,7 +6,7 @@ from sparing._verbs.allowances import allowances
 
 
 class AsyncAllowances:
-    """`client.allowances` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+    """`client.allowances`."""
 
     def __init__(self, sender: AsyncSender) -> None:
         """Send through `sender`."""

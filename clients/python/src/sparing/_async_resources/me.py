@@ -1,4 +1,4 @@
-"""An individual's own account, awaited."""
+"""An individual's own account: budgets, receipts, and the means to stop further spending."""
 
 from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
@@ -10,7 +10,7 @@ from sparing._verbs import me
 
 
 class AsyncMe:
-    """`client.me` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+    """`client.me`: the key says whose account it is."""
 
     def __init__(self, sender: AsyncSender) -> None:
         """Send through `sender`."""
@@ -27,7 +27,13 @@ class AsyncMe:
     async def lower(
         self, *, dataset: str, limit_rho: float | Decimal | str | None = None, pause: bool = False
     ) -> IndividualBudget:
-        """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`."""
+        """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`.
+
+        Nothing is spent during a pause: the individual takes part in no query.
+
+        Raises:
+            ValueError: neither, or both, are given.
+        """
         return await self._sender.run(me.lower(dataset, limit_rho, pause=pause))
 
     async def pause(self, *, dataset: str) -> IndividualBudget:

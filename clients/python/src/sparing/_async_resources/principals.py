@@ -1,4 +1,4 @@
-"""Principals, for curators, awaited: their roles and API keys."""
+"""Principals, for curators: their roles and API keys."""
 
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from sparing._verbs.principals import Changes, Details, Role
 
 
 class AsyncPrincipals:
-    """`client.principals` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+    """`client.principals`."""
 
     def __init__(self, sender: AsyncSender) -> None:
         """Send through `sender`."""
@@ -27,7 +27,16 @@ class AsyncPrincipals:
         individual: str | int | None = None,
         **details: Unpack[Details],
     ) -> PrincipalKey:
-        """Make a principal. The response holds its key, which is never shown again."""
+        """Make a principal. The response holds its key, which is never shown again.
+
+        Args:
+            role: the role, which decides its rights.
+            name: a name for people; the ledger shows it.
+            dataset: the only dataset it may touch; an individual needs one.
+            individual: the individual whose account the key shows; it must be in the dataset.
+            details: `allowance_rho`, an analyst's bound on the sum of worst-case charges, None for no bound;
+                `organisation` and `purpose`, which individuals read in their receipts; `expires_at`.
+        """
         return await self._sender.run(principals.create(role, name, dataset, individual, details))
 
     async def create_for(

@@ -1,4 +1,4 @@
-"""Queries, for analysts, awaited: ask, preview, fetch again."""
+"""Queries, for analysts: ask, preview, fetch again."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Unpack
@@ -15,7 +15,7 @@ from sparing._verbs import queries
 
 
 class AsyncQueries:
-    """`client.queries` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+    """`client.queries`."""
 
     def __init__(self, sender: AsyncSender) -> None:
         """Send through `sender`."""
@@ -24,8 +24,21 @@ class AsyncQueries:
     async def ask(self, *, idempotency_key: str | None = None, **question: Unpack[QueryRequest]) -> Answer:
         """Ask a query and wait for its answer.
 
-        When all tries fail, the exception carries the key. A task that is cancelled may leave a charged query behind:
-        ask the same with the same `idempotency_key`, which `before_sending` was told, to fetch its answer.
+        The key is made before anything is sent, and every try carries it, so that a lost answer is fetched and not
+        charged again. When all tries fail, the exception carries the key: ask the same with
+        `idempotency_key=error.idempotency_key`.
+
+        Args:
+            idempotency_key: 1 to 128 printable ASCII characters naming this query for ever; by default a fresh one.
+            query: `dataset`; `select` (`count()`, `sum_("spend")`, `histogram("item")`, or a list of them); `where`
+                (`col("age") >= 40`); `from_` (an event table); `group_by`; `l2_clip` (a bound on one individual's
+                part); exactly one of `sigma`, `rho`, `share` and `half_width` with `confidence`, where lists have a
+                number for each item, and `weights` divide `rho` or `share` among them; `reduce`; `rule`; `reuse`.
+
+        Raises:
+            InvalidRequestError: the service does not accept the query; `errors` name the fields.
+            APIStatusError: 403 with slug `allowance-exceeded` when the analyst's worst-case allowance is used up.
+            ValueError: not exactly one kind of noise is given.
         """
         return await self._sender.run(queries.ask(question, idempotency_key))
 
@@ -41,7 +54,23 @@ class AsyncQueries:
         batch_size: int = BATCH_SIZE,
         progress: BatchProgress | None = None,
     ) -> AsyncIterator[Answer | APIStatusError]:
-        """Ask many queries of one dataset: an answer or a refusal for each, in order, as requests come back."""
+        """Ask many queries of one dataset: an answer or a refusal for each, in order, as requests come back.
+
+        The queries of one request share their time slots and a commit. A request is sent again where that is safe.
+
+        Args:
+            questions: dictionaries of the arguments of `ask`, and queries written step by step or in SQL, such as
+                `client.dataset("shop").sql(text).noise(sigma=20)`; all of one dataset.
+            idempotency_keys: one for each query, for callers that keep them before anything is sent; asking again
+                with them charges nothing twice. By default fresh ones, which answers and refusals carry.
+            batch_size: the number of queries in one request, at most 256.
+            progress: called with the number of queries that came back and the number of all, after each request; or
+                True, for a bar on standard error.
+
+        Raises:
+            ValueError: the datasets differ, the keys are not one for each query, or a query has not exactly one noise.
+            SparingError: a request as a whole failed.
+        """
         return self._sender.each(queries.batch(questions, idempotency_keys, batch_size, progress))
 
     async def get(self, *, query: str) -> Answer:

@@ -124,7 +124,8 @@ class Datasets:
                 `unknown_individuals="drop"` to leave out rows of events whose key is no individual's;
                 `duplicates="drop"` or `"reject"` for rows with the key and the stored values of an earlier row;
                 `idempotency_key`, 1 to 128 printable ASCII characters naming this upload for ever; `progress`, a
-                function of the bytes sent and of all bytes (None if unknown).
+                function of the bytes sent and of all bytes (None if unknown). An asynchronous client calls it in the
+                thread of the event loop, and reads files in others: leave a frame as it is until the upload has ended.
 
         Raises:
             InvalidRequestError: rows are wrong; `errors` name the first, `rows` counts all. Or the key was used for
