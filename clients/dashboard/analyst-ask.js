@@ -8,7 +8,6 @@ import { get, path, post } from "./api.js";
 import { individualsOf } from "./columns.js";
 import { calmly, field, fill, h } from "./dom.js";
 import { problem } from "./shell.js";
-import { isPure } from "./words.js";
 
 /** @typedef {import("./analyst-query.js").State} State */
 
@@ -20,9 +19,13 @@ export function chosenOf(/** @type {any[]} */ datasets) {
   return (datasets.find((each) => each.name === asked) ?? datasets[0]).name;
 }
 
-/** The rows of the datasets that may be asked, and the one that is asked first with its schema. */
-export function askSection(/** @type {any[]} */ datasets, /** @type {any} */ first) {
-  const state = firstState(first);
+/** The rows of the datasets that may be asked, the one that is asked first with its schema, and what it is asked for. */
+export function askSection(
+  /** @type {any[]} */ datasets,
+  /** @type {any} */ first,
+  /** @type {import("./analyst-items.js").Forms} */ forms,
+) {
+  const state = firstState(first, forms);
   const controls = h.div({ class: "stack" });
   const json = h.textarea({
     "aria-label": "The query as JSON",
@@ -59,16 +62,10 @@ export function askSection(/** @type {any[]} */ datasets, /** @type {any} */ fir
 }
 
 /** @returns {State} */
-function firstState(/** @type {any} */ dataset) {
+function firstState(/** @type {any} */ dataset, /** @type {import("./analyst-items.js").Forms} */ forms) {
   const table = individualsOf(dataset);
-  const noise = {
-    mechanism: "gaussian",
-    noise: isPure(dataset) ? "scale" : "sigma",
-    amount: "20",
-    clip: "",
-    reuse: true,
-  };
-  return { dataset, table, where: [], by: [], items: [newItem("count")], ...noise };
+  const noise = { mechanism: "gaussian", noise: "share", amount: "0.01", clip: "", reuse: true };
+  return { forms, dataset, table, where: [], by: [], items: [newItem(forms, "count")], ...noise };
 }
 
 /** What the service says to the query in `json`: a preview as it changes, and its answer. */

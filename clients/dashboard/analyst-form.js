@@ -1,11 +1,17 @@
 // The controls of the query form, which write into its state.
 
+import { choiceOf, chosenIn, columnsFor, ownInputs } from "./analyst-items.js";
 import {
   columnsOf,
+  countedIn,
   firstPart,
-  histogramsOf,
+  formOf,
+  hasOneNumber,
+  isAlone,
   isByItem,
-  isOfActive,
+  isWorkedOut,
+  mayClip,
+  mayReuse,
   mechanismOf,
   mechanismsOf,
 } from "./analyst-query.js";
@@ -35,12 +41,14 @@ const ORDER = [
 ];
 /** @type {[string, string, string, string][]} kinds, in words, as an item's own, and the amount to begin with */
 const NOISES = [
-  ["sigma", "standard deviation σ", "σ", "20"],
+  ["share", "worst case, share of the budget", "", "0.01"],
   ["half_width", "error bar ±, 95 %", "error bar ±", "40"],
-  ["share", "worst case, share of the budget", "", "0.05"],
+  ["sigma", "standard deviation σ", "σ", "20"],
   ["rho", "worst case in ρ", "", "0.001"],
 ];
-/** @type {[string, string, string, string]} of Laplace noise alone, before the others */
+/** The precisions of what is worked out: a part of the cost for each linear item. */
+const OF_COST = ["share", "rho"];
+/** @type {[string, string, string, string]} of Laplace noise alone */
 const SCALE = ["scale", "scale b of the Laplace noise", "", "20"];
 /** @type {[string, string, string, string]} where charges are ε */
 const WORST_EPSILON = ["rho", "worst case in ε", "", "0.01"];
@@ -49,24 +57,28 @@ const MECHANISMS = [
   ["gaussian", "Gaussian"],
   ["laplace", "Laplace"],
 ];
-/** @type {[string, string]} */
-const ACTIVE = ["active", "people with a share of the budget left"];
 const UNITS = ["year", "quarter", "month", "week", "day", "weekday"];
 
 /** @returns {import("./analyst-query.js").Item} */
-export const newItem = (/** @type {string} */ what) => ({ what, precision: "", weight: "", share: "0.1" });
+export function newItem(/** @type {import("./analyst-items.js").Forms} */ forms, /** @type {string} */ what) {
+  const [kind] = chosenIn(what);
+  const own = ownInputs(/** @type {import("./analyst-items.js").Form} */ (forms.get(kind)));
+  const inputs = Object.fromEntries(own.map(([member, { value }]) => [member, String(value)]));
+  return { what, precision: "", weight: "", inputs };
+}
 
 /** The ways to state how much noise of the query's law there is. */
 function noisesOf(/** @type {State} */ state) {
-  const listed = mechanismOf(state) === "laplace" ? [SCALE, ...NOISES] : NOISES;
+  if (isWorkedOut(state)) return NOISES.filter(([kind]) => OF_COST.includes(kind));
+  const listed = mechanismOf(state) === "laplace" ? [...NOISES, SCALE] : NOISES;
   return isPure(state.dataset) ? listed.map((each) => (each[0] === "rho" ? WORST_EPSILON : each)) : listed;
 }
 
-/** Where the noise cannot be stated so any more, as it is stated first; no group by the column of a histogram. */
+/** Where the noise cannot be stated so any more, as it is stated first; no group by a column whose values are counted. */
 function settle(/** @type {State} */ state) {
   const noises = noisesOf(state);
   if (!noises.some(([kind]) => kind === state.noise)) [[state.noise, , , state.amount]] = noises;
-  state.by = state.by.filter(({ column }) => !histogramsOf(state).includes(column));
+  state.by = state.by.filter(({ column }) => !countedIn(state).includes(column));
 }
 
 export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
@@ -74,7 +86,7 @@ export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ data
   const columns = Object.keys(columnsOf(state)).filter((name) => hasValue(columnsOf(state)[name]));
   return [
     sourceFields(state, datasets, changed),
-    itemFields(state, columns, changed),
+    itemFields(state, changed),
     conditionFields(state, columns, changed),
     columns.length > 0 && mayGroup(state) && groupFields(state, columns, changed),
     noiseFields(state, changed),
@@ -84,7 +96,7 @@ export function controlsOf(/** @type {State} */ state, /** @type {any[]} */ data
 function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets, /** @type {Changed} */ changed) {
   const from = (/** @type {any} */ dataset, /** @type {string} */ table) => {
     const isOther = isPure(dataset) !== isPure(state.dataset);
-    Object.assign(state, { dataset, table, where: [], by: [], items: [newItem("count")] });
+    Object.assign(state, { dataset, table, where: [], by: [], items: [newItem(state.forms, "count")] });
     if (isOther) [[state.noise, , , state.amount]] = noisesOf(state);
     changed(true);
   };
@@ -101,14 +113,14 @@ function sourceFields(/** @type {State} */ state, /** @type {any[]} */ datasets,
 }
 
 /** What is computed: one number or several, each with its own precision or its part of the cost. */
-function itemFields(/** @type {State} */ state, /** @type {string[]} */ columns, /** @type {Changed} */ changed) {
-  const kinds = kindsOf(state, columns);
-  const isAlone = isOfActive(state) || isPure(state.dataset);
-  const free = isAlone
-    ? []
-    : kinds.filter(([kind]) => kind !== "active" && !state.items.some(({ what }) => what === kind));
+function itemFields(/** @type {State} */ state, /** @type {Changed} */ changed) {
+  const kinds = kindsOf(state);
+  const isOne = isAlone(state) || isPure(state.dataset);
+  const mayStandBeside = (/** @type {string} */ what) =>
+    !formOf(state, { what }).stands_alone && !state.items.some((each) => each.what === what);
+  const free = isOne ? [] : kinds.filter(([what]) => mayStandBeside(what));
   const add = () => {
-    state.items.push(newItem(free[0][0]));
+    state.items.push(newItem(state.forms, free[0][0]));
     if (isByItem(state)) for (const each of state.items) each.precision ||= amountFor(state, each.what);
     changed(true);
   };
@@ -123,26 +135,29 @@ function itemFields(/** @type {State} */ state, /** @type {string[]} */ columns,
 /** Whether groups can be asked for: of events an individual may be in several, which pure DP does not price. */
 const mayGroup = (/** @type {State} */ state) => !isPure(state.dataset) || state.table === individualsOf(state.dataset);
 
-/** @returns {[string, string][]} what can be computed from the columns */
-function kindsOf(/** @type {State} */ state, /** @type {string[]} */ columns) {
-  const ofTypes = (/** @type {string} */ kind, /** @type {string[]} */ types) =>
-    columns
-      .filter((name) => types.includes(columnsOf(state)[name].type))
-      .map((name) => /** @type {[string, string]} */ ([`${kind} ${name}`, `${kind} of ${name}`]));
-  const isOfPeople = state.table === individualsOf(state.dataset);
-  return [
-    ["count", "count"],
-    ...ofTypes("sum", ["integer", "real"]),
-    ...(mayGroup(state) ? ofTypes("histogram", ["category", "boolean"]) : []),
-    ...(isOfPeople && state.items.length === 1 && !isPure(state.dataset) ? [ACTIVE] : []),
-  ];
+/** @returns {[string, string][]} what can be computed from the columns of the table */
+function kindsOf(/** @type {State} */ state) {
+  const { kind } = state.dataset.tables[state.table];
+  const isOffered = (/** @type {import("./analyst-items.js").Form} */ form) =>
+    (form.table === null || form.table === kind) &&
+    !(form.stands_alone && state.items.length > 1) &&
+    (!isPure(state.dataset) || hasOneNumber(state, form));
+  return [...state.forms.values()]
+    .filter(isOffered)
+    .flatMap((form) =>
+      columnsFor(form, columnsOf(state)).map((name) => [
+        choiceOf(form.kind, name),
+        form.words.replace("{column}", () => name),
+      ]),
+    );
 }
 
 /** A precision at which an item costs as much as a count at the form's amount: wider by the bound of its column. */
 function amountFor(/** @type {State} */ state, /** @type {string} */ what) {
-  const [kind, name] = what.split(" ");
+  const [, name] = chosenIn(what);
   const column = columnsOf(state)[name];
-  const bound = kind === "sum" ? Math.max(Math.abs(column.lower), Math.abs(column.upper)) : 1;
+  const isOfNumbers = formOf(state, { what }).inputs.column?.kind === "numbers";
+  const bound = isOfNumbers ? Math.max(Math.abs(column.lower), Math.abs(column.upper)) : 1;
   return String(Number((Number(state.amount) * bound).toPrecision(3)));
 }
 
@@ -154,13 +169,14 @@ function itemForm(
 ) {
   const item = state.items[at];
   const areSeveral = state.items.length > 1;
-  const wasOfActive = isOfActive(state);
+  const form = formOf(state, item);
   const laws = String(mechanismsOf(state));
-  const histograms = String(histogramsOf(state));
+  const counted = String(countedIn(state));
   const renamed = () => {
+    Object.assign(item, { ...newItem(state.forms, item.what), weight: item.weight });
     if (isByItem(state)) item.precision = amountFor(state, item.what);
-    const isOther = wasOfActive !== isOfActive(state) || laws !== String(mechanismsOf(state));
-    changed(areSeveral || isOther || histograms !== String(histogramsOf(state)));
+    const isOther = form !== formOf(state, item) || laws !== String(mechanismsOf(state));
+    changed(areSeveral || isOther || counted !== String(countedIn(state)));
   };
   const remove = () => {
     state.items.splice(at, 1);
@@ -169,13 +185,16 @@ function itemForm(
   const tell = () => changed(false);
   const positive = { type: "number", min: "0", step: "any" };
   const precision = { ...positive, value: item.precision, oninput: setter(item, "precision", tell) };
-  const share = { ...positive, max: "1", value: item.share, oninput: setter(item, "share", tell) };
+  const own = ownInputs(form).map(([member, { label, hint }]) => {
+    const share = { ...positive, max: "1", value: item.inputs[member], oninput: setter(item.inputs, member, tell) };
+    return field(label, h.input(share), hint);
+  });
   const weight = { ...positive, value: item.weight, placeholder: "1", oninput: setter(item, "weight", tell) };
   const [, , sign] = NOISES.find(([kind]) => kind === state.noise) ?? NOISES[0];
   return h.div(
     { class: "fields" },
     field("What", select("what", kinds, item.what, { onchange: setter(item, "what", renamed) })),
-    wasOfActive && field("At least this share", h.input(share), "of the dataset's budget; it pays for the query too"),
+    own,
     isByItem(state) && field(`Its ${sign}`, h.input(precision)),
     areSeveral && !isByItem(state) && field("Its part of the cost", h.input(weight)),
     areSeveral && h.button({ type: "button", class: "plain", onclick: remove }, "Remove"),
@@ -251,7 +270,7 @@ function groupFields(/** @type {State} */ state, /** @type {string[]} */ columns
   return h.fieldset(
     { class: "checks" },
     h.legend("By, every group of the declared values"),
-    columns.filter((name) => !histogramsOf(state).includes(name)).map((name) => groupField(state, name, changed)),
+    columns.filter((name) => !countedIn(state).includes(name)).map((name) => groupField(state, name, changed)),
   );
 }
 
@@ -299,7 +318,7 @@ function noiseFields(/** @type {State} */ state, /** @type {Changed} */ changed)
   const noise = select("noise", kinds, state.noise, { onchange: restated });
   const amount = h.input({ ...positive, value: state.amount, oninput: setter(state, "amount", tell) });
   return [
-    state.items.length === 1 &&
+    mayClip(state) &&
       h.div(
         { class: "fields" },
         field("One person's part, at most", clip, "L2 norm of the numbers that one person adds to"),
@@ -315,7 +334,7 @@ function noiseFields(/** @type {State} */ state, /** @type {Changed} */ changed)
       mechanismsOf(state).length > 1 && field("Noise", lawControl(state, changed)),
       field("Noise as", noise),
       isByItem(state) ? null : field("Amount", amount),
-      !isOfActive(state) &&
+      mayReuse(state) &&
         check("An earlier answer will do", { checked: state.reuse, onchange: setter(state, "reuse", tell) }),
     ),
   ];

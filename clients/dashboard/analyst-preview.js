@@ -26,6 +26,7 @@ export function previewOf(told, dataset, /** @type {boolean} */ isForNobody, all
       h.p(worstCaseWords(told, dataset), used !== null && ` ${allowanceWords(used)}`),
       h.p(
         coverageWords(told),
+        told.coverage_certified && ` ${certifiedWords(told)}`,
         told.notes.map((/** @type {string} */ words) => ` ${words}`),
       ),
       h.p({ class: "small soft" }, told.words, `; the answer leaves after ${number(told.public_cost.delay_ms)} ms.`),
@@ -38,6 +39,12 @@ function coverageWords(told) {
   if (active) return activeWords(active.share);
   return coverageOf(told);
 }
+
+/** What is left for queries of all analysts together, before somebody may be missing. */
+const certifiedWords = ({ certified_left_share: left }) =>
+  left > 0
+    ? `After it, ${percent(left)} of the budget is left for certified answers to all analysts.`
+    : "After it, no further answer is certified.";
 
 /** Who may be missing from an answer, in the words of the service; large where someone may. */
 export const coverageOf = (told) => (told.coverage_certified ? told.coverage_words : h.strong(told.coverage_words));
@@ -58,6 +65,7 @@ export function cautions(/** @type {string[]} */ warnings, isForNobody = false) 
 }
 
 function precisionOf(told) {
+  if (told.estimates.length) return "The error bars follow from the counts, and the answer has them";
   const each = told.dimension > 1 ? `, on each of ${number(told.dimension)} numbers` : "";
   if (!Array.isArray(told.half_width_95)) return `± ${rounded(told.half_width_95)} with 95 % confidence${each}`;
   const widths = told.canonical.select.map((item, at) => `${itemText(item)} ± ${rounded(told.half_width_95[at])}`);
@@ -71,6 +79,7 @@ const allowanceWords = (/** @type {number} */ used) =>
 
 /** Whether everyone whom the query touches would be charged more than the dataset's budget; from public facts alone. */
 export function isBeyondAll(told, dataset) {
+  if (told.estimates.length) return false; // linear items, which it does not name, have the noise
   const { columns } = dataset.tables[told.canonical.from];
   if (told.scale !== null)
     return leastOf(told.canonical.select[0], columns) >= told.l2_clip && told.worst_case_share > 1;

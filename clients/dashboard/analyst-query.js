@@ -1,5 +1,6 @@
 // The query that the form stands for, as JSON and as Python.
 
+import { chosenIn, ownInputs } from "./analyst-items.js";
 import { isNumber, isTime, literal } from "./values.js";
 import { isPure } from "./words.js";
 
@@ -8,12 +9,13 @@ import { isPure } from "./words.js";
  * @typedef {{ column: string, part: string }} Group a width of bins or a part of the calendar; empty for every value
  *
  * @typedef {object} Item a number to compute; where there are several, each has a precision of its own
- * @property {string} what a functional, and the column it is of
+ * @property {string} what its kind, and the column it is of
  * @property {string} precision σ or half width
  * @property {string} weight of a cost that is divided; empty for 1
- * @property {string} share of the budget that the active have left; of no other item
+ * @property {Record<string, string>} inputs beside the column, by member
  *
  * @typedef {object} State of the form
+ * @property {import("./analyst-items.js").Forms} forms of the items that can be asked for
  * @property {any} dataset
  * @property {string} table
  * @property {Condition[]} where
@@ -56,20 +58,40 @@ function groupOf(/** @type {State} */ state, /** @type {Group} */ { column, part
 export const isByItem = (/** @type {State} */ { items, noise }) =>
   items.length > 1 && (noise === "sigma" || noise === "half_width");
 
-/** The columns that histograms are of, by which nothing can be grouped beside them. */
-export const histogramsOf = (/** @type {State} */ { items }) =>
-  items.map(({ what }) => what.split(" ")).flatMap(([kind, column]) => (kind === "histogram" ? [column] : []));
+/** The form of an item of a query. @returns {import("./analyst-items.js").Form} */
+export function formOf(/** @type {State} */ state, /** @type {{ what: string }} */ { what }) {
+  const [kind] = chosenIn(what);
+  return /** @type {import("./analyst-items.js").Form} */ (state.forms.get(kind));
+}
 
-/** Whether those are asked for who have a share of the budget left: alone, and anew each time. */
-export const isOfActive = (/** @type {State} */ { items }) => items[0].what === "active";
+/** The columns whose values are counted, by which nothing can be grouped beside that. */
+export const countedIn = (/** @type {State} */ state) =>
+  state.items
+    .filter((item) => formOf(state, item).inputs.column?.kind === "countable")
+    .map(({ what }) => chosenIn(what)[1]);
+
+/** Whether the one item stands alone. */
+export const isAlone = (/** @type {State} */ state) => formOf(state, state.items[0]).stands_alone;
+
+/** Whether an earlier answer may do. */
+export const mayReuse = (/** @type {State} */ state) => formOf(state, state.items[0]).may_reuse;
+
+/** Whether an item is worked out from linear ones, whose precision is a part of the cost. */
+export const isWorkedOut = (/** @type {State} */ state) => state.items.some((item) => formOf(state, item).is_composite);
+
+/** Whether an individual has one number in an item, by which Laplace noise is priced. */
+export function hasOneNumber(/** @type {State} */ state, /** @type {import("./analyst-items.js").Form} */ form) {
+  const isOfEvents = state.dataset.tables[state.table].kind === "events";
+  return form.one_number === "always" || (form.one_number === "of individuals" && !isOfEvents);
+}
 
 /** The laws of noise that the dataset prices for this query: Laplace noise is for one number of each person. */
 export function mechanismsOf(/** @type {State} */ state) {
-  const [{ what }] = state.items;
-  const isOfEvents = state.dataset.tables[state.table].kind === "events";
-  const areSeveral = isOfEvents && (state.by.length > 0 || what.startsWith("histogram"));
   if (isPure(state.dataset)) return ["laplace"];
-  return state.items.length > 1 || isOfActive(state) || areSeveral ? ["gaussian"] : ["gaussian", "laplace"];
+  const [first] = state.items;
+  const isInGroups = state.dataset.tables[state.table].kind === "events" && state.by.length > 0;
+  const isOne = state.items.length === 1 && hasOneNumber(state, formOf(state, first)) && !isInGroups;
+  return isOne ? ["gaussian", "laplace"] : ["gaussian"];
 }
 
 /** The law of the noise: the one that is wished for, where it can be had. */
@@ -87,8 +109,14 @@ function noiseOf(/** @type {State} */ state) {
   return { [noise]: stated, ...(noise === "half_width" && { confidence: 0.95 }), ...(isDivided && { weights }) };
 }
 
-/** A bound of one person's part, of a query with one item. */
-const clipOf = (/** @type {State} */ { items, clip }) => items.length === 1 && clip !== "" && Number(clip);
+/** A bound of one person's part, of a query with one item that is not worked out. */
+export const mayClip = (/** @type {State} */ state) => state.items.length === 1 && !isWorkedOut(state);
+
+const clipOf = (/** @type {State} */ state) => mayClip(state) && state.clip !== "" && Number(state.clip);
+
+/** The inputs of an item beside its column. @returns {Record<string, number>} */
+const inputsOf = (/** @type {State} */ state, /** @type {Item} */ item) =>
+  Object.fromEntries(ownInputs(formOf(state, item)).map(([member]) => [member, Number(item.inputs[member])]));
 
 /** The query as the interface takes it. */
 export function queryOf(/** @type {State} */ state) {
@@ -100,16 +128,16 @@ export function queryOf(/** @type {State} */ state) {
   return {
     version: 1,
     from: state.table,
-    select: state.items.map(({ what, share }) => {
-      const [kind, column] = what.split(" ");
-      return { [kind]: kind === "active" ? { share: Number(share) } : column ? { column } : {} };
+    select: state.items.map((item) => {
+      const [kind, column] = chosenIn(item.what);
+      return { [kind]: { ...(column && { column }), ...inputsOf(state, item) } };
     }),
     ...(conditions.length && { where: conditions.length === 1 ? conditions[0] : { and: conditions } }),
     ...(state.by.length && { group_by: state.by.map((each) => groupOf(state, each)) }),
     ...(clip !== false && { per_individual: { l2_clip: clip } }),
     noise: noiseOf(state),
     ...(mechanismOf(state) === "laplace" && { mechanism: "laplace" }),
-    ...(!isOfActive(state) && { reuse: state.reuse }),
+    ...(mayReuse(state) && { reuse: state.reuse }),
   };
 }
 
@@ -136,15 +164,16 @@ const CALLED = { sum: "sum_" };
 
 /** The same query, asked by the client. */
 export function pythonOf(/** @type {State} */ state) {
-  const kinds = state.items.map(({ what }) => what.split(" "));
+  const chosen = state.items.map(({ what }) => chosenIn(what));
   const called = (/** @type {string} */ kind) => CALLED[kind] ?? kind;
   const where = state.where.map((each) => pythonCondition(state, each)).join(" & ");
   const by = state.by.map((each) => pythonGroup(state, each)).join(", ");
   const usesColumn = where || by.includes("col(");
-  const names = new Set(["Client", ...(usesColumn ? ["col"] : []), ...kinds.map(([kind]) => called(kind))]);
-  const given = (/** @type {string[]} */ [kind, column], /** @type {number} */ at) =>
-    kind === "active" ? `share=${Number(state.items[at].share)}` : column ? py(column) : "";
-  const items = kinds.map((each, at) => `${called(each[0])}(${given(each, at)})`);
+  const names = new Set(["Client", ...(usesColumn ? ["col"] : []), ...chosen.map(([kind]) => called(kind))]);
+  const items = chosen.map(([kind, column], at) => {
+    const inputs = Object.entries(inputsOf(state, state.items[at])).map(([name, value]) => `${name}=${value}`);
+    return `${called(kind)}(${[...(column ? [py(column)] : []), ...inputs].join(", ")})`;
+  });
   const selected = items.length > 1 ? `[${items.join(", ")}]` : items[0];
   const noise = Object.entries(noiseOf(state)).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
   if (mechanismOf(state) === "laplace") noise.push('mechanism="laplace"');
@@ -158,9 +187,9 @@ export function pythonOf(/** @type {State} */ state) {
     where && `        where=${where},`,
     by && `        group_by=[${by}],`,
     clip !== false && `        l2_clip=${clip},`,
-    `        ${noise.join(", ")},${state.reuse || isOfActive(state) ? "" : " reuse=False,"}`,
+    `        ${noise.join(", ")},${state.reuse || !mayReuse(state) ? "" : " reuse=False,"}`,
     "    )",
-    "    print(answer.values, answer.half_width_95)",
+    `    print(${isWorkedOut(state) ? "answer.averages" : "answer.values, answer.half_width_95"})`,
   ]
     .filter((line, at) => line || at === 1)
     .join("\n");

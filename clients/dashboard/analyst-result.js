@@ -9,16 +9,26 @@ import { activeWords, worstCaseWords } from "./words.js";
 
 const CHARTED_MAX = 2000;
 const LISTED_MAX = 500;
+const NAMED_MAX = 3;
 
-/** @typedef {{ item: string, name: string, value: number, width: number }} Row a number, and its half width */
+/**
+ * @typedef {object} Row a number that was asked for
+ * @property {string} item
+ * @property {string} name
+ * @property {number} value not a number where there is none
+ * @property {number} low
+ * @property {number} high
+ * @property {number} width the distance to the further end
+ */
 
 /** An answer of a dataset, which may be gone; on a page of its own it has no link to it. */
 export function resultOf(answer, dataset, { isForNobody = false, isAlone = false } = {}) {
   const rows = rowsOf(answer);
   const share = shareOf(answer.axes);
   const json = () => download(`${answer.id}.json`, "application/json", JSON.stringify(answer, null, 2));
-  const cells = () => rows.map((row) => [row.item, row.name, row.value, row.width, answer.coverage_certified]);
-  const columns = ["select", "name", "value", "half_width_95", "coverage_certified"];
+  const cells = () =>
+    rows.map((row) => [row.item, row.name, row.value, row.low, row.high, row.width, answer.coverage_certified]);
+  const columns = ["select", "name", "value", "low_95", "high_95", "half_width_95", "coverage_certified"];
   const sheet = () => download(`${answer.id}.csv`, "text/csv", csv(columns, cells()));
   return h.section(
     shownNumbers(rows),
@@ -29,6 +39,7 @@ export function resultOf(answer, dataset, { isForNobody = false, isAlone = false
       answer.mechanism === "laplace" && `The noise is Laplace noise with scale ${rounded(answer.scale)}. `,
       share !== null ? activeWords(share) : coverageOf(answer),
       answer.notes.map((/** @type {string} */ words) => ` ${words}`),
+      caveats(answer),
       answer.reused && " It cost nothing.",
     ),
     h.p({ class: "soft" }, worstCaseWords(answer, dataset)),
@@ -49,17 +60,44 @@ export function shareOf(/** @type {any[]} */ axes) {
 
 /** @returns {Row[]} */
 function rowsOf(answer) {
+  if (answer.estimates) return estimatesOf(answer.estimates.rows);
   const items = answer.axes.at(-1).select;
   const places = items.flatMap((item, at) => new Array(item.size).fill(at)); // of a group's numbers, their items
   return answer.values.map((value, at) => {
     const place = places[at % places.length];
-    return {
-      item: items[place].select,
-      name: nameOf(answer.labels[at], at, items.length > 1),
-      value,
-      width: ofItem(answer.half_width_95, place),
-    };
+    const width = ofItem(answer.half_width_95, place);
+    const name = nameOf(answer.labels[at], at, items.length > 1);
+    return { item: items[place].select, name, value, low: value - width, high: value + width, width };
   });
+}
+
+/** @returns {Row[]} */
+function estimatesOf(/** @type {any[]} */ rows) {
+  const areSeveral = new Set(rows.map(({ label }) => label.select)).size > 1;
+  return rows.map(({ label, ...row }, at) => {
+    const [value, low, high] = [row.value ?? Number.NaN, row.low ?? -Infinity, row.high ?? Infinity];
+    const width = Math.max(high - value, value - low);
+    return { item: label.select, name: nameOf(label, at, areSeveral), value, low, high, width };
+  });
+}
+
+/** Why an estimate may be less than its number says. */
+function caveats(answer) {
+  const rows = answer.estimates?.rows ?? [];
+  const named = (/** @type {any[]} */ some) =>
+    [
+      ...some
+        .slice(0, NAMED_MAX)
+        .map(({ label: { select, ...groups } }) => [select, ...Object.values(groups)].join(" of ")),
+      ...(some.length > NAMED_MAX ? [`${some.length - NAMED_MAX} more`] : []),
+    ].join("; ");
+  const few = rows.filter((row) => !row.is_reliable);
+  const coarse = rows.filter((row) => row.is_interpolated);
+  return [
+    few.length > 0 && ` Hardly anybody was counted for ${named(few)}, and the noise may be all there is.`,
+    coarse.length > 0 &&
+      ` More than a tenth of the rows are in the bin of ${named(coarse)}, within which it is interpolated.`,
+  ];
 }
 
 function nameOf(label, /** @type {number} */ at, /** @type {boolean} */ areSeveral) {
@@ -70,7 +108,7 @@ function nameOf(label, /** @type {number} */ at, /** @type {boolean} */ areSever
 
 function withinWords(/** @type {Row[]} */ rows) {
   const widths = new Set(rows.map((row) => row.width));
-  const within = widths.size === 1 ? `± ${rounded(rows[0].width)}` : "its error bar";
+  const within = widths.size === 1 && isEven(rows[0]) ? `± ${rounded(rows[0].width)}` : "its error bar";
   const alone = rows.length === 1 ? "" : ", each number by itself";
   return `Within ${within} of what was counted with a probability of at least 95 %${alone}`;
 }
@@ -80,43 +118,57 @@ function shownNumbers(/** @type {Row[]} */ rows) {
   const items = [...new Set(rows.map((row) => row.item))];
   const [first] = rows;
   if (rows.length === 1) {
-    return h.p({ class: "result" }, measured(first.value, first.width), " ", h.small(`± ${rounded(first.width)}`));
+    return h.p({ class: "result" }, valueText(first), " ", h.small(errorText(first)));
   }
   if (items.length === rows.length) return table("The numbers", columnsOf("What"), rows);
-  return items.map((item) =>
-    figure(
-      chartOf(
-        rows.filter((row) => row.item === item),
-        items.length > 1 ? `${item}: ` : "",
-      ),
-    ),
-  );
+  return items.map((item) => {
+    const own = rows.filter((row) => row.item === item);
+    if (own.every((row) => Number.isNaN(row.value))) return table(item, columnsOf("Group"), own);
+    return figure(chartOf(own, items.length > 1 ? `${item}: ` : ""));
+  });
 }
 
 const columnsOf = (/** @type {string} */ title) => [
   { title, cell: (/** @type {Row} */ row) => row.name },
-  { title: "Value", number: true, cell: (/** @type {Row} */ row) => measured(row.value, row.width) },
-  { title: "95 % error bar", number: true, cell: (/** @type {Row} */ row) => `± ${rounded(row.width)}` },
+  { title: "Value", number: true, cell: valueText },
+  { title: "95 % error bar", number: true, cell: errorText },
 ];
 
-const told = (/** @type {Row} */ row) => `${measured(row.value, row.width)} ± ${rounded(row.width)}`;
+const valueText = (/** @type {Row} */ row) =>
+  Number.isNaN(row.value) ? "no value" : measured(row.value, Number.isFinite(row.width) ? row.width : row.value);
+
+/** Whether both ends are as far away: those of a number that was counted, and of few that are worked out. */
+const isEven = (/** @type {Row} */ { value, low, high, width }) => Math.abs(low + high - 2 * value) <= 1e-9 * width;
+
+/** The half width, or both ends. */
+function errorText(/** @type {Row} */ row) {
+  const { low, high, width } = row;
+  if (isEven(row)) return `± ${rounded(width)}`;
+  if (!Number.isFinite(high - low)) return "any number";
+  return `${measured(low, high - low)} to ${measured(high, high - low)}`;
+}
+
+const told = (/** @type {Row} */ row) =>
+  isEven(row) ? `${valueText(row)} ${errorText(row)}` : `${valueText(row)} (${errorText(row)})`;
 
 /** @returns {import("./figure.js").Told} each number with its error bar */
-function chartOf(/** @type {Row[]} */ rows, /** @type {string} */ of) {
+function chartOf(/** @type {Row[]} */ all, /** @type {string} */ of) {
+  const rows = all.filter((row) => Number.isFinite(row.value));
   const shown = rows.slice(0, CHARTED_MAX);
   const top = rows.reduce((best, row) => (row.value > best.value ? row : best));
   const cut = rows.length > CHARTED_MAX ? `; the first ${number(CHARTED_MAX)} of ${number(rows.length)}` : "";
   return {
     title: `${of}${top.name} is largest with ${told(top)}${cut}`,
     columns: columnsOf("Group"),
-    rows: shown.slice(0, LISTED_MAX),
-    drawing: drawingOf(shown, top.width),
+    rows: all.slice(0, LISTED_MAX),
+    drawing: drawingOf(shown),
   };
 }
 
 /** @returns {import("./chart.js").Drawing} bars of bins where the groups are these, and dots side by side otherwise */
-function drawingOf(/** @type {Row[]} */ rows, /** @type {number} */ width) {
-  const values = rows.map((row) => row.value);
+function drawingOf(/** @type {Row[]} */ rows) {
+  const ends = rows.map((row) => endsOf(row));
+  const [lowest, highest] = [Math.min(0, ...ends.flat()), Math.max(0, ...ends.flat())];
   const bins = rows.map((row) => binOf(row.name));
   const areBins = bins.every(([from, to]) => from < to);
   const place = (/** @type {number} */ at) => (areBins ? (bins[at][0] + bins[at][1]) / 2 : at);
@@ -124,11 +176,17 @@ function drawingOf(/** @type {Row[]} */ rows, /** @type {number} */ width) {
     x: areBins
       ? { range: [bins[0][0], bins[bins.length - 1][1]] }
       : { range: around(rows.map((_, at) => at)), names: rows.map((row) => row.name) },
-    y: { range: [Math.min(0, ...values) - 1.1 * width, Math.max(0, ...values) + 1.1 * width] },
+    y: { range: [lowest - (highest - lowest) / 20, highest + (highest - lowest) / 20] },
     bars: areBins ? rows.map((row, at) => ({ from: bins[at][0], to: bins[at][1], ...marked(row) })) : [],
-    dots: rows.map((row, at) => ({ x: place(at), error: row.width, ...marked(row), ring: areBins })),
+    dots: rows.map((row, at) => ({ x: place(at), ends: ends[at], ...marked(row), ring: areBins })),
   };
 }
+
+/** The ends of an error bar; those of a number without any are at the number. @returns {[number, number]} */
+const endsOf = (/** @type {Row} */ { value, low, high }) => [
+  Number.isFinite(low) ? low : value,
+  Number.isFinite(high) ? high : value,
+];
 
 /** @returns {{ y: number, colour: "blue", tip: string }} */
 const marked = (/** @type {Row} */ row) => ({ y: row.value, colour: "blue", tip: `${row.name}: ${told(row)}` });

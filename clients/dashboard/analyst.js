@@ -2,6 +2,7 @@
 
 import { activeCurves } from "./analyst-active.js";
 import { askSection, chosenOf } from "./analyst-ask.js";
+import { itemForms } from "./analyst-items.js";
 import { resultOf, shareOf } from "./analyst-result.js";
 import { all, get, Problem, path, withQuery } from "./api.js";
 import { fill, h, table } from "./dom.js";
@@ -45,8 +46,8 @@ function show() {
 async function asking() {
   const datasets = await all("/v1/datasets");
   if (!datasets.length) return h.p({ class: "empty" }, "No dataset is open to your key yet.");
-  const dataset = await get(path("datasets", chosenOf(datasets)));
-  return [askSection(datasets, dataset), explained(promisedBy(dataset))];
+  const [dataset, forms] = await Promise.all([get(path("datasets", chosenOf(datasets))), itemForms()]);
+  return [askSection(datasets, dataset, forms), explained(promisedBy(dataset))];
 }
 
 async function history() {

@@ -16,7 +16,7 @@ import { number } from "./format.js";
  * @property {string[]} [names] names in place of numbers
  *
  * @typedef {{ from: number, to: number, y: number, colour: Colour, tip: string }} Bar
- * @typedef {{ x: number, y: number, colour: Colour, tip: string, error?: number, ring?: boolean }} Dot
+ * @typedef {{ x: number, y: number, colour: Colour, tip: string, ends?: [number, number], ring?: boolean }} Dot
  * @typedef {{ x: number, y: number, tip: string }} Point
  * @typedef {{ points: Point[], step?: boolean }} Line a step keeps the height of the point before it
  * @typedef {{ points: { x: number, low: number, high: number }[], faint?: boolean }} Band
@@ -214,8 +214,8 @@ function dotShapes(/** @type {Dot[]} */ dots, /** @type {Scale} */ x, /** @type 
 
 /** An error bar, with a cap at each end where there is room. */
 function whisker(/** @type {Dot} */ dot, /** @type {Scale} */ x, /** @type {Scale} */ y, /** @type {number} */ cap) {
-  if (dot.error === undefined) return "";
-  const ends = [y.at(dot.y - dot.error), y.at(dot.y + dot.error)];
+  if (dot.ends === undefined) return "";
+  const ends = dot.ends.map((end) => y.at(end));
   const middle = x.at(dot.x);
   const caps = ends.map((end) => `M${middle - cap} ${end}h${2 * cap}`);
   return `M${middle} ${ends.join("V")}${caps.join("")}`;

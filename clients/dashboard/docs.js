@@ -1,6 +1,6 @@
 // The reference of the interface, readable, from its own document. It needs no sign-in: the document is public.
 
-import { Problem } from "./api.js";
+import { interfaceDocument } from "./api.js";
 import { operationPart } from "./docs-operation.js";
 import { schemaNames, textOf, typePart } from "./docs-schema.js";
 import { fill, h } from "./dom.js";
@@ -23,7 +23,7 @@ fill(
 );
 fill(main, h.p({ class: "empty", role: "status" }, "Loading …"));
 try {
-  const told = await read();
+  const told = await interfaceDocument();
   await sheet;
   const reference = h.div({ class: "reference" }, contents);
   main.replaceWith(reference);
@@ -38,16 +38,6 @@ function styled(/** @type {string} */ href) {
   return new Promise((resolve) => {
     document.head.append(h.link({ rel: "stylesheet", href, onload: resolve, onerror: resolve }));
   });
-}
-
-async function read() {
-  const response = await fetch("/assets/openapi.json").catch(() => null);
-  if (!response?.ok)
-    throw new Problem({
-      title: "The document of the interface did not come. Load the page again.",
-      status: response?.status ?? 0,
-    });
-  return response.json();
 }
 
 function show(told) {

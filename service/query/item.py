@@ -6,12 +6,14 @@ differ by the facts and methods that stand here.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, Union
 
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, GetJsonSchemaHandler, Tag
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from service.core.mechanisms import Mechanism
 from service.query.columns import QueryColumn
@@ -105,10 +107,35 @@ class PlanItem:
         return self
 
 
+InputKind = Literal["numbers", "numeric", "countable", "share"]
+"""A column of integers or reals; of these or booleans; of categories or booleans; a number from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A member of an item's body, as a page asks for it."""
+
+    kind: InputKind
+    label: str = ""
+    hint: str = ""
+    value: float | None = None  # to begin with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """An item as a page offers it: words with the name of its column, and its inputs by their members."""
+
+    words: str
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    table: Literal["individuals", "events"] | None = None  # the only kind of table that it is offered for
+
+
 class Item(Closed):
     """One object of `select`, as the JSON on the wire reads it."""
 
     KIND: ClassVar[str]
+    FORM: ClassVar[Form | None] = None
+    """None: a page does not offer it."""
     stands_alone: ClassVar[bool] = False
     """It is alone in `select`, is of the table of individuals, and its sum is not reduced.
 
@@ -123,6 +150,16 @@ class Item(Closed):
     """It is worked out from linear items, which are compiled in its place."""
     one_number: ClassVar[Literal["always", "of individuals", "no"]] = "no"
     """Whether an individual has one number in it, by which Laplace noise is priced."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema, with the form and the facts that a page needs under `x-form`."""
+        found = handler(core_schema)
+        if cls.FORM is not None:
+            schema, form = handler.resolve_ref_schema(found), asdict(cls.FORM)
+            facts = ("stands_alone", "may_reuse", "is_composite", "one_number")
+            schema["x-form"] = {"kind": cls.KIND, **form, **{fact: getattr(cls, fact) for fact in facts}}
+        return found
 
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401, ARG003 - JSON, and nothing of it

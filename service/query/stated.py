@@ -121,6 +121,7 @@ class StatedPromise:
     worst_case_share: float | None
     largest_countable_norm: Numbers
     is_certified: bool
+    certified_left_share: float  # of the budget, that may still be asked for while coverage stays certified
     coverage_words: str
     warnings: list[str]
 
@@ -194,15 +195,16 @@ def _promise(
     worst_case_units: int,
     worst_case_total_units: int,
 ) -> StatedPromise:
-    noise = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas)
-    norm = countable_norm(law, grid_log2, l2_clip=l2_clip, floor_units=limits.floor_units)
-    is_certified = coverage_certified([worst_case_total_units], limit_floor_units=limits.floor_units)
+    noise, floor_units = stated_noise(law, grid_log2=grid_log2, sigmas=item_sigmas), limits.floor_units
+    norm = countable_norm(law, grid_log2, l2_clip=l2_clip, floor_units=floor_units)
+    is_certified = coverage_certified([worst_case_total_units], limit_floor_units=floor_units)
     return StatedPromise(
         noise=noise,
         worst_case_rho=str(rho_of_units(worst_case_units)),
         worst_case_share=worst_case_units / limits.budget_units if limits.budget_units else None,
         largest_countable_norm=noise.of_steps(norm) if item_sigmas else norm,
         is_certified=is_certified,
+        certified_left_share=max(floor_units - worst_case_total_units, 0) / max(limits.budget_units, 1),
         coverage_words=COVERAGE_WORDS[is_certified],
         warnings=warnings_of(l2_clip, norm=norm, is_by_item=bool(item_sigmas), shortens=shortens),
     )

@@ -17,7 +17,8 @@ REFUSED = r"status of 4\d\d"
 def clinic(visit: Visit) -> Visit:
     """The form of an analyst of the clinic, with the preview of its first query."""
     visit.enter("analyst", key="clinic")
-    expect(visit.page.get_by_text("with 95 % confidence")).to_be_visible()
+    visit.page.get_by_label("Noise as").select_option("sigma")
+    expect(visit.page.get_by_text("± 39 with 95 % confidence")).to_be_visible()
     return visit
 
 
@@ -61,6 +62,7 @@ def test_another_dataset_brings_its_schema_into_the_form(visit: Visit, site: Sit
     page = visit.enter("analyst", "/analyst?dataset=town", key="everything")
     chooser = page.get_by_label("Dataset", exact=True)
     expect(chooser).to_have_value("town")
+    page.get_by_label("Noise as").select_option("sigma")
     expect(page.get_by_text("with 95 % confidence")).to_be_visible()
     chooser.select_option("clinic")
     expect(page.get_by_label("What").locator("option", has_text="bill").first).to_be_attached()
@@ -72,7 +74,8 @@ def test_a_preview_that_comes_after_another_dataset_was_chosen_is_not_shown(visi
     """It would be read by the schema of the dataset that was chosen meanwhile."""
     site.add_key("everything", "analyst")
     page = visit.enter("analyst", "/analyst?dataset=town", key="everything")
-    expect(page.get_by_text("with 95 % confidence")).to_be_visible()
+    page.get_by_label("Noise as").select_option("sigma")
+    expect(page.get_by_text("count of people, σ 20")).to_be_visible()
     held: list[Route] = []
     page.route("**/datasets/town/queries/preview", lambda route: held.append(route))  # noqa: PLW0108 - it has a name
     with page.expect_request("**/datasets/town/queries/preview"):
@@ -177,12 +180,57 @@ def test_the_cost_of_several_numbers_is_divided_by_weights(clinic: Visit) -> Non
     page, document = clinic.page, clinic.page.get_by_label("The query as JSON")
     page.get_by_role("button", name="Add another number").click()
     page.get_by_label("Noise as").select_option("share")
-    expect(page.get_by_label("Amount")).to_have_value("0.05")
-    assert json.loads(document.input_value())["noise"] == {"share": 0.05}
+    expect(page.get_by_label("Amount")).to_have_value("0.01")
+    assert json.loads(document.input_value())["noise"] == {"share": 0.01}
     page.get_by_label("Its part of the cost").first.fill("3")
-    assert json.loads(document.input_value())["noise"] == {"share": 0.05, "weights": [3, 1]}
+    assert json.loads(document.input_value())["noise"] == {"share": 0.01, "weights": [3, 1]}
     page.get_by_role("button", name="Remove").last.click()
-    assert json.loads(document.input_value())["noise"] == {"share": 0.05}
+    assert json.loads(document.input_value())["noise"] == {"share": 0.01}
+
+
+def test_the_form_asks_by_share_and_says_what_is_left(visit: Visit, site: Site) -> None:
+    """One per cent to begin with, with the error bar that it buys beside it, and the rest of the certified budget."""
+    unasked = {"name": "unasked", "guarantee": {"rho": "1"}, "tables": {"people": people_with(age=AGE)}}
+    site.add(unasked, "person_id,age\n1,2\n")
+    site.add_key("unasked", "analyst", name="analyst of what nobody has asked", dataset="unasked")
+    page = visit.enter("analyst", key="unasked")
+    expect(page.get_by_label("Noise as")).to_have_value("share")
+    expect(page.get_by_label("Amount")).to_have_value("0.01")
+    expect(page.get_by_text("± 14 with 95 % confidence")).to_be_visible()
+    expect(page.get_by_text("After it, 99 % of the budget is left for certified answers to all")).to_be_visible()
+    page.get_by_label("Amount").fill("0.2")
+    expect(page.get_by_text("After it, 80 % of the budget is left")).to_be_visible()
+    page.get_by_label("Amount").fill("1")
+    expect(page.get_by_text("After it, no further answer is certified.")).to_be_visible()
+
+
+def test_what_is_worked_out_has_an_interval_on_the_page(clinic: Visit) -> None:
+    """Offered as the interface's document has it, with its own inputs; the answer has estimates and no linear items."""
+    page, document = clinic.page, clinic.page.get_by_label("The query as JSON")
+    page.get_by_label("What").select_option("mean bill")
+    expect(page.get_by_label("Noise as")).to_have_value("share")
+    assert page.get_by_label("Noise as").locator("option").count() == 2
+    expect(page.get_by_text("The error bars follow from the counts, and the answer has them")).to_be_visible()
+    page.get_by_role("button", name="Add another number").click()
+    page.get_by_label("What").last.select_option("quantile bill")
+    page.get_by_label("Share of rows below it").fill("0.9")
+    page.get_by_label("Amount").fill("0.5")
+    page.get_by_role("checkbox", name="ward").check()
+    query = json.loads(document.input_value())
+    assert query["select"] == [{"mean": {"column": "bill"}}, {"quantile": {"column": "bill", "probability": 0.9}}]
+    assert query["noise"] == {"share": 0.5}
+    python = page.locator("pre").text_content() or ""
+    assert 'select=[mean("bill"), quantile("bill", probability=0.9)]' in python
+    assert "print(answer.averages)" in python
+    page.get_by_role("button", name="Ask", exact=True).click()
+    captions = page.locator("figcaption")
+    expect(captions).to_have_count(2)
+    expect(captions.nth(0)).to_have_text(re.compile(r"^mean\(bill\): .* is largest with -?[0-9,.]+ \(.* to .*\)$"))
+    expect(captions.nth(1)).to_have_text(re.compile(r"^quantile\(bill, 0.9\): .* is largest with "))
+    clinic.picture("analyst-estimates-light")
+    page.get_by_role("link", name="Its own address").click()
+    expect(page.get_by_role("heading", name="mean of bill and 0.9 quantile of bill in patients")).to_be_visible()
+    expect(page.locator("figcaption")).to_have_count(2)
 
 
 def test_the_active_are_asked_for_alone_and_anew(clinic: Visit) -> None:
@@ -271,16 +319,18 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     pure_ward(site)
     visit = open_visit()
     page = visit.enter("analyst", key="ward")
+    expect(page.get_by_text("± 300 with 95 % confidence")).to_be_visible()
+    page.get_by_label("Noise as").select_option("scale")
     expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     expect(page.get_by_text("Worst case 5 % of each person's budget (ε 0.05).")).to_be_visible()
     expect(page.get_by_label("Noise", exact=True)).to_have_count(0)
     expect(page.get_by_role("button", name="Add another number")).to_have_count(0)
     assert page.get_by_label("Noise as").locator("option").all_text_contents() == [
-        "scale b of the Laplace noise",
-        "standard deviation σ",
-        "error bar ±, 95 %",
         "worst case, share of the budget",
+        "error bar ±, 95 %",
+        "standard deviation σ",
         "worst case in ε",
+        "scale b of the Laplace noise",
     ]
     assert "active" not in str(page.get_by_label("What").locator("option").all_text_contents())
     query = json.loads(page.get_by_label("The query as JSON").input_value())
@@ -304,6 +354,7 @@ def test_a_pure_dataset_is_asked_with_laplace_noise(open_visit: Opening, site: S
     expect(page.get_by_role("cell", name="ε 0.05")).to_be_visible()
     narrow = open_visit("dark", 390)
     narrow.enter("analyst", key="ward")
+    narrow.page.get_by_label("Noise as").select_option("scale")
     expect(narrow.page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     narrow.picture("analyst-pure-dark-narrow")
 
@@ -314,7 +365,8 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
     law, query = page.get_by_label("Noise", exact=True), page.get_by_label("The query as JSON")
     expect(law).to_have_value("gaussian")
     law.select_option("laplace")
-    expect(page.get_by_label("Noise as")).to_have_value("scale")
+    expect(page.get_by_label("Noise as")).to_have_value("share")
+    page.get_by_label("Noise as").select_option("scale")
     expect(page.get_by_text("± 60 with 95 % confidence")).to_be_visible()
     assert json.loads(query.input_value())["mechanism"] == "laplace"
     clinic.picture("analyst-laplace-light")
@@ -323,12 +375,12 @@ def test_the_law_of_the_noise_is_chosen_where_both_have_a_price(clinic: Visit) -
     page.get_by_label("Noise as").select_option("scale")
     page.get_by_role("button", name="Add another number").click()
     expect(law).to_have_count(0)
-    expect(page.get_by_label("Noise as")).to_have_value("sigma")
+    expect(page.get_by_label("Noise as")).to_have_value("share")
     assert "mechanism" not in json.loads(query.input_value())
     page.get_by_role("button", name="Remove").last.click()
     expect(law).to_have_value("laplace")
     law.select_option("gaussian")
-    expect(page.get_by_text("± 40 with 95 % confidence", exact=True)).to_be_visible()
+    expect(page.get_by_label("Noise as")).to_have_value("share")
     assert "mechanism" not in json.loads(query.input_value())
 
 

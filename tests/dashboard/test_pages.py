@@ -323,6 +323,7 @@ def test_an_auditor_finds_a_kept_hash_where_the_ledger_had_it(visit: Visit) -> N
 def test_an_analyst_previews_and_asks(visit: Visit) -> None:
     """The preview follows the form; the answer has an error bar; a repeat is said to be free; refusals have words."""
     page = visit.enter("analyst")
+    page.get_by_label("Noise as").select_option("sigma")
     expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 39")
     page.get_by_label("Amount").fill("40")
     expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 78")

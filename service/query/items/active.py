@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
-from service.query.item import Item, ItemPlace, PlanItem
+from service.query.item import Form, Input, Item, ItemPlace, PlanItem
 from service.query.literals_ast import Closed
 from service.query.phrases import number_text
 from service.query.problems import QueryProblem
@@ -66,6 +66,18 @@ class ActiveItem(Item):
     """
 
     KIND: ClassVar = "active"
+    FORM: ClassVar = Form(
+        words="people with a share of the budget left",
+        inputs={
+            "share": Input(
+                kind="share",
+                label="At least this share",
+                hint="of the dataset's budget; it pays for the query too",
+                value=0.1,
+            )
+        },
+        table="individuals",
+    )
     stands_alone: ClassVar = True
     may_reuse: ClassVar = False
     active: Annotated[Left, doc("How much of the budget is left.")]

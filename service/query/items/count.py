@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from service.query.item import Item, ItemPlace, PlanItem
+from service.query.item import Form, Item, ItemPlace, PlanItem
 from service.query.literals_ast import Empty
 from service.query.schema import doc
 
@@ -23,6 +23,7 @@ class CountItem(Item):
     """One coordinate: 1 for each selected row."""
 
     KIND: ClassVar = "count"
+    FORM: ClassVar = Form(words="count")
     one_number: ClassVar = "always"
     count: Annotated[Empty, doc("Nothing: `{}`.")]
 

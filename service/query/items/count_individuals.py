@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from service.query.columns import QueryColumn
 from service.query.extents import Extent
-from service.query.item import Item, ItemPlace, PlanItem
+from service.query.item import Form, Item, ItemPlace, PlanItem
 from service.query.literals_ast import Empty
 from service.query.schema import doc
 
@@ -32,6 +32,7 @@ class CountIndividualsItem(Item):
     """One coordinate: 1 for each individual that has at least one selected row there."""
 
     KIND: ClassVar = "count_individuals"
+    FORM: ClassVar = Form(words="number of individuals", table="events")
     one_number: ClassVar = "always"
     count_individuals: Annotated[Empty, doc("Nothing: `{}`.")]
 

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Strict, Tag
 from service.query.domains import Axis, Domain, Label, ListedValues, axis_of, domain_of
 from service.query.expressions_ast import BinKey, BucketKey
 from service.query.group_keys import Group, countable, group_of
-from service.query.item import Item, ItemPlace, PlanItem
+from service.query.item import Form, Input, Item, ItemPlace, PlanItem
 from service.query.listed_values import WEIGHTS_MAX, codes_of, placed, refuse_repeated
 from service.query.literals_ast import NOT_EMPTY, Closed, ColumnName, Value
 from service.query.phrases import group_words
@@ -61,6 +61,7 @@ class HistogramItem(Item):
     """One coordinate for each value of the column's declared domain, for each that is listed, or for each part."""
 
     KIND: ClassVar = "histogram"
+    FORM: ClassVar = Form(words="histogram of {column}", inputs={"column": Input(kind="countable")})
     one_number: ClassVar = "of individuals"
     histogram: Annotated[
         Annotated[OfColumn, Tag("(column)")] | Annotated[BinKey, Tag("(bin)")] | Annotated[BucketKey, Tag("(bucket)")],

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from service.query.columns import label_of
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import MeanOf
-from service.query.item import ItemPlace
+from service.query.item import Form, Input, ItemPlace
 from service.query.items.centred_value import MEAN_PARTS, centred
 from service.query.items.sum import OfValue, value_of_words
 from service.query.schema import doc
@@ -15,6 +15,7 @@ class MeanItem(CompositeItem):
     """The mean over the rows that have a value, worked out from a sum and a count."""
 
     KIND: ClassVar = "mean"
+    FORM: ClassVar = Form(words="mean of {column}", inputs={"column": Input(kind="numeric")})
     mean: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
     @classmethod

@@ -9,7 +9,7 @@ from service.query.columns import label_of
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import QuantileOf
 from service.query.expressions_ast import Bin, BinKey, ColumnRef, enough_edges
-from service.query.item import ItemPlace
+from service.query.item import Form, Input, ItemPlace
 from service.query.items.centred_value import centred, number_of
 from service.query.items.histogram import HistogramItem
 from service.query.items.sum import OfValue, value_of_words
@@ -47,6 +47,13 @@ class QuantileItem(CompositeItem):
     """
 
     KIND: ClassVar = "quantile"
+    FORM: ClassVar = Form(
+        words="quantile of {column}",
+        inputs={
+            "column": Input(kind="numbers"),
+            "probability": Input(kind="share", label="Share of rows below it", hint="0.5 for the median", value=0.5),
+        },
+    )
     quantile: Annotated[OfRank, doc("The value, the share and the bins.")]
 
     @classmethod

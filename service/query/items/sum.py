@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from service.query.columns import QueryColumn, label_of
 from service.query.expressions_ast import Row
 from service.query.extents import Extent
-from service.query.item import Item, ItemPlace, PlanItem
+from service.query.item import Form, Input, Item, ItemPlace, PlanItem
 from service.query.literals_ast import Closed, ColumnName
 from service.query.phrases import value_words
 from service.query.problems import QueryProblem, quoted
@@ -56,6 +56,7 @@ class SumItem(Item):
     """One coordinate: the value of each selected row."""
 
     KIND: ClassVar = "sum"
+    FORM: ClassVar = Form(words="sum of {column}", inputs={"column": Input(kind="numbers")})
     one_number: ClassVar = "always"
     sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from service.query.columns import label_of
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import DeviationOf, Estimator, VarianceOf
-from service.query.item import ItemPlace
+from service.query.item import Form, Input, ItemPlace
 from service.query.items.centred_value import VARIANCE_PARTS, centred
 from service.query.items.sum import OfValue, value_of_words
 from service.query.schema import doc
@@ -16,6 +16,7 @@ class VarianceItem(CompositeItem):
     """The population variance over the rows that have a value, worked out from two sums and a count."""
 
     KIND: ClassVar = "variance"
+    FORM: ClassVar = Form(words="variance of {column}", inputs={"column": Input(kind="numeric")})
     variance: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
     @classmethod
@@ -32,6 +33,7 @@ class StddevItem(CompositeItem):
     """The population standard deviation over the rows that have a value: the root of the variance."""
 
     KIND: ClassVar = "stddev"
+    FORM: ClassVar = Form(words="standard deviation of {column}", inputs={"column": Input(kind="numeric")})
     stddev: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
     @classmethod

@@ -90,7 +90,18 @@ class Preview:
     ]
     coverage_certified: IsCovered
     coverage_words: Annotated[str, doc(COVERAGE_WORDS)]
+    certified_left_share: Annotated[
+        float,
+        doc(
+            "The share of the dataset's budget that queries may still cost at worst, all together, after this one while"
+            " `coverage_certified` holds."
+        ),
+    ]
     notes: Annotated[tuple[str, ...], doc(NOTES)]
+    estimates: Annotated[
+        tuple[str, ...],
+        doc("The items that the answer will have estimates of; empty where all that was asked for is linear."),
+    ]
     canonical: Annotated[dict[str, object], doc("The query in its canonical form, which the ledger keeps.")]
     words: QueryWords
     query_hash: Annotated[str, doc("The SHA-256 of the canonical form, by which a repeated query is recognised.")]

@@ -363,7 +363,9 @@ class Preview:
     allowance_left_rho: Decimal | None = None  # None: no allowance was set
     coverage_certified: bool | None = None
     coverage_words: str = ""  # who may be missing, in a sentence
+    certified_left_share: float | None = None  # of the budget, after this query, while nobody is left out for certain
     notes: tuple[str, ...] = ()  # bounds by which an individual may count for less, a sentence each
+    estimates: tuple[str, ...] = ()  # the items that the answer will have in `averages`
     query_hash: str | None = None
     public_cost: PublicCost | None = None
 
