@@ -180,7 +180,7 @@ def answer_of(shown: Shown, released: ReleasedEntry, limits: PublicLimits, *, re
         numbers = ReleasedNumbers(answer["values"], shown.labels, answer["axes"], noise.sigma, noise.grid)
         answer["estimates"] = stated_estimates(shown.estimated, numbers)
     if noise.scale is not None:
-        answer |= {"mechanism": law.word, "scale": noise.scale}
+        answer |= {"mechanism": law.word, law.size_word: noise.scale}
     return answer | ({"tick": law.tick} if law.tick else {})
 
 

@@ -25,7 +25,7 @@ class StatedNoise:
 
     `half_width_95` is the least multiple of each step within which the noise is with a probability of at least 0.95:
     the probability of holding what was counted, the sum over the active individuals, clipped and in whole steps. Of the
-    truth, which those left out belong to, it says nothing. `scale` is of Laplace noise, and None of a Gaussian.
+    truth, which those left out belong to, it says nothing. `scale` is the size of a noise with a word for it.
     """
 
     sigma: Numbers
@@ -52,7 +52,7 @@ def stated_noise(law: Law, *, grid_log2: int, sigmas: tuple[float, ...]) -> Stat
         sigma=sigmas or law.deviation * size,
         grid=grid,
         half_width_95=_of_steps(law.half_width(0.95), grid),
-        scale=size if law.size_word == "scale" and not sigmas else None,
+        scale=None if law.size_word == "sigma" or sigmas else size,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.query.estimated_items import ReleasedNumbers, in_groups, items_of, stated_estimates
-from service.query.estimates import Noisy
+from service.query.estimates import QUANTILE_95, Noisy
 from service.query.plan import Plan
 from tests.query.samples import plan_of, query
 
@@ -86,6 +86,17 @@ def test_an_estimate_is_of_the_numbers_of_its_group_and_item(place: int) -> None
         noise = {each["select"]: each["item"] for each in numbers.axes[-1]["select"]}
         sigmas, grids = ([np.array(of)[noise[title]] for title in titles] for of in (numbers.sigma, numbers.grid))
         assert noisy == [Noisy(tuple(part), *noise) for part, *noise in zip(parts, sigmas, grids, strict=True)]
+
+
+def test_a_difference_is_the_second_group_less_the_first() -> None:
+    """In each group of the other columns."""
+    numbers = released(PLAN, np.random.default_rng(4))
+    count = next(item for item in PLAN.layout.estimated if item.title == "count")
+    counts = {(label["country"], label["member"]): each.values[0] for label, _, [each] in in_groups([count], numbers)}
+    for label, item, noisy in in_groups([PLAN.layout.estimated[-1]], numbers):
+        member = label["member"]
+        estimate = item.estimator.of(noisy, QUANTILE_95)
+        assert estimate.value == counts["NO", member] - counts["SE", member]
 
 
 def test_a_number_that_is_none_is_null() -> None:

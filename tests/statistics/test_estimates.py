@@ -7,6 +7,7 @@ and visits to a web site. The exact numbers are those of pandas. The service's f
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +52,36 @@ SITE: dict[str, Any] = {
         "columns": {"area": {"type": "category", "categories": AREAS}},
     },
 }
-PEOPLE = pd.read_csv(ROOT / "docs" / "notebooks" / "data" / "people.csv.gz").drop(columns="site")
-YEARS = pd.read_csv(ROOT / "docs" / "notebooks" / "data" / "years.csv.gz")
-VISITS = pd.read_csv(ROOT / "clients" / "demo" / "src" / "sparing_demo" / "data" / "visits.csv.gz", dtype=str)
-VISITS = VISITS.rename(columns={"person_id": "visitor"})
+
+
+@cache
+def people() -> Frame:
+    """Those of the experiment."""
+    return pd.read_csv(ROOT / "docs" / "notebooks" / "data" / "people.csv.gz").drop(columns="site")
+
+
+@cache
+def years() -> Frame:
+    """Their years in it."""
+    return pd.read_csv(ROOT / "docs" / "notebooks" / "data" / "years.csv.gz")
+
+
+@cache
+def visits() -> Frame:
+    """The visits to three areas of the site."""
+    path = ROOT / "clients" / "demo" / "src" / "sparing_demo" / "data" / "visits.csv.gz"
+    read = pd.read_csv(path, dtype=str).rename(columns={"person_id": "visitor"})
+    return read[read["area"].isin(AREAS)]
 
 
 @pytest.fixture(scope="module")
 def fake() -> Iterator[FakeService]:
     """The tables in two datasets, whose limits pay for everything."""
-    visits = VISITS[VISITS["area"].isin(AREAS)]
     with FakeService(noise=True) as made:
-        rows = {"people": PEOPLE.to_dict("records"), "years": YEARS.to_dict("records")}
+        rows = {"people": people().to_dict("records"), "years": years().to_dict("records")}
         made.add_dataset("rand", TABLES, rows=rows, rho=1e5)
-        visitors = [{"visitor": each} for each in visits["visitor"].unique()]
-        made.add_dataset("site", SITE, rows={"visitors": visitors, "visits": visits.to_dict("records")}, rho=1e5)
+        visitors = [{"visitor": each} for each in visits()["visitor"].unique()]
+        made.add_dataset("site", SITE, rows={"visitors": visitors, "visits": visits().to_dict("records")}, rho=1e5)
         yield made
 
 
@@ -93,15 +109,16 @@ def ages(group: Frame) -> dict[str, float]:
     }
 
 
-def weighed(years: Frame, rows: int) -> dict[str, float]:
+def weighed(rows: int) -> dict[str, float]:
     """The exact numbers of years of which a person's count as so many at most, each with a part of the weight."""
-    count = years.groupby("person")["visits"].transform("size")
+    each = years()
+    count = each.groupby("person")["visits"].transform("size")
     weight = (rows / count).clip(upper=1)
-    mean = (weight * years["visits"]).sum() / weight.sum()
+    mean = (weight * each["visits"]).sum() / weight.sum()
     return {
         "mean(visits)": mean,
-        "stddev(visits)": math.sqrt((weight * (years["visits"] - mean) ** 2).sum() / weight.sum()),
-        "sum(dollars) / count": (weight * years["dollars"]).sum() / weight.sum(),
+        "stddev(visits)": math.sqrt((weight * (each["visits"] - mean) ** 2).sum() / weight.sum()),
+        "sum(dollars) / count": (weight * each["dollars"]).sum() / weight.sum(),
     }
 
 
@@ -112,20 +129,20 @@ def exact_by_share() -> dict[str, float]:
 
 def of_share(share: int) -> Frame:
     """The people with this share."""
-    return PEOPLE[PEOPLE["coinsurance"] == share]
+    return people()[people()["coinsurance"] == share]
 
 
 def exact_of_women() -> dict[str, float]:
     """The difference of women's and men's mean age, by the share of the bill."""
     title = "difference(mean(age), female false to true)"
-    means = PEOPLE.groupby(["coinsurance", "female"])["age"].mean()
+    means = people().groupby(["coinsurance", "female"])["age"].mean()
     return {f"{share} {title}": means[share, True] - means[share, False] for share in SHARES}
 
 
 def exact_visits() -> dict[str, float]:
     """The visits for each visitor of an area; a visitor comes to an area once."""
-    visits = VISITS[VISITS["area"].isin(AREAS)].groupby("visitor").size()
-    return {"count / count_individuals": visits.sum() / len(visits)}
+    each = visits().groupby("visitor").size()
+    return {"count / count_individuals": each.sum() / len(each)}
 
 
 AGE: dict[str, Any] = {"column": "age"}
@@ -166,7 +183,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Callable[[], dict[str, float]]]] = {
             "per_individual": {"rows": 2},
             "noise": {"rho": 0.02},
         },
-        lambda: weighed(YEARS, 2),
+        lambda: weighed(2),
     ),
     "visits of visitors": (
         "site",
