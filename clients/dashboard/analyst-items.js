@@ -48,8 +48,8 @@ export const ownInputs = (/** @type {Form} */ form) =>
 export const choiceOf = (/** @type {string} */ kind, /** @type {string} */ column) =>
   column ? `${kind} ${column}` : kind;
 
-/** The kind and the column of a choice; a column's name may have blanks. @returns {[string, string]} */
+/** The kind and the column of a choice. @returns {[string, string]} */
 export function chosenIn(/** @type {string} */ choice) {
-  const at = choice.indexOf(" ");
-  return at < 0 ? [choice, ""] : [choice.slice(0, at), choice.slice(at + 1)];
+  const [kind, column = ""] = choice.split(" ");
+  return [kind, column];
 }

@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from typing import Final
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
 from service.query.calendar import DAY_S, instant_of
@@ -33,6 +34,8 @@ from service.query.suggestions import did_you_mean
 from service.query.vector_columns import VectorCoding, vectors_of
 
 DataTable = IndividualsTable | EventsTable
+VALUE_LOG2_MAX: Final = 332
+"""A calculated value is below 2^332, near 1e100, so that its square and sums of it are doubles too."""
 _AS_FEATURE = '{"vector": column}'
 
 
@@ -96,12 +99,12 @@ class RowColumns(ABC):
                 return self.named(name, f"{field}.col")
             case Add(add=(left, right)):
                 first, second = self._number(left, f"{field}.add[0]"), self._number(right, f"{field}.add[1]")
-                return self.add(total(_between(left, "+", right), first, second))
+                return self.add(_bounded(total(_between(left, "+", right), first, second), field))
             case Sub(sub=(left, right)):
-                return self.add(self._difference(left, right, f"{field}.sub"))
+                return self.add(_bounded(self._difference(left, right, f"{field}.sub"), field))
             case Mul(mul=(left, right)):
                 first, second = self._number(left, f"{field}.mul[0]"), self._number(right, f"{field}.mul[1]")
-                return self.add(product(_between(left, "*", right), first, second))
+                return self.add(_bounded(product(_between(left, "*", right), first, second), field))
             case Abs(abs=inner):
                 return self.add(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
             case Clip():
@@ -186,6 +189,15 @@ class RowColumns(ABC):
             if amount.is_whole and meant_by(bound).denominator != 1:
                 raise QueryProblem.of(f"{field}[{place}]", "must be a whole number, as the value is")
         return clipped(text_of(node), amount, meant_by(low), meant_by(high))
+
+
+def _bounded(column: QueryColumn, field: str) -> QueryColumn:
+    """The column, of numbers that doubles can be made of with room to spare. Raises QueryProblem naming the field."""
+    coding = column.coding
+    largest = max(abs(coding.offset), abs(coding.offset + coding.span))
+    if largest.bit_length() + coding.step_log2 > VALUE_LOG2_MAX:
+        raise QueryProblem.of(field, "may be larger than 1e100 within the declared bounds")
+    return column
 
 
 def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:

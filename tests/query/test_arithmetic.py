@@ -16,6 +16,7 @@ from service.query.expressions_ast import ColumnRef
 from service.query.problems import QueryProblem
 from service.query.query_columns import QueryColumns
 from service.query.row_columns import position_of, text_of
+from service.query.schema import Schema
 from tests.query.samples import SCHEMA, column_of, plan_of, query, refused, row_of
 
 
@@ -151,6 +152,31 @@ def test_what_has_no_value_is_named(node: Any, field: str, message: str) -> None
     """By its place in the document."""
     found = refused(column_of, node)
     assert (found[0], found[1].startswith(message)) == (field, True)
+
+
+@pytest.mark.parametrize("select", ["sum", "mean", "quantile"])
+def test_a_value_beyond_what_doubles_square_is_refused(select: str) -> None:
+    """A power of a large column had no double, and the query was an error of the server."""
+    huge = Schema.model_validate(
+        {
+            "people": {
+                "kind": "individuals",
+                "key": "id",
+                "columns": {"x": {"type": "real", "lower": -1e30, "upper": 1e30}},
+            }
+        }
+    )
+    value: Any = {"col": "x"}
+    for power in (2, 4, 8, 16):
+        value = {"mul": [value, value]}
+        body: dict[str, Any] = {"of": value} | ({"probability": 0.5} if select == "quantile" else {})
+        asked = query(select=[{select: body}], noise={"share": 0.1})
+        if power > 2:
+            field, message = refused(plan_of, asked, huge)
+            assert message == "may be larger than 1e100 within the declared bounds"
+            assert field == f"select[0].{select}.of" + ".mul[0]" * [4, 8, 16].index(power)
+        elif select != "mean":
+            assert plan_of(asked, huge).dimension >= 1
 
 
 def test_a_budget_of_the_individuals_is_no_data_for_events_either() -> None:

@@ -190,6 +190,12 @@ def test_weights_keep_their_proportions(weights: list[float]) -> None:
             "select[0].mean.of",
             "give it some by clip",
         ),
+        (
+            [{"stddev": {"of": {"mul": [{"col": "spend"}, 1e20]}}}],
+            {},
+            "select[0].stddev.of",
+            "no row can be counted beside it",
+        ),
         ([{"quantile": {"column": "member", "probability": 0.5}}], {}, "select[0].quantile.column", "ask for the mean"),
         (
             [{"quantile": {"of": {"col": "member"}, "probability": 0.5}}],

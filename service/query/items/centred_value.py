@@ -79,13 +79,18 @@ class CentredValue:
         return self.value if self.middle == 0 else Sub(sub=(self.value, self.middle))
 
 
-def centred(asked: OfValue, place: ItemPlace, kind: str) -> CentredValue:
-    """The value of an item. Raises QueryProblem naming the field unless it is of numbers with bounds that are apart."""
+def centred(asked: OfValue, place: ItemPlace, kind: str, *, is_counted: bool = True) -> CentredValue:
+    """The value of an item. Raises QueryProblem naming the field unless it is of numbers with bounds that are apart.
+
+    Where its rows are counted beside it, its steps must be no larger than 1.
+    """
     value = ColumnRef(col=asked.column or "") if asked.of is None else asked.of
     field = f"{place.field}.{kind}.{'column' if asked.of is None else 'of'}"
     column = place.columns.named(asked.column or "", field) if asked.of is None else place.columns.value(value, field)
     if not column.is_number:
         raise QueryProblem.of(field, f"{quoted(column.name)} is not numeric: a {kind} is of numbers")
+    if is_counted and column.coding.step_log2 > 0:
+        raise QueryProblem.of(field, "has bounds so large that no row can be counted beside it: multiply it by less")
     bounds = bounds_of(value, place.columns)
     if bounds is None:
         raise QueryProblem.of(field, "has a prediction without declared bounds; give it some by clip")

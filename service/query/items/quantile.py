@@ -67,7 +67,7 @@ class QuantileItem(CompositeItem):
         asked, field = self.quantile, f"{place.field}.quantile"
         if asked.edges is not None and asked.bins is not None:
             raise QueryProblem.of(f"{field}.bins", "must be left out where edges are given")
-        value = centred(asked, place, self.KIND)
+        value = centred(asked, place, self.KIND, is_counted=False)
         is_column = isinstance(value.value, ColumnRef)
         declared = place.columns.value(value.value, field).declared
         if declared is not None and declared.type == "boolean":
