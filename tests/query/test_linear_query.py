@@ -289,6 +289,15 @@ def test_shortening_is_said_of_what_is_worked_out() -> None:
     }
 
 
+def test_above_ten_thousand_numbers_nothing_is_worked_out() -> None:
+    """There are no labels either: an answer has the numbers, which a client may work out."""
+    items = ({"mean": AGE}, {"count": {}})
+    few = plan_of(composite(*items, group_by=["level"]))
+    many = plan_of(composite(*items, group_by=["country", {"bin": {"column": "spend", "width": 0.1}}]))
+    assert (few.dimension, len(shown_of(few).estimated)) == (18, 2)
+    assert (many.dimension, len(many.layout.estimated), shown_of(many).estimated) == (45_000, 2, ())
+
+
 def test_items_of_one_title_are_told_apart_by_their_places() -> None:
     """So are two medians of one column in other bins."""
     medians = [{"quantile": AGE | {"probability": 0.5, "bins": bins}} for bins in (10, 20)]
