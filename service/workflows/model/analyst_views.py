@@ -104,7 +104,7 @@ class Preview:
     ]
     canonical: Annotated[dict[str, object], doc("The query in its canonical form, which the ledger keeps.")]
     words: QueryWords
-    query_hash: Annotated[str, doc("The SHA-256 of the canonical form, by which a repeated query is recognised.")]
+    query_hash: Annotated[str, doc("The SHA-256 of the canonical linear query, by which a repeated one is recognised.")]
     public_cost: Annotated[CostView, doc("The time and memory that the query may take, from public numbers alone.")]
 
 

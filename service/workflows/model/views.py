@@ -379,7 +379,13 @@ class _EntryEnd:
     mechanism: Annotated[str, doc("`gaussian`; `gaussian prepaid` of ticks; `laplace` of scale `sigma`, and prices.")]
     analyst_id: Annotated[UUID, doc("The id of the analyst that asked; of a burn all zeros.")]
     query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
-    query_hash: Annotated[str, doc("Equal to `query_sha256`; empty for a burn, which repeats no query.")]
+    query_hash: Annotated[
+        str,
+        doc(
+            "The SHA-256 of the linear query that was answered; "
+            "it is `query_sha256` unless items were worked out, and empty for a burn."
+        ),
+    ]
     grid_log2: Annotated[int, doc("The exponent of `grid`.")]
     sigmas: Annotated[
         tuple[float, ...] | None,
