@@ -104,9 +104,12 @@ def _thrown_away(tell: Tell) -> Iterator[tuple[str, str]]:
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything that would lead to another deployment's database."""
+    """The environment without anything that would lead to another deployment's database, and without waits.
+
+    No balancer has to be told of the end, and nobody else asks: answers need not wait for their slots.
+    """
     kept = {name: value for name, value in environ.items() if not name.startswith(_ELSEWHERE)}
-    return {**kept, "SPARING_DRAIN_NOTICE_MS": "0"}  # no balancer has to be told
+    return {**kept, "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_RELEASE_SLOT_MS": "0"}
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

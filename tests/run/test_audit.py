@@ -64,4 +64,4 @@ def test_a_throw_away_service_has_no_settings_of_another() -> None:
     kept = own_environment(
         {"DATABASE_URL": "x", "REDIS_URL": "x", "SPARING_HOME": "x", "SPARING_PEPPER": "x", "PATH": "/bin"}
     )
-    assert kept == {"PATH": "/bin", "SPARING_DRAIN_NOTICE_MS": "0"}
+    assert kept == {"PATH": "/bin", "SPARING_DRAIN_NOTICE_MS": "0", "SPARING_RELEASE_SLOT_MS": "0"}
