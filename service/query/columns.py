@@ -208,7 +208,7 @@ class OwnColumn(RowFormula):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """None: it is in another table."""
+        """No column of this table: it is in that of the individuals."""
         return ()
 
 

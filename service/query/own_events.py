@@ -34,7 +34,7 @@ class OwnTotal(ReaderFormula):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """None: they are in another table."""
+        """No column of this table: they are in that of the events."""
         return ()
 
 

@@ -41,7 +41,7 @@ class Predicted(ReaderFormula):
 
     @property
     def conditions(self) -> int:
-        """None: a prediction is priced by itself."""
+        """No condition: a prediction is priced by itself."""
         return 0
 
     @property
