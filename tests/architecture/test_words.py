@@ -77,7 +77,9 @@ def names(found: Module) -> Iterator[tuple[int, str]]:
 
 
 def retired_names(found: Module) -> list[str]:
-    """Names that were replaced, or hold a retired word."""
+    """Names that were replaced, or hold a retired word; a module without such a word is not split into its tokens."""
+    if not any(map(is_retired, set(re.findall(r"\w+", found.text)))):
+        return []
     return [f"{found.path}:{line} {name}" for line, name in names(found) if is_retired(name)]
 
 
