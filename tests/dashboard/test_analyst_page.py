@@ -190,8 +190,8 @@ def test_the_cost_of_several_numbers_is_divided_by_weights(clinic: Visit) -> Non
 
 def test_the_form_asks_by_share_and_says_what_is_left(visit: Visit, site: Site) -> None:
     """One per cent to begin with, with the error bar that it buys beside it, and the rest of the certified budget."""
-    unasked = {"name": "unasked", "guarantee": {"rho": "1"}, "tables": {"people": people_with(age=AGE)}}
-    site.add(unasked, "person_id,age\n1,2\n")
+    tables = {"people": people_with(age=AGE)}
+    site.add({"name": "unasked", "guarantee": {"rho": "1"}, "tables": tables}, "person_id,age\n1,2\n")
     site.add_key("unasked", "analyst", name="analyst of what nobody has asked", dataset="unasked")
     page = visit.enter("analyst", key="unasked")
     expect(page.get_by_label("Noise as")).to_have_value("share")

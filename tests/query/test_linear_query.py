@@ -291,7 +291,7 @@ def test_shortening_is_said_of_what_is_worked_out() -> None:
 
 def test_above_ten_thousand_numbers_nothing_is_worked_out() -> None:
     """There are no labels either: an answer has the numbers, which a client may work out."""
-    items = ({"mean": AGE}, {"count": {}})
+    items: tuple[dict[str, Any], ...] = ({"mean": AGE}, {"count": {}})
     few = plan_of(composite(*items, group_by=["level"]))
     many = plan_of(composite(*items, group_by=["country", {"bin": {"column": "spend", "width": 0.1}}]))
     assert (few.dimension, len(shown_of(few).estimated)) == (18, 2)
