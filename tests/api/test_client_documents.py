@@ -22,13 +22,14 @@ README = ROOT / "clients/python/README.md"
 SQL = ROOT / "docs/sql.md"
 DEMO = ROOT / "clients/demo/README.md"
 RUN_ELSEWHERE = {
+    "README.md": "test_readme.py",
     "clients/audit/README.md": "test_adversary.py",
     "docs/choosing-parameters.md": "test_choosing_parameters.py",
     "docs/learning.md": "test_learning_page.py",
     "docs/local-model.md": "test_local_model_document.py",
-    "docs/operations.md": "test_webhook.py",
     "docs/post-processing.md": "test_post_processing.py",
     "docs/query-language.md": "test_query_bodies.py",
+    "docs/watching.md": "test_webhook.py",
     "docs/your-data.md": "test_your_data.py",
 }
 """The test module that runs the Python of a page."""
