@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.accounting.accountings import GAUSSIAN, PURE, Accounting, ConcentratedAccounting, RenyiAccounting
-from service.accounting.laws import Unpriced, law_of, repriced, tick_of
+from service.accounting.laws import Unpriced, deviation_of, law_of, repriced, tick_of
 from service.core.laws import Gaussian, Laplace, PrepaidGaussian
 from tests.core.injected import seeded
 
@@ -28,6 +28,14 @@ def test_the_words_of_laplace_noise_give_its_prices(accounting: Accounting) -> N
     assert found.name == law.name
     assert found.charges(NORMS).tolist() == law.charges(NORMS).tolist()
     assert repriced(other, accounting.name).charges(NORMS).tolist() == law.charges(NORMS).tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["gaussian", "gaussian prepaid 3", *(f"laplace {accounting.name}" for accounting in ACCOUNTINGS)]
+)
+def test_a_deviation_needs_no_prices(name: str) -> None:
+    """It is that of the law."""
+    assert deviation_of(name) == law_of(name, 30.0).deviation
 
 
 def test_the_laws_that_an_accounting_prices() -> None:
