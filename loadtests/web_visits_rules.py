@@ -3,7 +3,7 @@
     python -m loadtests.web_visits_rules [--docs] [--served]
 
 The service answers in this process, in a dataset with `skip`; `ledger what-if` replays its ledger under each rule.
-With `--docs` the table in docs/operations.md and the picture docs/rules.png are made anew.
+With `--docs` the table in docs/ledger.md and the picture docs/rules.png are made anew.
 With `--served` a service over HTTP answers the same queries under each rule, and the shares are those of its ledger: of
 a shortened contribution the length that was counted, over the whole one.
 """
@@ -243,7 +243,7 @@ def main() -> None:
     made = table(found)
     print(made)
     if wished.docs:
-        page = DOCS / "operations.md"
+        page = DOCS / "ledger.md"
         page.write_text(with_table(page.read_text(encoding="utf-8"), made), encoding="utf-8")
         draw(found, DOCS / "rules.png")
 

@@ -77,7 +77,7 @@ def test_every_metric_says_whom_it_is_for(telemetry: PrometheusTelemetry) -> Non
 
 def test_the_table_for_operators_has_every_metric(telemetry: PrometheusTelemetry) -> None:
     """Under the name by which it is read, and with its readers."""
-    operations = (Path(__file__).parents[1] / "docs/operations.md").read_text()
+    operations = (Path(__file__).parents[1] / "docs/watching.md").read_text()
     table = dict(re.findall(r"^\| `(sparing_\w+)` \| (public|operator only) \|", operations, re.MULTILINE))
     helped = re.findall(r"^# HELP (\w+) (Public|Operator only): ", telemetry.text(), re.MULTILINE)
     assert table == {name: word.lower() for name, word in helped}

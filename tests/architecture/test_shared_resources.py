@@ -11,7 +11,7 @@ from service.settings import VARIABLES
 from tests.architecture.pages import exists, section_of
 from tests.architecture.source import ROOT
 
-PAGE: Final = ROOT / "docs" / "operations.md"
+PAGE: Final = ROOT / "docs" / "load.md"
 SECTION: Final = "Shared resources"
 HEADER: Final = "| Resource | Share | Setting | Beyond it | Shown by |"
 _TEST: Final = re.compile(r"`((?:tests|clients)/[^`]+)`")

@@ -1,4 +1,4 @@
-"""`sparing ledger prune` beside a running service, as docs/operations.md tells it."""
+"""`sparing ledger prune` beside a running service, as docs/ledger.md tells it."""
 
 from collections.abc import Iterator
 

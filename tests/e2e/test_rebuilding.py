@@ -1,6 +1,6 @@
 """An answer is deleted from the database: `sparing ledger rebuild-answer` puts it back while the service runs.
 
-As docs/operations.md tells it.
+As docs/ledger.md tells it.
 """
 
 import pytest

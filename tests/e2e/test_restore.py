@@ -1,6 +1,6 @@
 """A backup is put back under real servers: the dataset stays closed until the forgotten charges are burned.
 
-As docs/operations.md tells it, with the commands that stand there.
+As docs/ledger.md tells it, with the commands that stand there.
 """
 
 import re

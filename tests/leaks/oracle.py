@@ -1,6 +1,6 @@
 """Which slots each request gets and when its answer leaves, computed from arrivals, disconnects and public costs alone.
 
-Written from the rules of docs/operations.md (Time slots), not from `admission.schedule`: lists that are searched, no
+Written from the rules of docs/load.md (Time slots), not from `admission.schedule`: lists that are searched, no
 heap, and no state that is not rebuilt from the events. The rules:
 
 - Slots begin at whole multiples of their length. A request may begin in the first slot after its arrival that is free.

@@ -77,11 +77,11 @@ def webhook(url: str, timeout_s: float = 10.0) -> Webhook:
 
 
 def test_the_receiver_of_the_page_believes_a_signature_for_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code of docs/operations.md, run: it takes what is sent, and no other secret, body or time."""
-    page = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    """The code of docs/watching.md, run: it takes what is sent, and no other secret, body or time."""
+    page = (Path(__file__).parents[2] / "docs/watching.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
-    exec(compile(code, "operations.md", "exec"), names)  # noqa: S102 - our own page
+    exec(compile(code, "watching.md", "exec"), names)  # noqa: S102 - our own page
     with server(204) as received:
         webhook(received.url).deliver(NOTICE)
     ((_, _, headers, body),) = received.requests

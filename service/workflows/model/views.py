@@ -370,7 +370,7 @@ class _EntryCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class _EntryEnd:
-    """The last fields of a row of the ledger (docs/operations.md, "Auditing the ledger")."""
+    """The last fields of a row of the ledger (docs/ledger.md, "Auditing the ledger")."""
 
     asked_at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
     epoch: EpochNumber

@@ -51,7 +51,7 @@ async def test_an_auditor_checks_the_chain_by_what_is_shown(world: World) -> Non
 
 
 def hash_of(row: dict[str, Any]) -> str:
-    """The procedure of docs/operations.md."""
+    """The procedure of docs/ledger.md."""
     public = hashlib.sha256(rfc8785.dumps({name: row[name] for name in PUBLIC})).digest()
     parts = (bytes.fromhex(row["previous_hash"]), public, bytes.fromhex(row["private_digest"]))
     return hashlib.sha256(b"sparing ledger 2\0" + b"".join(parts)).hexdigest()

@@ -119,4 +119,4 @@ def test_at_equal_charges_skip_and_drop_are_the_same_sets(under: Replays) -> Non
 def test_the_document_has_the_table(under: Replays) -> None:
     """As the command makes it."""
     found = {name: {rule: under(name, rule) for rule in RULES} for name in SIGMAS}
-    assert table(found) in (DOCS / "operations.md").read_text(encoding="utf-8")
+    assert table(found) in (DOCS / "ledger.md").read_text(encoding="utf-8")

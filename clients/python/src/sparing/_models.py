@@ -279,7 +279,7 @@ class ActRow:
     """One act of a curator or an individual, as the dataset's curator sees it.
 
     `act` is one of "rows", "limit", "pause", "resume", "erasure_request", "erase", "epoch", "extend", "correct",
-    "archive", "reconcile", "amend", "prune"; the log of acts in docs/operations.md explains each.
+    "archive", "reconcile", "amend", "prune"; the log of acts in docs/ledger.md explains each.
     """
 
     number: int  # acts count from 1
