@@ -19,7 +19,7 @@ export function chosenOf(/** @type {any[]} */ datasets) {
   return (datasets.find((each) => each.name === asked) ?? datasets[0]).name;
 }
 
-/** The rows of the datasets that may be asked, the one that is asked first with its schema, and what it is asked for. */
+/** The section that asks: the rows of all datasets, the first one with its schema, and the items that are offered. */
 export function askSection(
   /** @type {any[]} */ datasets,
   /** @type {any} */ first,

@@ -74,7 +74,7 @@ function noisesOf(/** @type {State} */ state) {
   return isPure(state.dataset) ? listed.map((each) => (each[0] === "rho" ? WORST_EPSILON : each)) : listed;
 }
 
-/** Where the noise cannot be stated so any more, as it is stated first; no group by a column whose values are counted. */
+/** States the noise anew where it cannot be stated so any more; no group is by a column whose values are counted. */
 function settle(/** @type {State} */ state) {
   const noises = noisesOf(state);
   if (!noises.some(([kind]) => kind === state.noise)) [[state.noise, , , state.amount]] = noises;

@@ -1,11 +1,11 @@
-// The items that the form offers, as the document of the interface states them: their words, inputs and facts.
+// The items that the form offers, as the service lists them: their words, inputs and facts.
 
-import { interfaceDocument } from "./api.js";
+import { madeDocument } from "./api.js";
 
 /**
  * @typedef {{ kind: "numbers" | "numeric" | "countable" | "share", label: string, hint: string, value: number }} Input
  *
- * @typedef {object} Form of an item, `x-form` in its schema
+ * @typedef {object} Form of an item, `x-form` in the document of the interface
  * @property {string} kind the key of the item
  * @property {string} words what is computed, with `{column}` where its name stands
  * @property {Record<string, Input>} inputs by member of the item
@@ -20,9 +20,7 @@ import { interfaceDocument } from "./api.js";
 
 /** @returns {Promise<Forms>} */
 export async function itemForms() {
-  const { schemas } = (await interfaceDocument()).components;
-  const names = schemas.SelectItem.oneOf.map((/** @type {any} */ { $ref }) => $ref.split("/").at(-1));
-  const forms = names.map((/** @type {string} */ name) => schemas[name]["x-form"]).filter(Boolean);
+  const forms = await madeDocument("items.json");
   return new Map(forms.map((/** @type {Form} */ form) => [form.kind, form]));
 }
 

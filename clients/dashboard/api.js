@@ -146,13 +146,10 @@ export function withQuery(
 /** A path of parts that may hold anything. */
 export const path = (/** @type {string[]} */ ...parts) => `/v1/${parts.map(encodeURIComponent).join("/")}`;
 
-/** The document of the interface, which the service writes. @returns {Promise<any>} */
-export async function interfaceDocument() {
-  const response = await fetch("/assets/openapi.json").catch(() => null);
+/** A document that the service makes for its pages. @returns {Promise<any>} */
+export async function madeDocument(/** @type {"openapi.json" | "items.json"} */ name) {
+  const response = await fetch(`/assets/${name}`).catch(() => null);
   if (!response?.ok)
-    throw new Problem({
-      title: "The document of the interface did not come. Load the page again.",
-      status: response?.status ?? 0,
-    });
+    throw new Problem({ title: `${name} did not come. Load the page again.`, status: response?.status ?? 0 });
   return response.json();
 }

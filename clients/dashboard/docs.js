@@ -1,6 +1,6 @@
 // The reference of the interface, readable, from its own document. It needs no sign-in: the document is public.
 
-import { interfaceDocument } from "./api.js";
+import { madeDocument } from "./api.js";
 import { operationPart } from "./docs-operation.js";
 import { schemaNames, textOf, typePart } from "./docs-schema.js";
 import { fill, h } from "./dom.js";
@@ -23,7 +23,7 @@ fill(
 );
 fill(main, h.p({ class: "empty", role: "status" }, "Loading …"));
 try {
-  const told = await interfaceDocument();
+  const told = await madeDocument("openapi.json");
   await sheet;
   const reference = h.div({ class: "reference" }, contents);
   main.replaceWith(reference);

@@ -152,13 +152,19 @@ class Item(Closed):
     """Whether an individual has one number in it, by which Laplace noise is priced."""
 
     @classmethod
+    def form_document(cls) -> dict[str, Any] | None:
+        """The form, and the facts that a page needs beside it; None for an item that no form offers."""
+        if cls.FORM is None:
+            return None
+        facts = ("stands_alone", "may_reuse", "is_composite", "one_number")
+        return {"kind": cls.KIND, **asdict(cls.FORM), **{fact: getattr(cls, fact) for fact in facts}}
+
+    @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema, with the form and the facts that a page needs under `x-form`."""
+        """The schema, with what a page needs under `x-form`."""
         found = handler(core_schema)
-        if cls.FORM is not None:
-            schema, form = handler.resolve_ref_schema(found), asdict(cls.FORM)
-            facts = ("stands_alone", "may_reuse", "is_composite", "one_number")
-            schema["x-form"] = {"kind": cls.KIND, **form, **{fact: getattr(cls, fact) for fact in facts}}
+        if (form := cls.form_document()) is not None:
+            handler.resolve_ref_schema(found)["x-form"] = form
         return found
 
     @classmethod

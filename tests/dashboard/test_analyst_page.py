@@ -205,7 +205,7 @@ def test_the_form_asks_by_share_and_says_what_is_left(visit: Visit, site: Site) 
 
 
 def test_what_is_worked_out_has_an_interval_on_the_page(clinic: Visit) -> None:
-    """Offered as the interface's document has it, with its own inputs; the answer has estimates and no linear items."""
+    """Offered as the service lists it, with its own inputs; the answer has estimates and no linear items."""
     page, document = clinic.page, clinic.page.get_by_label("The query as JSON")
     page.get_by_label("What").select_option("mean bill")
     expect(page.get_by_label("Noise as")).to_have_value("share")

@@ -3,7 +3,7 @@
 import json
 import re
 
-from service.api.routes.pages import page_files
+from service.api.routes.pages import FORMS, page_files
 from tests.architecture.source import ROOT
 
 FOLDER = ROOT / "clients" / "dashboard"
@@ -12,8 +12,8 @@ PLACE = re.compile(r"\"resolved\"|\.tgz|_git|file:")
 
 
 def test_only_what_a_page_needs_is_served() -> None:
-    """Pages, scripts, styles and the icon; no settings of tools, and nothing from a folder below."""
-    endings = {name.rsplit(".", 1)[-1] for name in page_files()}
+    """Pages, scripts, styles, the icon and the forms of items; no settings of tools, nothing from a folder below."""
+    endings = {name.rsplit(".", 1)[-1] for name in page_files().keys() - {FORMS}}
     assert endings == {"html", "js", "css", "svg"}
     assert {path.name for path in FOLDER.glob("*.js")} <= page_files().keys()
 

@@ -20,6 +20,7 @@ from service.api.auth import CurrentReplica, authenticated
 from service.api.places import current_places
 from service.api.problems import Refusal
 from service.files import folder_of
+from service.query.items import ITEMS
 from service.workflows.model.errors import NotFound, WorkflowError
 
 Made = TypeVar("Made")
@@ -50,7 +51,8 @@ CONTENT_SECURITY_POLICY: Final = (
 )
 REFERENCE: Final = "openapi.json"
 """The document that the reference at /docs is drawn from: the one of /openapi.json."""
-
+FORMS: Final = "items.json"
+"""The forms of items, `x-form` in the interface's document, which is thirty times as long."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -109,7 +111,7 @@ async def description(request: Request) -> Response:
 
 @router.get("/assets/{name}")
 async def asset(request: Request, name: str) -> Response:
-    """A script, a style sheet, an image, or the document of the interface."""
+    """A script, a style sheet, an image, the forms of items, or the document of the interface."""
     if name.endswith(".html"):
         raise NotFound
     return await _sent(request, name)
@@ -157,7 +159,7 @@ def sent(request: Request, file: PageFile, policy: str) -> Response:
 
 @cache
 def page_files() -> dict[str, PageFile]:
-    """The files by name: the assets, and of each page the shell with its title and its script.
+    """The files by name: the assets, the forms of items, and of each page the shell with its title and its script.
 
     Empty where the pages are not installed.
     """
@@ -165,6 +167,7 @@ def page_files() -> dict[str, PageFile]:
     if not folder.is_dir():
         return {}
     bodies = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in _ASSETS}
+    bodies[FORMS] = orjson.dumps([form for item in ITEMS if (form := item.form_document()) is not None])
     shell = (folder / _SHELL).read_text(encoding="utf-8")
     for name, title in _TITLES.items():
         page = shell.replace("{title}", title).replace("{name}", name)
