@@ -48,7 +48,7 @@ def joint(
     for place, item in enumerate(items):
         if item.column is not None:
             column = columns[item.column]
-            if isinstance(column.formula, (Weighted, Placed)):
+            if column.formula is not None and isinstance(column.formula, (Weighted, Placed)):
                 over.setdefault(column.formula.column, {})[place] = _OfColumn(column, item.matrix)
             elif item.is_scalar:
                 over.setdefault(item.column, {})[place] = _OfColumn(column, None)

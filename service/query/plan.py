@@ -136,7 +136,8 @@ def compile_query(
         first.refuse_unpayable(scale.worst_case_units, budget_units)
     if query.reduce is not None and layout.dimension == 1:
         raise QueryProblem.of("reduce", "is for several coordinates, and this query has one")
-    if rows_kept is None and any(isinstance(each.formula, (Weighted, Placed)) for each in columns.used.values()):
+    formulas = [column.formula for column in columns.used.values() if column.formula is not None]
+    if rows_kept is None and any(isinstance(formula, (Weighted, Placed)) for formula in formulas):
         where = conjunction([where, weighed(layout.items, columns.used)])
     is_alone = len(layout.items) == 1 and not is_of_events and query.rule == "skip"
     canonical = _canonical(query, name)
