@@ -79,6 +79,24 @@ def test_a_server_that_another_process_runs_is_waited_for_while_it_starts_alone(
     assert clock.now_s == pytest.approx(waited_s, abs=0.1)  # two looks
 
 
+def test_a_server_that_has_just_answered_is_looked_at_again(used: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The half second begins when the note is seen, not with the wait: the server may have come up since a look."""
+    lock = HomeLock(used.data.parent, "valkey")
+
+    class ComingUp(Clock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            lock.write(used.data.parent / "sparing-nothing", has_answered=self.now_s >= 3.0)
+
+    clock = ComingUp()
+    monkeypatch.setattr("service.embedded.server.time", clock)
+    lock.write(used.data.parent / "sparing-nothing", has_answered=False)
+    with pytest.raises(EmbeddedServerError, match="does not answer"):
+        open_servers(used.home, "postgresql://there/db", None, start_timeout_s=5.0)
+    lock.release()
+    assert clock.now_s == pytest.approx(3.0 + ABSENT_S, abs=0.1)
+
+
 def test_only_the_missing_one_is_embedded(home: Path, private_root: Path) -> None:
     """A given database leaves the cache to be embedded, and needs no data directory."""
     with open_servers(home, "postgresql://there/db", None, private_root=private_root) as servers:
