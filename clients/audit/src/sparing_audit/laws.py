@@ -42,6 +42,12 @@ def mean_p(draws: Doubles) -> float:
     return math.erfc(abs(float(draws.sum())) / math.sqrt(2 * draws.size))
 
 
+def normal_of_student(t: float, freedom: int) -> float:
+    """The standard normal number that is as unlikely as Student's t at so many degrees of freedom (Wallace, 1959)."""
+    z = (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t * t / freedom))
+    return math.copysign(z, t)
+
+
 def standardised_loss(losses: Doubles, rho: float, *, is_in: bool) -> Doubles:
     """Losses (n,) at a budget spent whole, so that their law becomes the standard normal one (theory, section 11).
 

@@ -21,7 +21,7 @@ from sparing_audit.accountings import Accounting
 from sparing_audit.askers import ASKERS
 from sparing_audit.checks import ERRORS_MAX, P_MIN, Check
 from sparing_audit.laplace import Integers, laplace_quantiles, size_of
-from sparing_audit.laws import chernoff_p, even_p, normal_p, shortfalls
+from sparing_audit.laws import chernoff_p, even_p, normal_of_student, normal_p, shortfalls
 from sparing_audit.mixed_game import MIXED_COMPARED, MixedGame, Told
 from sparing_audit.service import Doubles
 
@@ -112,11 +112,11 @@ def _divergence_check(
 
 
 def _mean_check(amount: float, directions: dict[str, Doubles], adversary: str | None) -> Check:
-    """The mean loss, the divergence of order 1, is at most the amount."""
+    """The mean loss, the divergence of order 1, is at most the amount; of few losses a standard error says less."""
     off, words = -math.inf, ""
     for direction, losses in directions.items():
         error = float(losses.std(ddof=1)) / math.sqrt(losses.size)
-        found = (float(losses.mean()) - amount) / error if error > 0 else -math.inf
+        found = normal_of_student((float(losses.mean()) - amount) / error, losses.size - 1) if error > 0 else -math.inf
         if found > off:
             off, words = found, f"standard errors of a mean loss of {losses.mean():.4g} above {amount:g} {direction}"
     return _check("mean loss", off <= ERRORS_MAX, off, ERRORS_MAX, words, adversary)
