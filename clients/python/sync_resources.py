@@ -25,7 +25,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and name what is not as written")
     is_check = parser.parse_args().check
     texts = {TARGET / path.name: written(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.glob("*.py"))}
-    others = {path: text for path, text in texts.items() if text != path.read_text(encoding="utf-8")}
+    there = {path: path.read_text(encoding="utf-8") for path in TARGET.glob("*.py")}
+    others = {path: text for path, text in texts.items() if text != there.get(path)}
     if is_check and others:
         names = ", ".join(path.name for path in others)
         sys.stdout.write(f"run {Path(__file__).name}: {names} differ from the asynchronous resources\n")
