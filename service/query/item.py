@@ -186,6 +186,12 @@ is_composite: Final = attrgetter("is_composite")
 """Tells whether an item is worked out from linear items."""
 
 
+def words_of(document: Mapping[str, Any], items: Sequence[type[Item]]) -> str:
+    """The words for an item as read from JSON, which is one of these kinds."""
+    [(kind, body)] = document.items()
+    return next(item.words(body) for item in items if kind == item.KIND)
+
+
 def any_of(items: Sequence[type[Item]]) -> Any:  # noqa: ANN401 - a type
     """The type of an item of one of these kinds, by its one key."""
     return Annotated[

@@ -9,7 +9,7 @@ from service.query.composite_item import CompositeItem, LinearParts
 from service.query.domains import domain_of
 from service.query.estimated_items import Contrast
 from service.query.estimates import DifferenceOf, Itself
-from service.query.item import Item, ItemPlace, any_of
+from service.query.item import Item, ItemPlace, any_of, words_of
 from service.query.items.mean import MeanItem
 from service.query.items.ratio import ONE_NUMBER, RatioItem, title_of
 from service.query.items.variance import StddevItem, VarianceItem
@@ -46,10 +46,8 @@ class DifferenceItem(CompositeItem):
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
         """Name the item and the groups."""
-        [(kind, inner)] = body["of"].items()
-        words = next(each.words(inner) for each in SUBTRACTED if kind == each.KIND)
         groups = f"{literal_words(body['from'])} and {literal_words(body['to'])}"
-        return f"difference in {words} between {body['by']} {groups}"
+        return f"difference in {words_of(body['of'], SUBTRACTED)} between {body['by']} {groups}"
 
     def linear_parts(self, place: ItemPlace) -> LinearParts:
         """The linear items of the item, in all groups."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from service.query.composite_item import CompositeItem, LinearParts
 from service.query.estimates import RatioOf
-from service.query.item import Item, ItemPlace, any_of
+from service.query.item import Item, ItemPlace, any_of, words_of
 from service.query.items.count import CountItem
 from service.query.items.count_individuals import CountIndividualsItem
 from service.query.items.sum import SumItem
@@ -38,7 +38,7 @@ class RatioItem(CompositeItem):
     @classmethod
     def words(cls, body: Any) -> str:  # noqa: ANN401 - JSON
         """Name both items."""
-        return f"{words_of(body['of'])} over {words_of(body['to'])}"
+        return f"{words_of(body['of'], ONE_NUMBER)} over {words_of(body['to'], ONE_NUMBER)}"
 
     def linear_parts(self, place: ItemPlace) -> LinearParts:
         """The two items."""
@@ -47,12 +47,6 @@ class RatioItem(CompositeItem):
             raise QueryProblem.of(f"{place.field}.ratio.to", "is the item above, and the ratio is 1")
         titles = [title_of(above, place, ".ratio.of"), title_of(below, place, ".ratio.to")]
         return LinearParts(title=" / ".join(titles), parts=[(above, 1), (below, 1)], estimator=RatioOf())
-
-
-def words_of(item: Any) -> str:  # noqa: ANN401 - JSON
-    """The words for an item of one number."""
-    [(kind, body)] = item.items()
-    return next(each.words(body) for each in ONE_NUMBER if kind == each.KIND)
 
 
 def title_of(item: Item, place: ItemPlace, within: str) -> str:
