@@ -26,16 +26,16 @@ import pyarrow as pa
 
 from loadtests.rig import arrow_bytes, people, throw_away_home
 from service.embedded import EmbeddedPostgres
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.views import Principal
 from service.query.keys import Key
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
 from service.workflows.datasets import Registration
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.state import DatasetState
+from service.writer.committer import Operation
+from service.writer.state import DatasetState
 from tests.memory.cache import MemoryWitness
 
 PEOPLE = 1_000_000

@@ -22,20 +22,20 @@ import psycopg
 from loadtests.rig import throw_away_home
 from service.arrays import uniform
 from service.embedded import EmbeddedPostgres
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.ledger_entry import FORMAT, LedgerEntry
+from service.ledger.model.pieces import Measure, Quantities, pieces_of
+from service.ledger.model.rows import DatasetRecord, Head, WitnessRecord
+from service.ledger.model.stated_guarantee import Guarantee
+from service.maintenance.amend import amend_erased
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.postgres.registrations import migrate
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.amend import amend_erased
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.ledger_entry import FORMAT, LedgerEntry
-from service.workflows.model.pieces import Measure, Quantities, pieces_of
-from service.workflows.model.rows import DatasetRecord, Head, WitnessRecord
-from service.workflows.model.stated_guarantee import Guarantee
-from service.workflows.rollback.guard import RollbackGuard, witness_name
-from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import WriterThread
+from service.writer.rollback.guard import RollbackGuard, witness_name
+from service.writer.state import DatasetState
+from service.writer.threads import WriterThread
 from tests.digests import SALT
 from tests.memory.cache import MemoryWitness
 

@@ -30,12 +30,12 @@ from loadtests.worst_data import ROOMY, STANDINGS, Standing, charged, made, room
 from loadtests.writer_work import state_of, work
 from service.core.charge import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
+from service.maintenance.calibration import Commits, measured_speed
 from service.query.cost import Speed, cost_of
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.run.speed import among_shards
-from service.workflows.maintenance.calibration import Commits, measured_speed
 
 PEOPLE = (1000, 10_000, 300_000, 1_000_000)
 QUICK_PEOPLE = (1000, 100_000)

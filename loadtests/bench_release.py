@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_slots import ReleaseSlots, Slots
-from service.workflows.ports.telemetry import NULL_TELEMETRY
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 
 SLOT_MS = 10
 REQUESTS = 1000

@@ -35,6 +35,7 @@ import orjson
 from loadtests.rig import DATASET, Rig, arrow_bytes, people, serving, throw_away_home
 from loadtests.writer_work import answer_in, state_on
 from service.core.charge import UNITS_PER_RHO
+from service.ledger.model.rows import SlotsInUse
 from service.query.columns import codings_of
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
@@ -43,9 +44,8 @@ from service.store.entropy import system_entropy
 from service.store.shards import ProcessShards
 from service.store.shards.process import ProcessShard
 from service.store.shards.ray import RayShards
-from service.workflows.model.rows import SlotsInUse
-from service.workflows.shards.divided import DividedShards
-from service.workflows.writer.state import DatasetState
+from service.writer.shards.divided import DividedShards
+from service.writer.state import DatasetState
 from tests.store.shards.ray_head import RayHead, ray_head
 
 TABLES: Final = {

@@ -12,11 +12,11 @@ from loadtests.worst_data import ROOMY, Standing, charged, made, roomy, rows_of
 from loadtests.writer_work import answer_in, state_on, work
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PageTotals, slots_on
+from service.ledger.model.rows import SlotsInUse, StoredPage
 from service.query.plan import Plan
 from service.store.shards import ProcessShards
-from service.workflows.model.rows import SlotsInUse, StoredPage
-from service.workflows.shards.divided import DividedShards
-from service.workflows.writer.state import DatasetState
+from service.writer.shards.divided import DividedShards
+from service.writer.state import DatasetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,12 @@ from fastapi import Request
 from service.api import auth
 from service.cli.app import main
 from service.core.release import Block
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import Principal
 from service.query.cost import PublicCost
 from service.query.plan import Plan
-from service.workflows.admission.admission import Admission
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import Principal
-from service.workflows.shards.shard import Shard
+from service.writer.admission.admission import Admission
+from service.writer.shards.shard import Shard
 
 LEAK_NS: Final = 10_000_000
 _contributions, _cost_of = Shard.contributions, Admission.cost_of

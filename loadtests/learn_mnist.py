@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from loadtests.bench_steps import WITHOUT_SLOTS
 from loadtests.rig import Rig, serving, throw_away_home
 from service.cli.options import opened_service
-from service.workflows.ports.store import Store
+from service.ledger.ports.store import Store
 from sparing import Client, gradient, vector
 from sparing_papers.digits import oriented
 

@@ -34,7 +34,7 @@ from loadtests.load import Target, load
 from loadtests.raw_http import Wire
 from loadtests.rig import throw_away_home
 from service.run.serve import serving
-from service.settings import Settings
+from service.settings.settings import Settings
 
 SOURCE = f"{Path(service.__file__).parent}{os.sep}"
 WARM_UP, QUERIES = 15, 15

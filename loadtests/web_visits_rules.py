@@ -21,13 +21,13 @@ import orjson
 
 from loadtests.rig import Rig, serving, throw_away_home
 from service.cli.options import opened_service
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.views import Rule
+from service.ledger.ports.store import Store
+from service.maintenance.supposed_replay import SupposedRule
+from service.maintenance.what_if import QueryOutcome, WhatIf, what_if
 from service.query.parse import parse_query
-from service.workflows.admission.admission import Admission, MemoryBound
-from service.workflows.maintenance.supposed_replay import SupposedRule
-from service.workflows.maintenance.what_if import QueryOutcome, WhatIf, what_if
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.views import Rule
-from service.workflows.ports.store import Store
+from service.writer.admission.admission import Admission, MemoryBound
 from sparing_demo.dataset import Area, WebVisits, read_web_visits
 from tests.factories import analyst, open_replica, register
 from tests.memory.store import MemoryStore

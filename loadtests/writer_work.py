@@ -16,16 +16,16 @@ from service.accounting.monitor import Monitor
 from service.core.charge import UNITS_PER_RHO
 from service.core.noise import Entropy
 from service.engine.memory import DatasetMemory
+from service.ledger.model.ledger_entry import GENESIS, LedgerEntry
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import AnswerRecord, DatasetRecord, Head, Known
+from service.ledger.model.stated_guarantee import Guarantee
+from service.ledger.model.views import Principal, Rule
 from service.query.plan import Plan
 from service.query.schema import Schema
-from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
-from service.workflows.model.stated_guarantee import Guarantee
-from service.workflows.model.views import Principal, Rule
-from service.workflows.writer.batch import Batch
-from service.workflows.writer.state import DatasetState
-from service.workflows.writer.submission import QueryRequest
+from service.writer.batch import Batch
+from service.writer.state import DatasetState
+from service.writer.submission import QueryRequest
 from tests.digests import SALT
 from tests.memory.shards import only_shard
 

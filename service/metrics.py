@@ -20,7 +20,7 @@ from prometheus_client import (
     start_http_server,
 )
 
-from service.workflows.ports.telemetry import Commit
+from service.ledger.ports.telemetry import Commit
 from service.workflows.readiness import ShardHealth
 
 LABELS: Final = frozenset({"route", "status", "kind", "le"})

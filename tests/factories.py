@@ -12,21 +12,21 @@ import orjson
 from numpy.typing import NDArray
 
 from service.core.noise import Entropy
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import Asked, DatasetRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.cache import Cache
+from service.ledger.ports.store import CommitRejected, Store
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.ports.witness import Witness
 from service.query.parse import parse_query
-from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import Asked, DatasetRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.cache import Cache
-from service.workflows.ports.store import CommitRejected, Store
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
-from service.workflows.replication.ownership import Ownership
-from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.queue import WriterQueue
+from service.writer.admission.admission import Admission
+from service.writer.queue import WriterQueue
+from service.writer.replication.ownership import Ownership
+from service.writer.rollback.guard import RollbackGuard
 from tests.digests import known_salt
 from tests.memory.cache import MemoryWitness
 from tests.memory.store import MemoryStore

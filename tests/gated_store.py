@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from service.workflows.model.rows import Asked
+from service.ledger.model.rows import Asked
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from service.workflows.model.api_keys import Pepper
+from service.ledger.model.api_keys import Pepper
 
 LEDGER_KEY: Final = Pepper(bytes(32)).ledger_key()
 """That of the replicas of `tests.factories`."""

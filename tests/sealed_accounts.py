@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from service.ledger.model.pieces import WHOLE, Measure, Quantities
 from service.store.postgres.rows import LedgerSeal
-from service.workflows.model.pieces import WHOLE, Measure, Quantities
 from tests.laws.reference import gaussian_units, laplace_units
 
 PAGE_SLOTS = 65_536

@@ -6,7 +6,7 @@ import pytest
 
 import service
 from service.files import folder_of
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.architecture.source import ROOT
 
 

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from service.api.models import Rho
 from service.cli.app import app
 from service.cli.options import whole
+from service.ledger.model.stated_guarantee import StatedGuarantee
+from service.ledger.model.stated_monitor import StatedMonitor
 from service.numerals import decimal_of, integer_of, is_digits
-from service.oidc_settings import OidcGrant
-from service.workflows.model.stated_guarantee import StatedGuarantee
-from service.workflows.model.stated_monitor import StatedMonitor
+from service.settings.oidc_settings import OidcGrant
 
 MISREAD = ("1_000", " 5 ", "5 ", "5\n", "+5", "\u0661\u0662", "\uff15", "1e0_1", "0x1", "", "-", "\u00b2", "1" * 101)
 NO_DECIMALS = (*MISREAD, "nan", "inf", "1e", ".", "1,5", "1e1.5", "--1")

@@ -44,7 +44,7 @@ from service.api.routes import (
 )
 from service.api.streams import Streams
 from service.failpoints import armed
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024

@@ -33,8 +33,8 @@ from service.api.problems import Refusal, unauthorized
 from service.api.read_slots import free_turn_of, turn_of
 from service.api.turns import STRANGERS
 from service.failpoints import reach
-from service.workflows.model.errors import NotFound, RoleRequired, UnknownDataset
-from service.workflows.model.views import Principal, Role
+from service.ledger.model.errors import NotFound, RoleRequired, UnknownDataset
+from service.ledger.model.views import Principal, Role
 from service.workflows.replica import Replica
 from service.workflows.sign_ins import TOKEN_LENGTH_MAX
 

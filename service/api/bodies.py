@@ -16,10 +16,10 @@ from pydantic import BaseModel, ValidationError
 from service.api.body_length import SMALL_BODY_BYTES
 from service.api.places import current_places
 from service.api.problems import body_errors
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Principal
 from service.query.json_text import document_of
 from service.query.problems import QueryProblem
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from fastapi import Depends, Request
 
 from service.api.auth import Caller
 from service.api.middleware.request_limits import ResponseAborted
-from service.workflows.admission.admission import MemoryFull
-from service.workflows.admission.transfers import Transfers
-from service.workflows.model.errors import Busy
-from service.workflows.reads.account_files import AccountFile
+from service.ledger.model.errors import Busy
+from service.reads.account_files import AccountFile
+from service.writer.admission.admission import MemoryFull
+from service.writer.admission.transfers import Transfers
 
 CHUNK_BYTES: Final = 2**16
 """So much is handed to the connection at a time, which takes no more until its client has read."""

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from service.api.place import Place
-from service.workflows.model.errors import TooManyStrangers
-from service.workflows.model.views import Principal
+from service.ledger.model.errors import TooManyStrangers
+from service.ledger.model.views import Principal
 
 BATCH_MAX: Final = 256
 """The number of familiar credentials, and of strangers' ones, that share one look-up."""

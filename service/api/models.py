@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
+from service.ledger.model.views import AuditedRow, LedgerRow
 from service.numerals import DECIMAL
 from service.query.schema import doc
-from service.workflows.model.views import AuditedRow, LedgerRow
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """The form of an idempotency key: printable ASCII characters, and not spaces alone."""

@@ -9,9 +9,9 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Query
 
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Page
 from service.numerals import INTEGER
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Page
 
 LIMIT_DEFAULT = 100
 

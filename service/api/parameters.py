@@ -13,10 +13,10 @@ from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
+from service.ledger.model.errors import InvalidRequest
 from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, quoted
 from service.query.suggestions import did_you_mean
-from service.workflows.model.errors import InvalidRequest
 
 _NAME_MAX: Final = 64
 _ESCAPED: Final = re.compile(rb"(?:[^%\x80-\xff]|%[0-9A-Fa-f]{2})*")

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from service.workflows.model.errors import TooManyAtOnce
+from service.ledger.model.errors import TooManyAtOnce
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 `PROBLEMS` lists every kind with its status and title; the OpenAPI document follows it. No text here comes from an
 exception that data could have shaped: workflow errors are written for analysts to read
-(`service.workflows.model.errors`), validation errors speak of the request, and `internal_error` answers all else.
+(`service.ledger.model.errors`), validation errors speak of the request, and `internal_error` answers all else.
 
 A validation error says where in the request it lies, in the caller's own words. A location of pydantic's names the
 members of unions it tried and the validators it ran; the caller knows only the document it sent. So a location is
@@ -23,10 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from service.query.json_text import ERRORS_MAX, first_distinct
-from service.query.problems import FieldError, QueryProblem, quoted
-from service.query.schema import doc
-from service.workflows.model.errors import (
+from service.ledger.model.errors import (
     AllowanceExceeded,
     Busy,
     ClockImplausible,
@@ -56,8 +53,11 @@ from service.workflows.model.errors import (
     WitnessLost,
     WorkflowError,
 )
-from service.workflows.ports.shards import ShardLost
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from service.ledger.ports.shards import ShardLost
+from service.ledger.ports.store import CommitUnclear, StoreUnavailable
+from service.query.json_text import ERRORS_MAX, first_distinct
+from service.query.problems import FieldError, QueryProblem, quoted
+from service.query.schema import doc
 
 MEDIA_TYPE = "application/problem+json"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")

@@ -29,13 +29,13 @@ from service.api.places import current_places
 from service.api.problems import REFUSALS, Refusal, refusal_of
 from service.api.query_bodies import NPZ_BYTES_MAX, query_of_npz
 from service.api.responses import NPZ
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import UnknownDataset
+from service.ledger.model.views import Principal
 from service.query.language import Query
 from service.query.parse import kept_query, parse_query
-from service.workflows.admission.admission import Ticket
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import UnknownDataset
-from service.workflows.model.views import Principal
-from service.workflows.writer.submission import PendingAnswer
+from service.writer.admission.admission import Ticket
+from service.writer.submission import PendingAnswer
 
 NPZ_COPIES: Final = 4
 """The number of copies of an npz that are held: the body, a member of it, its numbers, and these in steps."""

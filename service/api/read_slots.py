@@ -15,11 +15,11 @@ from starlette.requests import ClientDisconnect
 from service.api.middleware.release_slots import declare_begun, declare_public_work
 from service.api.middleware.request_limits import disconnected
 from service.api.pagination import LIMIT_DEFAULT
+from service.ledger.model.errors import Busy
+from service.ledger.model.views import Principal
 from service.numerals import is_digits
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.schedule import Reservation, ScheduleFull
-from service.workflows.model.errors import Busy
-from service.workflows.model.views import Principal
+from service.writer.admission.admission import Admission
+from service.writer.admission.schedule import Reservation, ScheduleFull
 
 T = TypeVar("T")
 

@@ -18,11 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from service.api.models import CoordinateLabel, Estimates, GroupAxis, SelectAxis
-from service.query.layout import LABELS_MAX
-from service.query.noise_ast import MechanismWord
-from service.query.schema import doc
-from service.workflows.admission.admission import Ticket
-from service.workflows.model.analyst_views import (
+from service.ledger.model.analyst_views import (
     COVERAGE_WORDS,
     HALF_WIDTH,
     LARGEST_NORM,
@@ -31,7 +27,7 @@ from service.workflows.model.analyst_views import (
     WORST_CASE_SHARE,
     StoredAnswer,
 )
-from service.workflows.model.views import (
+from service.ledger.model.views import (
     AnswerDimension,
     AnswerGrid,
     EpochNumber,
@@ -42,6 +38,10 @@ from service.workflows.model.views import (
     ReleasedAt,
     WorstCaseRho,
 )
+from service.query.layout import LABELS_MAX
+from service.query.noise_ast import MechanismWord
+from service.query.schema import doc
+from service.writer.admission.admission import Ticket
 
 __all__ = [
     "ANSWER",

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Depends, Request
 
 from service.api.auth import Caller
-from service.workflows.model.errors import TooManyAtOnce
+from service.ledger.model.errors import TooManyAtOnce
 
 
 class Streams:

@@ -30,14 +30,14 @@ from service.api.body_length import declared_length
 from service.api.places import at_once, current_places
 from service.api.problems import Refusal
 from service.api.query_requests import sent_key
+from service.ledger.model.errors import Busy, InvalidRequest
+from service.ledger.model.journal import DecimalMark, Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
+from service.ledger.model.views import Principal
 from service.query.json_text import document_of
 from service.query.problems import QueryProblem
-from service.workflows.admission.admission import MemoryFull
-from service.workflows.admission.spools import Spool, refusing_a_full_disk
-from service.workflows.admission.transfers import RECEIVING_BYTES, Transfers
-from service.workflows.model.errors import Busy, InvalidRequest
-from service.workflows.model.journal import DecimalMark, Duplicates, RowsOverLimit, UnknownIndividuals, UploadBounds
-from service.workflows.model.views import Principal
+from service.writer.admission.admission import MemoryFull
+from service.writer.admission.spools import Spool, refusing_a_full_disk
+from service.writer.admission.transfers import RECEIVING_BYTES, Transfers
 
 log = logging.getLogger("sparing.uploads")
 

@@ -22,7 +22,7 @@ from service.cli.options import PORT, Home, existing_settings_of, fail, settings
 __all__ = ["app", "calibrate", "demo", "main", "migrate", "schema", "serve"]
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from service.settings.settings import Settings
 
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -198,7 +198,7 @@ def main() -> None:
         app()
     except Exception as error:
         from service.run.composition import known_failures
-        from service.settings import SettingsError
+        from service.settings.settings import SettingsError
 
         if isinstance(error, MemoryError) or "start new thread" in str(error):
             fail("the system gives no more memory or threads: raise `ulimit -v`, `ulimit -u` or the container's limits")

@@ -13,11 +13,11 @@ from uuid import UUID
 import typer
 
 from service.cli.options import Home, fail, opened_service, tell, tell_whole_losses
+from service.ledger.model.spreadsheets import csv_text
 from service.numerals import decimal_of
-from service.workflows.model.spreadsheets import csv_text
 
 if TYPE_CHECKING:
-    from service.workflows.model.views import PrincipalRow
+    from service.ledger.model.views import PrincipalRow
     from service.workflows.principals import Principals
 
 __all__ = ["keys"]
@@ -86,7 +86,7 @@ def list_keys(
     """List the principals, active and revoked; never a key."""
     from pydantic import TypeAdapter
 
-    from service.workflows.model.views import PrincipalRow
+    from service.ledger.model.views import PrincipalRow
 
     with opened_service(home) as opened:
         tell_whole_losses(opened)
@@ -121,7 +121,7 @@ def revoke(principal: PrincipalId, home: Home = None) -> None:
 @contextmanager
 def _principals(home: Path | None) -> Iterator["Principals"]:
     """The principals of an existing home; a refusal ends the command with its fields."""
-    from service.workflows.model.errors import InvalidRequest, NotFound
+    from service.ledger.model.errors import InvalidRequest, NotFound
 
     with opened_service(home) as opened:
         try:

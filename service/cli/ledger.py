@@ -22,7 +22,7 @@ ledger.command("what-if")(what_if)
 @ledger.command()
 def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
-    from service.workflows.maintenance.verify.report import verify_all
+    from service.maintenance.verify.report import verify_all
 
     watch = partial(ProgressLines().see, unit="entries")
     with opened_service(home) as opened:
@@ -48,9 +48,9 @@ def reconcile(
     home: Home = None,
 ) -> None:
     """Open a dataset again whose database is behind its witness, by burning the lost charges for every individual."""
+    from service.maintenance.reconcile import after, before, reconcile_plan
+    from service.maintenance.reconcile import reconcile as run_reconcile
     from service.run.adapters import now
-    from service.workflows.maintenance.reconcile import after, before, reconcile_plan
-    from service.workflows.maintenance.reconcile import reconcile as run_reconcile
 
     units = None if burn_rho is None else _units(burn_rho)
     with opened_service(home) as opened:
@@ -73,7 +73,7 @@ def rebuild_answer(
     home: Home = None,
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
-    from service.workflows.maintenance.rebuild_answer import rebuild
+    from service.maintenance.rebuild_answer import rebuild
 
     with opened_service(home) as opened:
         rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
@@ -88,9 +88,9 @@ def prune(
     home: Home = None,
 ) -> None:
     """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
+    from service.maintenance.prune import Damaged
+    from service.maintenance.prune import prune as run_prune
     from service.store.entropy import system_entropy
-    from service.workflows.maintenance.prune import Damaged
-    from service.workflows.maintenance.prune import prune as run_prune
 
     bound = _bound(before)
     with opened_service(home) as opened:

@@ -14,7 +14,7 @@ from service.numerals import integer_of
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
-    from service.settings import Settings
+    from service.settings.settings import Settings
 
 __all__ = ["PORT", "Home", "existing_settings_of", "fail", "opened_service", "settings_of", "tell", "whole"]
 
@@ -46,7 +46,7 @@ PORT: Final = whole(0, 65535)
 
 def settings_of(home: Path | None) -> "Settings":
     """The settings of the environment and of a home that was named; ends the command where they make no sense."""
-    from service.settings import Settings, SettingsError
+    from service.settings.settings import Settings, SettingsError
 
     try:
         return Settings.of(os.environ, home=home)
@@ -79,8 +79,8 @@ def existing_settings_of(home: Path | None) -> "Settings":
 @contextmanager
 def opened_service(home: Path | None) -> Iterator["Adapters"]:
     """The service of a deployment that is there; a workflow's refusal ends the command in one line."""
+    from service.ledger.model.errors import WorkflowError
     from service.run.composition import open_service
-    from service.workflows.model.errors import WorkflowError
 
     with open_service(existing_settings_of(home)) as opened:
         try:
@@ -94,8 +94,8 @@ def tell_whole_losses(opened: "Adapters") -> int:
 
     A database that was lost as a whole looks like one in which nothing was ever done.
     """
-    from service.workflows.ports.witness import WitnessUnavailable
-    from service.workflows.rollback.losses import whole_losses
+    from service.ledger.ports.witness import WitnessUnavailable
+    from service.writer.rollback.losses import whole_losses
 
     try:
         found = list(whole_losses(opened.store, opened.witness))

@@ -13,8 +13,8 @@ from service.cli.progress import ProgressLines
 
 if TYPE_CHECKING:
     from service.accounting.accountings import Accounting
-    from service.workflows.maintenance.what_if import QueryOutcome, WhatIf
-    from service.workflows.model.stated_guarantee import StatedGuarantee
+    from service.ledger.model.stated_guarantee import StatedGuarantee
+    from service.maintenance.what_if import QueryOutcome, WhatIf
 
 __all__ = ["what_if"]
 
@@ -43,8 +43,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - an option each
 
     With an accounting alone the budget is the one that it gives for the dataset's own epsilon and delta.
     """
-    from service.workflows.maintenance.what_if import NoBudget, NormsMissing
-    from service.workflows.maintenance.what_if import what_if as replay
+    from service.maintenance.what_if import NoBudget, NormsMissing
+    from service.maintenance.what_if import what_if as replay
 
     supposed = _guarantee(epsilon=epsilon, delta=delta, rho=rho)
     other = _accounting(accounting)
@@ -69,7 +69,7 @@ def _guarantee(**stated: str | None) -> "StatedGuarantee | None":
     """The budget that is supposed, read as a registration reads it; None where none is stated."""
     from pydantic import ValidationError
 
-    from service.workflows.model.stated_guarantee import StatedGuarantee
+    from service.ledger.model.stated_guarantee import StatedGuarantee
 
     given = {name: text for name, text in stated.items() if text is not None}
     if not given:
@@ -87,7 +87,7 @@ def _accounting(text: str | None) -> "Accounting | None":
     from pydantic import ValidationError
 
     from service.accounting.accountings import accounting_of
-    from service.workflows.model.stated_guarantee import STATED_ACCOUNTING
+    from service.ledger.model.stated_guarantee import STATED_ACCOUNTING
 
     if text is None:
         return None

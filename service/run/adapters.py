@@ -12,12 +12,19 @@ from typing import Final
 from uuid import uuid4
 
 from service.embedded import Servers
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import ReplicaAddress
+from service.ledger.ports.alarms import AlarmNotice
+from service.ledger.ports.cache import Cache
+from service.ledger.ports.telemetry import Telemetry
+from service.ledger.ports.witness import Witness
+from service.maintenance.alarm_delivery import AlarmDelivery
 from service.query.cost import Speed
 from service.run.home import pepper_of
 from service.run.lost import refuse_to_begin
 from service.run.peers import tell_of_peers
 from service.run.speed import speed_of
-from service.settings import Settings, SettingsError
+from service.settings.settings import Settings, SettingsError
 from service.store.decoder import DecoderProcess
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
@@ -30,22 +37,15 @@ from service.store.webhook import Webhook
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.workflows.admission.admission import Admission, MemoryBound
-from service.workflows.admission.rate_limit import Limiter, Rate
-from service.workflows.admission.scheduler import Scheduler, slot_rules
-from service.workflows.admission.spools import SpoolBounds
-from service.workflows.admission.transfers import Transfers
 from service.workflows.clock import PlausibleClock
-from service.workflows.maintenance.alarm_delivery import AlarmDelivery
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.alarms import AlarmNotice
-from service.workflows.ports.cache import Cache
-from service.workflows.ports.telemetry import Telemetry
-from service.workflows.ports.witness import Witness
 from service.workflows.provider_sign_ins import CALLBACK, ClaimRules, Grant
 from service.workflows.replica import Replica
-from service.workflows.replication.ownership import Ownership
+from service.writer.admission.admission import Admission, MemoryBound
+from service.writer.admission.rate_limit import Limiter, Rate
+from service.writer.admission.scheduler import Scheduler, slot_rules
+from service.writer.admission.spools import SpoolBounds
+from service.writer.admission.transfers import Transfers
+from service.writer.replication.ownership import Ownership
 
 wall_clock: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 """The machine's time, in UTC."""

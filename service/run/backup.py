@@ -17,17 +17,17 @@ from shutil import rmtree
 from typing import Any, Final
 
 from service.embedded.home import sync_directory
+from service.ledger.model.api_keys import Pepper
+from service.ledger.ports.store import Store
+from service.ledger.ports.witness import Witness, WitnessUnavailable
 from service.run.adapters import now, store_of
 from service.run.home import known_pepper, servers_of
-from service.settings import Settings, SettingsError
+from service.settings.settings import Settings, SettingsError
 from service.store.postgres.dump import Dumped, NotRestored, dump, restore, set_aside
 from service.store.postgres.registrations import check_known, migrate
 from service.store.witness.file import FileWitness
-from service.workflows.model.api_keys import Pepper
-from service.workflows.ports.store import Store
-from service.workflows.ports.witness import Witness, WitnessUnavailable
-from service.workflows.rollback.guard import witness_name
-from service.workflows.rollback.losses import losses
+from service.writer.rollback.guard import witness_name
+from service.writer.rollback.losses import losses
 
 FORMAT: Final = 1
 DUMP: Final = "database.dump"

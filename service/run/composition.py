@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.run.home import servers_of
 from service.run.listening import ServerLost, end_because, end_if_asked
-from service.settings import Settings
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.settings.settings import Settings
 
 if TYPE_CHECKING:
     from service.run.adapters import Adapters
@@ -42,14 +42,14 @@ def known_failures() -> tuple[type[Exception], ...]:
     To know them all is to import half of the service, for which a start must not wait.
     """
     from service.embedded import EmbeddedServerError  # noqa: PLC0415
+    from service.ledger.model.errors import ClockImplausible  # noqa: PLC0415
+    from service.ledger.ports.store import StoreUnavailable  # noqa: PLC0415
     from service.run.lost import DatabaseLost  # noqa: PLC0415
     from service.store.postgres.curator_tables import PepperMismatch  # noqa: PLC0415
     from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema  # noqa: PLC0415
     from service.store.postgres.sessions import DurabilityTooWeak  # noqa: PLC0415
     from service.store.postgres.store import SchemaMismatch  # noqa: PLC0415
     from service.store.shards.ray import RayUnusable  # noqa: PLC0415
-    from service.workflows.model.errors import ClockImplausible  # noqa: PLC0415
-    from service.workflows.ports.store import StoreUnavailable  # noqa: PLC0415
 
     return (
         EmbeddedServerError,

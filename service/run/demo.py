@@ -4,7 +4,7 @@ from pathlib import Path
 
 from service.run.listening import stay_until_asked
 from service.run.serve import serving
-from service.settings import Settings
+from service.settings.settings import Settings
 
 OUT = "demo"  # the folder of the home in which the demo's files lie
 INSTALLING = "run `make demo` in a clone of the repository, or install requirements-demo.lock and clients/python"

@@ -14,20 +14,20 @@ from typing import Final, Literal
 
 from service.embedded import EmbeddedServerError, Servers
 from service.embedded.home import find_home, is_shared
+from service.ledger.model.api_keys import Pepper
+from service.ledger.ports.store import StoreUnavailable
 from service.run.adapters import store_of, wall_clock
 from service.run.backup import told_losses
 from service.run.home import known_pepper, servers_of
 from service.run.peers import unreached
 from service.run.trials import faults
-from service.settings import Settings, SettingsError
+from service.settings.settings import Settings, SettingsError
 from service.store.postgres.condition import DatabaseCondition, database_condition
 from service.store.postgres.dump import program_of
 from service.store.postgres.registrations import DatabaseUnusable, UnknownSchema, check_known
 from service.store.redis.condition import RedisUnusable, redis_condition
 from service.store.witness.file import FileWitness
 from service.workflows.clock import PlausibleClock, fault_of
-from service.workflows.model.api_keys import Pepper
-from service.workflows.ports.store import StoreUnavailable
 
 COMMIT_SLOW_MS: Final = 20.0
 ROUND_TRIP_SLOW_MS: Final = 5.0

@@ -6,7 +6,7 @@ from typing import Final
 
 from service.embedded import Servers, open_servers
 from service.embedded.home import open_home, write_private
-from service.settings import Settings, pepper_from
+from service.settings.settings import Settings, pepper_from
 
 _PEPPER_FILE: Final = "pepper"
 

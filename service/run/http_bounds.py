@@ -12,8 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from service.settings import Settings
-from service.workflows.ports.telemetry import Telemetry
+from service.ledger.ports.telemetry import Telemetry
+from service.settings.settings import Settings
 
 log = logging.getLogger("sparing.http")
 

@@ -23,8 +23,8 @@ from service.api.body_length import LENGTH_DIGITS_MAX
 from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.middleware.request_context import COUNTED_AS, DELIVERY_S
 from service.api.middleware.request_limits import REFUSED_AS
+from service.ledger.ports.telemetry import Telemetry
 from service.run.http_bounds import ConnectionTable, End, HttpBounds, Rank
-from service.workflows.ports.telemetry import Telemetry
 
 HEAD_BYTES_MAX: Final = 64 * 1024
 """Headers that are longer before they are whole are not read to their end; the application's own bounds are lower."""

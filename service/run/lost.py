@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service.embedded.home import data_directories, find_home
 from service.run.home import has_pepper
-from service.settings import Settings
+from service.settings.settings import Settings
 
 
 class DatabaseLost(Exception):
@@ -48,8 +48,8 @@ def refuse_to_begin(witness: Path) -> None:
 def _witnessed(folder: Path) -> int | None:
     """The number of datasets that the witness has seen; None where it cannot be read."""
     # A start with its database in place need not wait for these.
+    from service.ledger.ports.witness import WitnessUnavailable  # noqa: PLC0415
     from service.store.witness.file import FileWitness  # noqa: PLC0415
-    from service.workflows.ports.witness import WitnessUnavailable  # noqa: PLC0415
 
     try:
         return len(FileWitness(folder).names())

@@ -11,7 +11,7 @@ from http.client import HTTP_PORT, HTTPS_PORT
 from typing import Final
 from urllib.parse import urlsplit
 
-from service.settings import Settings
+from service.settings.settings import Settings
 from service.store.deadlines import connected
 from service.store.fault_words import words_of
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.logs import configure_logs
 from service.run.composition import open_service
 from service.run.listening import (
@@ -26,8 +27,7 @@ from service.run.listening import (
     url_of,
 )
 from service.run.trials import refuse_unusable
-from service.settings import Settings
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.settings.settings import Settings
 
 if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from service.embedded.home import open_home, write_private
+from service.maintenance.calibration import measured_commit_ns, measured_commits, measured_speed
 from service.query.cost import Speed
-from service.settings import Settings
+from service.settings.settings import Settings
 from service.store.entropy import system_entropy
-from service.workflows.maintenance.calibration import measured_commit_ns, measured_commits, measured_speed
 
 log = logging.getLogger("sparing.speed")
 

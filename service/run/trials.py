@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from service.run.lost import loss_of_home
-from service.settings import Settings, SettingsError
+from service.settings.settings import Settings, SettingsError
 
 THREADS_MIN: Final = 128
 """The threads and processes of one service at work: 60 for requests, 20 of its own, 40 of embedded servers."""

@@ -12,11 +12,11 @@ from service.api.app import HttpOptions, create_app
 from service.api.middleware.release_slots import Slots
 from service.api.middleware.request_context import DrainState
 from service.api.places import PlaceBounds
+from service.ledger.ports.telemetry import Telemetry
 from service.run.http_bounds import HttpBounds
 from service.run.http_protocol import BoundedConfig
 from service.run.listening import ENDING
-from service.settings import Settings
-from service.workflows.ports.telemetry import Telemetry
+from service.settings.settings import Settings
 from service.workflows.replica import Replica
 
 

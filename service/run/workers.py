@@ -35,7 +35,7 @@ from service.run.listening import (
     quiet_when_cut,
     url_of,
 )
-from service.settings import Settings
+from service.settings.settings import Settings
 
 _SPAWN: Final = get_context("spawn")  # fresh processes: what forks after threads have begun may wait for ever
 

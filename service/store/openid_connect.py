@@ -26,7 +26,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
+from service.ledger.ports.identity import IdentityRefused, ProviderUnavailable
 
 EXCHANGE_S: Final = 10.0
 """The longest that all requests for one sign-in take together."""

@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from service.ledger.model.errors import ClockImplausible
+from service.ledger.ports.alarms import AlarmNotice, NotDelivered
 from service.store.deadlines import connected
-from service.workflows.model.errors import ClockImplausible
-from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 
 TIMEOUT_S: Final = 10.0
 SIGNATURE: Final = "Sparing-Signature"

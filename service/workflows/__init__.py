@@ -1,1 +1,5 @@
-"""The use cases of the service and the ports that they need: register, append, answer, read, erase, verify."""
+"""The use cases: register, append, answer, correct, erase, sign in.
+
+A use case says in which order the rooms below are asked. Each audience has one facade: `analyst`, `curator`,
+`individual` and `auditor`. `replica` puts all parts of one process together. Neither SQL nor HTTP is known here.
+"""

@@ -13,25 +13,25 @@ from service.accounting.accountings import Accounting
 from service.accounting.laws import deviation_of
 from service.core.charge import rho_of_units
 from service.core.laws import Gaussian
+from service.ledger.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
+from service.ledger.model.errors import NotFound, UnknownDataset
+from service.ledger.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
+from service.ledger.model.stated_monitor import MonitorTicks
+from service.ledger.model.views import DatasetRow, Page, Principal, PublicDataset
+from service.ledger.ports.store import Store
 from service.query.asking import notes_of
 from service.query.language import Query
 from service.query.stated import promise_of
 from service.query.stated_noise import unpacked
 from service.query.words import in_words
-from service.workflows.admission.admission import Admission
+from service.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
+from service.reads.monitor import asked_ticks, monitor_ticks
 from service.workflows.datasets import dataset_row, listed_datasets, public_dataset
-from service.workflows.model.analyst_views import Allowance, CostView, Preview, ReleaseRow, StoredAnswer
-from service.workflows.model.errors import NotFound, UnknownDataset
-from service.workflows.model.rows import DatasetRecord, ReleasePlace, ReleaseRecord
-from service.workflows.model.stated_monitor import MonitorTicks
-from service.workflows.model.views import DatasetRow, Page, Principal, PublicDataset
-from service.workflows.ports.store import Store
 from service.workflows.queries.submit import QuerySubmitter, compiled
-from service.workflows.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
-from service.workflows.reads.monitor import asked_ticks, monitor_ticks
-from service.workflows.writer.batch import stored_answer
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.submission import PendingAnswer
+from service.writer.admission.admission import Admission
+from service.writer.batch import stored_answer
+from service.writer.registry import DatasetRegistry
+from service.writer.submission import PendingAnswer
 
 
 class Analysts:

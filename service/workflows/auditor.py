@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from service.workflows.model.rows import EntryFilter
-from service.workflows.model.views import LedgerRow, Page
-from service.workflows.reads.ledger import ledger
-from service.workflows.writer.registry import DatasetRegistry
+from service.ledger.model.rows import EntryFilter
+from service.ledger.model.views import LedgerRow, Page
+from service.reads.ledger import ledger
+from service.writer.registry import DatasetRegistry
 
 
 class Auditors:

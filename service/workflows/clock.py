@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from service.workflows.model.errors import ClockImplausible
+from service.ledger.model.errors import ClockImplausible
 
 EARLIEST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """The year of this version."""

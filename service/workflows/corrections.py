@@ -13,24 +13,24 @@ import numpy as np
 from pydantic import Field, Strict
 
 from service.engine.ingest import Rows
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.journal import UploadRequest
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import UploadReport
+from service.ledger.ports.row_reader import ReaderHere
+from service.ledger.ports.transaction import LongAct, Transaction
 from service.query.json_text import ERRORS_MAX
 from service.query.keys import Key
 from service.query.problems import FieldError
 from service.query.schema import VECTOR_LENGTH_MAX, BudgetColumn, CategoryColumn, Column, Schema
 from service.query.suggestions import did_you_mean
+from service.reads.ledger import slot_of
 from service.workflows.as_declared import outside
 from service.workflows.datasets import refuse_changed
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.journal import UploadRequest
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import UploadReport
-from service.workflows.ports.row_reader import ReaderHere
-from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.reads.ledger import slot_of
 from service.workflows.uploads import read_upload
-from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import Preparation
-from service.workflows.writer.state import DatasetState
+from service.writer.committer import BaseVersion, Operation
+from service.writer.operations import Preparation
+from service.writer.state import DatasetState
 
 TEXT_MAX: Final = 1000  # as long as a category may be
 _Numbers = Annotated[

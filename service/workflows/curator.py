@@ -9,15 +9,12 @@ import numpy as np
 
 from service.background import in_background
 from service.engine.key_digests import SALT_BYTES
-from service.query.keys import Key
-from service.workflows.corrections import Value, correcting
-from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import RegistrationChanged
-from service.workflows.model.individual_views import Receipt, RunDivergence
-from service.workflows.model.journal import UploadOutcome, UploadRequest
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import (
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import RegistrationChanged
+from service.ledger.model.individual_views import Receipt, RunDivergence
+from service.ledger.model.journal import UploadOutcome, UploadRequest
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import (
     ActRow,
     BudgetRow,
     CuratorDataset,
@@ -26,22 +23,25 @@ from service.workflows.model.views import (
     Page,
     UploadReport,
 )
-from service.workflows.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
-from service.workflows.ports.store import Store
-from service.workflows.ports.transaction import LongAct, Transaction
+from service.ledger.ports.row_reader import FirstRowsRequest, ReaderHere, RowReader
+from service.ledger.ports.store import Store
+from service.ledger.ports.transaction import LongAct, Transaction
+from service.query.keys import Key
+from service.reads import accounts
+from service.reads.account_files import PAGE_ROWS, AccountFile, AccountFiles, FileForm
+from service.reads.act_log import acts
+from service.reads.individual_record import IndividualRecord, individual_record
+from service.reads.ledger import number_of, receipts, slot_of, snapshot
+from service.workflows.corrections import Value, correcting
+from service.workflows.datasets import VECTOR_BYTES_MAX, Counts, Registration, listed_datasets, register
 from service.workflows.principals import Principals
-from service.workflows.reads import accounts
-from service.workflows.reads.account_files import PAGE_ROWS, AccountFile, AccountFiles, FileForm
-from service.workflows.reads.act_log import acts
-from service.workflows.reads.individual_record import IndividualRecord, individual_record
-from service.workflows.reads.ledger import number_of, receipts, slot_of, snapshot
 from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
-from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.uploads import first_rows, store_upload
-from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import ATTEMPTS_MAX, Preparation, Result, act_beside, next_epoch
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.state import DatasetState
+from service.writer.committer import BaseVersion, Operation
+from service.writer.operations import ATTEMPTS_MAX, Preparation, Result, act_beside, next_epoch
+from service.writer.registry import DatasetRegistry
+from service.writer.replication.exchange import ReplicaExchange
+from service.writer.state import DatasetState
 
 
 class Curators:

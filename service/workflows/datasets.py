@@ -16,12 +16,10 @@ from service.accounting.accountings import Accounting, OrderTooLow, accounting_o
 from service.accounting.monitor import Monitor, NoiseTooLarge, monitor_of
 from service.core.charge import rho_of_units, units_down
 from service.core.laws import Gaussian
-from service.query.keys import KeyComparison
-from service.query.schema import Schema, VectorColumn, doc, optional
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
-from service.workflows.model.ledger_entry import genesis
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.stated_guarantee import (
+from service.ledger.model.errors import DatasetArchived, InvalidRequest, NameTaken, RegistrationChanged, Unavailable
+from service.ledger.model.ledger_entry import genesis
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.stated_guarantee import (
     Guarantee,
     GuaranteeMismatch,
     PositiveDecimal,
@@ -29,14 +27,16 @@ from service.workflows.model.stated_guarantee import (
     StatedGuarantee,
     stated_accounting,
 )
-from service.workflows.model.stated_monitor import MonitorFacts, StatedMonitor
-from service.workflows.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, DatasetRule, PublicDataset
-from service.workflows.ports.store import Store
-from service.workflows.ports.transaction import Transaction
-from service.workflows.ports.witness import Witness, WitnessUnavailable
-from service.workflows.reads.ledger import unknown_cursor
-from service.workflows.reads.monitor import monitor_facts
-from service.workflows.rollback.losses import refuse_missing
+from service.ledger.model.stated_monitor import MonitorFacts, StatedMonitor
+from service.ledger.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, DatasetRule, PublicDataset
+from service.ledger.ports.store import Store
+from service.ledger.ports.transaction import Transaction
+from service.ledger.ports.witness import Witness, WitnessUnavailable
+from service.query.keys import KeyComparison
+from service.query.schema import Schema, VectorColumn, doc, optional
+from service.reads.ledger import unknown_cursor
+from service.reads.monitor import monitor_facts
+from service.writer.rollback.losses import refuse_missing
 
 CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31

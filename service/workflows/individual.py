@@ -6,20 +6,20 @@ from fractions import Fraction
 from functools import partial
 
 from service.core.charge import rho_of_units, units_down
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.individual_views import MyBudget, Receipt
+from service.ledger.model.rows import DatasetRecord, OwnAccount
+from service.ledger.model.views import Page, Principal
+from service.ledger.ports.transaction import Transaction
 from service.query.keys import Key
 from service.query.vector_columns import vectors_of
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.individual_views import MyBudget, Receipt
-from service.workflows.model.rows import DatasetRecord, OwnAccount
-from service.workflows.model.views import Page, Principal
-from service.workflows.ports.transaction import Transaction
-from service.workflows.reads import accounts
-from service.workflows.reads.individual_record import IndividualRecord, individual_record
-from service.workflows.reads.ledger import Askers, my_budget_view, promised, receipts, slot_of, snapshot
-from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.writer.committer import Operation
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.state import DatasetState
+from service.reads import accounts
+from service.reads.individual_record import IndividualRecord, individual_record
+from service.reads.ledger import Askers, my_budget_view, promised, receipts, slot_of, snapshot
+from service.writer.committer import Operation
+from service.writer.registry import DatasetRegistry
+from service.writer.replication.exchange import ReplicaExchange
+from service.writer.state import DatasetState
 
 
 class Individuals:

@@ -14,25 +14,25 @@ from pydantic import TypeAdapter
 from service.background import in_background, lower_priority
 from service.core.charge import rho_of_units
 from service.incidents import report_incident
+from service.ledger.model.errors import ClockImplausible, InvalidRequest
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import BudgetSummary
+from service.ledger.ports.alarms import AlarmNotice
+from service.ledger.ports.cache import Cache, LedgerPosition, SharedSummary
+from service.ledger.ports.store import BudgetAlarm, Store, SummaryPoint
+from service.maintenance.reconcile import plan_of, witnessed
+from service.maintenance.summary_points import SummaryPoints
+from service.maintenance.verify.report import verify_dataset
 from service.query.language import Query
 from service.query.schema import doc
 from service.query.words import in_words
-from service.workflows.maintenance.reconcile import plan_of, witnessed
-from service.workflows.maintenance.summary_points import SummaryPoints
-from service.workflows.maintenance.verify.report import verify_dataset
-from service.workflows.model.errors import ClockImplausible, InvalidRequest
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import BudgetSummary
-from service.workflows.ports.alarms import AlarmNotice
-from service.workflows.ports.cache import Cache, LedgerPosition, SharedSummary
-from service.workflows.ports.store import BudgetAlarm, Store, SummaryPoint
+from service.reads.budget_summary import QUANTILES, all_accounts, ledger_facts, summary
+from service.reads.forecast import Forecast, charges_of, forecast
+from service.reads.ledger import snapshot
 from service.workflows.queries.submit import compiled
-from service.workflows.reads.budget_summary import QUANTILES, all_accounts, ledger_facts, summary
-from service.workflows.reads.forecast import Forecast, charges_of, forecast
-from service.workflows.reads.ledger import snapshot
-from service.workflows.writer.operations import look_beside
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.threads import WriterThread
+from service.writer.operations import look_beside
+from service.writer.registry import DatasetRegistry
+from service.writer.threads import WriterThread
 
 FINDINGS_SHOWN_MAX: Final = 20
 _SUMMARY: Final = TypeAdapter(BudgetSummary)

@@ -13,13 +13,13 @@ from uuid import UUID, uuid4
 
 from service.background import in_background
 from service.core.charge import rho_of_units, units_down
+from service.ledger.model.api_keys import Pepper, new_api_key, split_api_key
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.rows import EVERY_PRINCIPAL, NO_KEY, DatasetRecord, PrincipalFilter, PrincipalRecord
+from service.ledger.model.views import AnalystRow, Asker, NewPrincipal, Page, Principal, PrincipalRow, Role
+from service.ledger.ports.store import Store
 from service.query.keys import Key
 from service.query.names import fault_of_name
-from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import EVERY_PRINCIPAL, NO_KEY, DatasetRecord, PrincipalFilter, PrincipalRecord
-from service.workflows.model.views import AnalystRow, Asker, NewPrincipal, Page, Principal, PrincipalRow, Role
-from service.workflows.ports.store import Store
 
 Clock = Callable[[], datetime]
 Shown = TypeVar("Shown", AnalystRow, NewPrincipal, PrincipalRow)

@@ -23,14 +23,14 @@ from itertools import count
 from typing import Final
 from uuid import UUID
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.rows import ERASED_NAME, NO_KEY, PrincipalRecord
+from service.ledger.model.views import Principal, Role
+from service.ledger.ports.identity import IdentityProvider
+from service.ledger.ports.store import Store, StoreUnavailable
 from service.numerals import is_digits
 from service.query.names import fault_of_name
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import ERASED_NAME, NO_KEY, PrincipalRecord
-from service.workflows.model.views import Principal, Role
-from service.workflows.ports.identity import IdentityProvider
-from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.principals import NAME_MAX, Principals, allowance_units, individual_record
 
 CALLBACK: Final = "/sign-in/callback"

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
+from service.ledger.model.errors import ClockImplausible
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.shards import NO_SHARDS
+from service.ledger.ports.store import Store, StoreUnavailable
+from service.ledger.ports.witness import WitnessUnavailable
 from service.query.schema import doc
 from service.workflows.clock import PlausibleClock
-from service.workflows.model.errors import ClockImplausible
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.shards import NO_SHARDS
-from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.ports.witness import WitnessUnavailable
-from service.workflows.rollback.guard import WITNESS_UNAVAILABLE, RollbackGuard
-from service.workflows.writer.registry import DatasetRegistry
+from service.writer.registry import DatasetRegistry
+from service.writer.rollback.guard import WITNESS_UNAVAILABLE, RollbackGuard
 
 log = logging.getLogger("sparing.witness")
 

@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.ledger.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
+from service.ledger.model.rows import DatasetRecord, registration_digest
+from service.ledger.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
+from service.ledger.ports.transaction import LongAct, Transaction
 from service.query.schema import Schema, doc, extension_errors
 from service.workflows.datasets import CAPACITY_MAX, VECTOR_BYTES_MAX, refuse_vectors
-from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
-from service.workflows.model.rows import DatasetRecord, registration_digest
-from service.workflows.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
-from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import Preparation, Settled
-from service.workflows.writer.state import DatasetState
+from service.writer.committer import BaseVersion, Operation
+from service.writer.operations import Preparation, Settled
+from service.writer.state import DatasetState
 
 
 class Extension(BaseModel):

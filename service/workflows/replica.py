@@ -4,39 +4,39 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 
 from service.core.noise import Entropy
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.cache import Cache, NoCache
+from service.ledger.ports.identity import IdentityProvider
+from service.ledger.ports.row_reader import RowReader
+from service.ledger.ports.shards import NO_SHARDS, ShardBackend
+from service.ledger.ports.store import Store
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.ports.witness import Witness
+from service.maintenance.amend import Amender
+from service.maintenance.price_tables import PriceTables
+from service.maintenance.start_check import StartChecks
 from service.query.division import shards_for
-from service.workflows.admission.admission import MEMORY_BYTES_MAX, Admission
-from service.workflows.admission.transfers import Transfers
 from service.workflows.analyst import Analysts
 from service.workflows.auditor import Auditors
 from service.workflows.clock import PlausibleClock
 from service.workflows.curator import Curators
 from service.workflows.individual import Individuals
-from service.workflows.maintenance.amend import Amender
-from service.workflows.maintenance.price_tables import PriceTables
-from service.workflows.maintenance.start_check import StartChecks
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import DatasetRecord
 from service.workflows.overview import Overview
-from service.workflows.ports.cache import Cache, NoCache
-from service.workflows.ports.identity import IdentityProvider
-from service.workflows.ports.row_reader import RowReader
-from service.workflows.ports.shards import NO_SHARDS, ShardBackend
-from service.workflows.ports.store import Store
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
 from service.workflows.provider_sign_ins import ClaimRules, ProviderSignIns
 from service.workflows.queries.parameter_storage import ParameterStorage
 from service.workflows.queries.submit import QuerySubmitter
 from service.workflows.readiness import Readiness
-from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
-from service.workflows.replication.ownership import Ownership
-from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.shards.divided import DividedShards
 from service.workflows.sign_ins import SignIns
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.threads import WriterThread
+from service.writer.admission.admission import MEMORY_BYTES_MAX, Admission
+from service.writer.admission.transfers import Transfers
+from service.writer.registry import DatasetRegistry
+from service.writer.replication.exchange import NO_EXCHANGE, ReplicaExchange
+from service.writer.replication.ownership import Ownership
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.shards.divided import DividedShards
+from service.writer.threads import WriterThread
 
 
 class Replica:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import NotFound
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import SignIn, Store
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import NotFound
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import SignIn, Store
 from service.workflows.principals import REMEMBERED_FOR, Claim, Principals
 
 IDLE: Final = timedelta(minutes=30)

@@ -10,8 +10,8 @@ from typing import Final
 
 from service.arrays import Integers, Mask
 from service.engine.ingest import Keys
+from service.ledger.ports.transaction import Transaction
 from service.query.keys import Key
-from service.workflows.ports.transaction import Transaction
 
 ROWS_NAMED_MAX: Final = 20
 _HOW: Final = "only in case, blanks, hidden characters or how a number or a UUID is written"

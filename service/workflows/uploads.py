@@ -29,34 +29,27 @@ from service.engine.key_digests import key_digests, row_digests
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import InvalidRequest, InvalidRows, KeyConflict, NotFound, OverLimit, PersonOverLimit
+from service.ledger.model.journal import UploadOutcome, UploadRecord, UploadRequest, told_slots
+from service.ledger.model.rows import Address, DatasetRecord
+from service.ledger.model.views import FilePreview, UploadReport
+from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest, RowReader
+from service.ledger.ports.transaction import LongAct, Transaction
 from service.query.canonical import canonical_json
 from service.query.columns import DIGEST
 from service.query.division import ShardPlace, rows_at_fullest
 from service.query.problems import FieldError, quoted
 from service.query.schema import EventsTable, IndividualsTable
 from service.query.suggestions import did_you_mean
+from service.reads.ledger import snapshot
 from service.workflows.as_declared import refuse_unaccepted, upload_warnings
 from service.workflows.datasets import refuse_changed
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import (
-    InvalidRequest,
-    InvalidRows,
-    KeyConflict,
-    NotFound,
-    OverLimit,
-    PersonOverLimit,
-)
-from service.workflows.model.journal import UploadOutcome, UploadRecord, UploadRequest, told_slots
-from service.workflows.model.rows import Address, DatasetRecord
-from service.workflows.model.views import FilePreview, UploadReport
-from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest, RowReader
-from service.workflows.ports.transaction import LongAct, Transaction
-from service.workflows.reads.ledger import snapshot
 from service.workflows.twins import TWIN, twin_words, twins
-from service.workflows.writer.committer import BaseVersion, Operation
-from service.workflows.writer.operations import Preparation, Settled, act_beside
-from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import WriterThread
+from service.writer.committer import BaseVersion, Operation
+from service.writer.operations import Preparation, Settled, act_beside
+from service.writer.state import DatasetState
+from service.writer.threads import WriterThread
 
 PEOPLE_MAX: Final = 20
 _UNKNOWN: Final = -1

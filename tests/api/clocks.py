@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
-from service.workflows.admission.schedule import SlotRequest, SlotRules
-from service.workflows.admission.scheduler import Act, Dispatcher
+from service.writer.admission.schedule import SlotRequest, SlotRules
+from service.writer.admission.scheduler import Act, Dispatcher
 
 
 class FakeTime:

@@ -11,7 +11,7 @@ import httpx
 
 from service.api.app import create_app
 from service.api.openapi import Example, examples
-from service.workflows.maintenance.summary_points import SummaryPoints
+from service.maintenance.summary_points import SummaryPoints
 from tests.api.world import Settings, World, client_of, empty_replica
 from tests.engine.ingest.uploads import ARROW, arrow
 from tests.memory.store import MemoryStore

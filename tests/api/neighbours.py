@@ -16,11 +16,11 @@ from service.api.app import HttpOptions
 from service.api.forwarding.hop import new_hop_id, sealed
 from service.api.forwarding.request_head import HOP_HEADER, head_of
 from service.api.middleware.request_context import DrainState
-from service.workflows.model.rows import Lease, ReplicaAddress
-from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.telemetry import NullTelemetry
+from service.ledger.model.rows import Lease, ReplicaAddress
+from service.ledger.ports.store import StoreUnavailable
+from service.ledger.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica
-from service.workflows.replication.ownership import Ownership
+from service.writer.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of, created_app, wall_clock
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryLeases, MemoryWitness

@@ -5,7 +5,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.request_context import DrainState, RequestContext
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 
 def received(

@@ -15,10 +15,10 @@ from service.api.forwarding.hop import echo as echoed_id
 from service.api.forwarding.hop import repeating, sealed_id
 from service.api.middleware.request_context import DeliveryFailed
 from service.api.problems import response_of
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.replication.ownership import Ownership
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import Unavailable
+from service.ledger.model.rows import ReplicaAddress
+from service.writer.replication.ownership import Ownership
 from tests.api.neighbours import Clock, bound, served, url_of
 from tests.api.receiving import received
 from tests.memory.cache import MemoryLeases

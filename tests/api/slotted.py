@@ -10,8 +10,8 @@ from service.api.app import HttpOptions
 from service.api.middleware.release_slots import Slots
 from service.api.place import Place, PlacesByName
 from service.query.cost import Speed
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.scheduler import Dispatcher, slot_rules
+from service.writer.admission.admission import Admission
+from service.writer.admission.scheduler import Dispatcher, slot_rules
 from tests.api.clocks import FakeTime
 from tests.api.world import World, build_world
 from tests.waiting import settled, until_async

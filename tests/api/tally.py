@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from service.workflows.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import NullTelemetry
 
 
 class Tally(NullTelemetry):

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.ledger.model.errors import InvalidRequest
 from service.query.names import fault_of_name
 from service.workflows.datasets import Registration
-from service.workflows.model.errors import InvalidRequest
 from service.workflows.replica import Replica
 from sparing import count, dummy_data
 from sparing.testing import FakeService

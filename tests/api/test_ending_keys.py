@@ -11,7 +11,7 @@ import pytest
 from service.api.auth import COOKIE, REQUEST_HEADER
 from service.api.middleware.request_limits import ResponseAborted
 from service.api.responses import NPZ
-from service.workflows.model.views import BudgetRow, Page
+from service.ledger.model.views import BudgetRow, Page
 from tests.api.route_table import KEYED, QUERY, ROUTES, Route, route
 from tests.api.world import COUNT, World
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.workflows.admission.transfers import EXPORT_BYTES, Transfers
-from service.workflows.model.views import BudgetRow, Page
+from service.ledger.model.views import BudgetRow, Page
+from service.writer.admission.transfers import EXPORT_BYTES, Transfers
 from tests.api.world import World
 from tests.waiting import until_async
 

@@ -8,8 +8,8 @@ import pytest
 
 from service.api.lookups import BATCH_MAX, Credential, Lookups
 from service.api.place import Place
-from service.workflows.model.errors import TooManyStrangers, Unavailable
-from service.workflows.model.views import Principal
+from service.ledger.model.errors import TooManyStrangers, Unavailable
+from service.ledger.model.views import Principal
 from tests.waiting import settled
 
 ANA = Principal.__new__(Principal)

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.workflows.model.views import (
+from service.ledger.model.views import (
     AuditedRow,
     CuratorDataset,
     CuratorDatasetRow,

@@ -12,10 +12,10 @@ import schemathesis
 from service.api.openapi import examples
 from service.api.openapi_schemas import nested
 from service.api.responses import ENCODERS
+from service.ledger.model.analyst_views import HALF_WIDTH
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.query.schema import Schema
-from service.workflows.model.analyst_views import HALF_WIDTH
 from tests.api.described import (
     Document,
     Operation,

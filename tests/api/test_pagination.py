@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.api.pagination import opaque, place_of
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Page
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Page
 from tests.api.route_table import REGISTRATION, ROUTES, Route
 from tests.api.world import COUNT, World
 

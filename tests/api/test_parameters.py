@@ -4,7 +4,7 @@ import pytest
 from fastapi import Request
 
 from service.api.parameters import refuse_other_parameters
-from service.workflows.model.errors import InvalidRequest
+from service.ledger.model.errors import InvalidRequest
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import World
 

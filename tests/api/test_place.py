@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from service.api.place import Place, PlacesByName
-from service.workflows.model.errors import TooManyAtOnce
+from service.ledger.model.errors import TooManyAtOnce
 from tests.waiting import PATIENCE_S, settled
 
 

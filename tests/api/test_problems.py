@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 
 from service.api.auth import COOKIE
 from service.api.problems import PROBLEMS, STATUSES, Problem, field_errors, problem_bytes, problem_of
+from service.ledger.model import errors
+from service.ledger.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
+from service.ledger.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from service.query.json_text import ERRORS_MAX
 from service.query.problems import FieldError, QueryProblem
-from service.workflows.model import errors
-from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
-from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from sparing import APIStatusError
 from sparing._testing_http import TITLES
 from tests.api.problem_shape import check_shape

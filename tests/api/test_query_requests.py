@@ -19,10 +19,10 @@ from starlette.types import Message, Scope, Send
 from service.api.auth import RouteGuard
 from service.api.problems import Refusal
 from service.api.query_requests import FastPath, FastRoute, checked_key, wait_for_answer, whole_body
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import AllowanceExceeded, NotFound, Unavailable
-from service.workflows.model.views import Principal
-from service.workflows.writer.submission import PendingAnswer
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import AllowanceExceeded, NotFound, Unavailable
+from service.ledger.model.views import Principal
+from service.writer.submission import PendingAnswer
 from tests.api.receiving import nothing, unreachable
 from tests.api.route_table import REGISTRATION
 from tests.api.slotted import MS, Client, Slotted

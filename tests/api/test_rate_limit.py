@@ -2,9 +2,9 @@
 
 from math import ceil
 
+from service.ledger.ports.cache import NoCache
 from service.store.redis.sealed import SealedCache
-from service.workflows.admission.rate_limit import Limiter, Rate
-from service.workflows.ports.cache import NoCache
+from service.writer.admission.rate_limit import Limiter, Rate
 from tests.api.problem_shape import check_shape
 from tests.api.world import COUNT, World
 from tests.memory.cache import MemoryKeyValueStore, MemoryServer

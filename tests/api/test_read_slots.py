@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.scheduler import ACTS_WAITING_MAX, START_NS
+from service.writer.admission.admission import Admission
+from service.writer.admission.scheduler import ACTS_WAITING_MAX, START_NS
 from tests.api.slotted import MS, SLOT, Client, Slotted
 from tests.api.world import COUNT, build_world
 from tests.waiting import until_async

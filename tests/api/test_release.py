@@ -10,14 +10,14 @@ import pytest
 
 from service.api.app import HttpOptions
 from service.api.middleware.release_slots import Slots
+from service.ledger.model.rows import Asked
+from service.ledger.ports.store import CommitUnclear, StoreUnavailable
+from service.ledger.ports.telemetry import NullTelemetry
 from service.query.cost import Costs, Speed
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.scheduler import slot_rules
-from service.workflows.model.rows import Asked
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable
-from service.workflows.ports.telemetry import NullTelemetry
+from service.writer.admission.admission import Admission
+from service.writer.admission.scheduler import slot_rules
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.route_table import ROUTES
 from tests.api.world import COUNT, World, build_world
@@ -160,7 +160,7 @@ async def test_a_refusal_before_admission_leaves_a_slot_later(timed: Timed) -> N
 
 async def test_busy_leaves_a_slot_later(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is reserved for a request for which there is no room, however wide."""
-    monkeypatch.setattr("service.workflows.admission.schedule.WAITING_MAX", 0)
+    monkeypatch.setattr("service.writer.admission.schedule.WAITING_MAX", 0)
     assert await timed.ask(FRESH) == (429, 10)
     assert await timed.ask(WIDE) == (429, 10)
     assert timed.overruns.count == 0

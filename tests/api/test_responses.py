@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from service.api.responses import ARROW, JSON, NPY, NPZ, preferred, respond
+from service.ledger.model.analyst_views import StoredAnswer
 from service.query.layout import LABELS_MAX
-from service.workflows.model.analyst_views import StoredAnswer
 from sparing._npz import answer_of_npz
 
 FACTS = {"sigma": 2.5, "grid": 0.25, "half_width_95": 4.75, "axes": [{"column": "a]b", "size": 3}], "sequence": 3}

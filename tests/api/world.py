@@ -14,14 +14,14 @@ from starlette.types import ASGIApp
 
 from service.api.app import ApiSettings, HttpOptions, create_app
 from service.core.noise import Entropy
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.views import Role
+from service.ledger.ports.witness import Witness
 from service.query.parse import parse_query
-from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.views import Role
-from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
-from service.workflows.replication.ownership import Ownership
+from service.writer.admission.admission import Admission
+from service.writer.replication.ownership import Ownership
 from tests.digests import known_salt
 from tests.factories import SeededEntropy
 from tests.memory.cache import MemoryWitness

@@ -20,58 +20,42 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accounting": frozenset({"core"}),
     "query": frozenset({"arrays", "core"}),
     "engine": frozenset({"arrays", "core", "query"}),
+    "ledger": frozenset({"accounting", "arrays", "core", "engine", "numerals", "query"}),
+    "writer": frozenset("accounting arrays background bounds core engine failpoints incidents ledger query".split()),
+    "reads": frozenset("accounting arrays background core engine ledger numerals query writer".split()),
+    "maintenance": frozenset(
+        "accounting arrays background core engine failpoints incidents ledger query reads writer".split()
+    ),
     "workflows": frozenset(
-        {
-            "accounting",
-            "arrays",
-            "background",
-            "bounds",
-            "core",
-            "engine",
-            "failpoints",
-            "incidents",
-            "numerals",
-            "query",
-        }
+        "accounting arrays background bounds core engine failpoints incidents ledger maintenance numerals query reads "
+        "writer".split()
     ),
     "local": frozenset({"core"}),
     "embedded": frozenset(),
     "store": frozenset(
-        {
-            "accounting",
-            "background",
-            "core",
-            "embedded",
-            "engine",
-            "failpoints",
-            "files",
-            "incidents",
-            "query",
-            "workflows",
-        }
+        "accounting background core embedded engine failpoints files incidents ledger query writer".split()
     ),
-    "api": frozenset({"bounds", "core", "failpoints", "files", "incidents", "numerals", "query", "workflows"}),
+    "api": frozenset("bounds failpoints files incidents ledger numerals query reads workflows writer".split()),
     "background": frozenset({"incidents"}),
-    "bound_settings": frozenset({"bounds", "numerals"}),
     "bounds": frozenset(),
     "failpoints": frozenset(),
     "files": frozenset(),
     "incidents": frozenset(),
     "logs": frozenset({"incidents"}),
-    "oidc_settings": frozenset({"numerals", "query"}),
     "numerals": frozenset(),
-    "ray_settings": frozenset(),
-    "settings": frozenset({"bound_settings", "files", "oidc_settings", "ray_settings", "url_settings"}),
-    "url_settings": frozenset(),
-    "metrics": frozenset({"workflows"}),
+    "settings": frozenset({"bounds", "files", "numerals", "query"}),
+    "metrics": frozenset({"ledger", "workflows"}),
     "run": frozenset(
-        {"api", "embedded", "failpoints", "incidents", "logs", "metrics", "query", "settings", "store", "workflows"}
+        "api embedded failpoints ledger logs maintenance metrics query settings store workflows writer".split()
     ),
 }
-# The folders of workflows: each may import those before it. After them come the use cases (the modules beside the
-# folders), then one facade for each audience, then replica.py.
-WORKFLOWS_ORDER = "model ports shards rollback replication admission writer reads maintenance queries".split()
-USE_CASES = len(WORKFLOWS_ORDER)
+# The folders inside a room, in their order: each may import those before it, and the modules beside them import all.
+# In workflows the use cases come after the folders, then one facade for each audience, then replica.py.
+FOLDERS_IN_ORDER: dict[str, list[str]] = {
+    "ledger": ["model", "ports"],
+    "writer": ["shards", "rollback", "replication", "admission"],
+    "workflows": ["queries"],
+}
 
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli"})  # they start things, and may import every room
 
@@ -87,7 +71,7 @@ HOME_OF: dict[str, frozenset[str]] = {
     "prometheus_client": frozenset({"metrics"}),
     "psycopg": frozenset({"embedded", "store"}),
     "psycopg_pool": frozenset({"store"}),
-    "pydantic_settings": frozenset({"bound_settings", "settings"}),
+    "pydantic_settings": frozenset({"settings"}),
     "ray": frozenset({"store"}),
     "redis": frozenset({"embedded", "store"}),
     "sqlalchemy": frozenset({"store"}),
@@ -182,24 +166,25 @@ def estimates_need_nothing(module: Module) -> list[str]:
     return [f"{module.path}:{line} imports {name}, which a client may not have" for line, name in beyond]
 
 
-def workflows_in_order(module: Module) -> list[str]:
-    """Inside workflows a module imports its own folder, folders before it in WORKFLOWS_ORDER, and nothing after it."""
-    if module.room != "workflows":
+def folders_in_order(module: Module) -> list[str]:
+    """A module imports its own folder of the room and those before it in FOLDERS_IN_ORDER, and nothing after it."""
+    if module.room not in FOLDERS_IN_ORDER:
         return []
     rank = _rank(module.path.removesuffix(".py").replace("/", "."))
     return [
-        f"{module.path}:{line} imports {name}, which comes after it in the order of workflows"
+        f"{module.path}:{line} imports {name}, which comes after it in the order of {module.room}"
         for line, name in imports(module)
-        if name.startswith("service.workflows.") and _rank(name) > rank
+        if name.startswith(f"service.{module.room}.") and _rank(name) > rank
     ]
 
 
 def _rank(name: str) -> int:
-    """The place of a module of workflows in the order."""
-    part = name.split(".")[2]
-    if part in WORKFLOWS_ORDER:
-        return WORKFLOWS_ORDER.index(part)
-    return USE_CASES + (part in _FACADES) + 2 * (part == "replica")
+    """The place of a module in the order of its room."""
+    _, room, part, *_ = name.split(".")
+    folders = FOLDERS_IN_ORDER[room]
+    if part in folders:
+        return folders.index(part)
+    return len(folders) + (part in _FACADES) + 2 * (part == "replica")
 
 
 _FACADES = frozenset({"analyst", "auditor", "curator", "individual"})
@@ -265,10 +250,10 @@ _KNOW_ARRAYS = (
     "service/core/",
     "service/engine/",
     "service/local/",  # the account of one device
-    "service/workflows/shards/",
-    "service/workflows/writer/state.py",
-    "service/workflows/maintenance/calibration.py",
-    "service/workflows/maintenance/supposed_replay.py",
+    "service/writer/shards/",
+    "service/writer/state.py",
+    "service/maintenance/calibration.py",
+    "service/maintenance/supposed_replay.py",
 )
 
 
@@ -398,15 +383,15 @@ def misplaced_tests(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
 # Tests that cover modules without a test file of their own name: patterns below service/, and why those tests.
 COVERS = {
     "tests/e2e": "__main__ cli/* run/*",  # a command is run as a process, and its parts are put together by it
-    "tests/contracts": "store/postgres/* workflows/ports/* workflows/registration_changes",
+    "tests/contracts": "store/postgres/* ledger/ports/* workflows/registration_changes",
     "tests/api/routes": "workflows/auditor workflows/curator workflows/overview workflows/replica",
-    "tests/workflows/maintenance/verify/test_report.py": "workflows/maintenance/verify/*",  # one report for all
-    "tests/workflows/test_continual_counts.py": "workflows/reads/monitor",
-    "tests/workflows/test_formats.py": "workflows/model/*",  # records: the bytes that are kept of them
-    "tests/workflows/rollback/test_guard.py": "workflows/maintenance/reconcile",  # the guard calls for it
-    "tests/workflows/writer/test_committer.py": "incidents",
-    "tests/test_settings.py": "bound_settings bounds oidc_settings ray_settings url_settings",
-    "tests/workflows/test_looks.py": "workflows/writer/threads",
+    "tests/maintenance/verify/test_report.py": "maintenance/verify/*",  # one report for all
+    "tests/reads/test_continual_counts.py": "reads/monitor",
+    "tests/ledger/model/test_formats.py": "ledger/model/*",  # records: the bytes that are kept of them
+    "tests/writer/rollback/test_guard.py": "maintenance/reconcile",  # the guard calls for it
+    "tests/writer/test_committer.py": "incidents",
+    "tests/settings/test_settings.py": "settings/* bounds",
+    "tests/writer/test_looks.py": "writer/threads",
     "tests/laws/test_every_node.py": "query/*_ast query/group_keys query/language query/*_columns",
     "tests/query/items/test_gradient.py": "query/items/moments query/items/products query/product_plan",
     "tests/query/items/test_linear.py": "query/listed_values",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.architecture.rules import MAY_IMPORT, WORKFLOWS_ORDER
+from tests.architecture.rules import FOLDERS_IN_ORDER, MAY_IMPORT
 from tests.architecture.source import ROOT, modules
 
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -44,11 +44,13 @@ def test_the_table_of_rooms_is_the_rule_of_imports() -> None:
     assert shown == MAY_IMPORT
 
 
-def test_the_order_inside_workflows_is_the_rule() -> None:
+def test_the_order_inside_each_room_is_the_rule() -> None:
     """The folders are named in the order that the rule enforces."""
-    (line,) = re.findall(r"in their order:\n(.+)$", MAP, re.MULTILINE)
+    lines = re.findall(r"^The folders of `(\w+)`, in their order: (.+)$", MAP, re.MULTILINE)
 
-    assert re.findall(r"`(\w+)` \(", line.replace("`store`", "store")) == WORKFLOWS_ORDER
+    assert {
+        room: re.findall(r"`(\w+)` \(", line.replace("`store`", "store")) for room, line in lines
+    } == FOLDERS_IN_ORDER
 
 
 def test_the_modules_beside_the_folders_of_workflows_are_all_named() -> None:

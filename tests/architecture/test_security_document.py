@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from service.settings import VARIABLES
+from service.settings.settings import VARIABLES
 from tests.architecture.pages import exists, section_of
 from tests.architecture.source import ROOT
 
@@ -141,7 +141,7 @@ def test_every_secret_has_its_line(page: str) -> None:
     """Each setting that is a secret, and each purpose of the pepper, is in the table of secrets."""
     section = section_of(page, "Secrets and algorithms")
     settings = [name for name, field in VARIABLES.items() if not field.repr]
-    text = (ROOT / "service/workflows/model/api_keys.py").read_text(encoding="utf-8")
+    text = (ROOT / "service/ledger/model/api_keys.py").read_text(encoding="utf-8")
     purposes = re.findall(r'_mac\(b"([a-z -]+)"', text)
     assert {"SPARING_PEPPER", "DATABASE_URL"} <= set(settings)
     assert len(purposes) >= len({"api-key", "sign-in", "tombstone", "upload", "ledger", "cache"})

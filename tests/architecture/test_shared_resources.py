@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from service.bound_settings import BoundSettings
-from service.settings import VARIABLES
+from service.settings.bound_settings import BoundSettings
+from service.settings.settings import VARIABLES
 from tests.architecture.pages import exists, section_of
 from tests.architecture.source import ROOT
 

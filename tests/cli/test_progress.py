@@ -3,7 +3,7 @@
 import pytest
 
 from service.cli.progress import EVERY_S, ProgressLines
-from service.workflows.maintenance.verify.report import verify_all
+from service.maintenance.verify.report import verify_all
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import Head
+from service.ledger.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import Head
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 from tests.contracts.stores import entry
 from tests.memory.cache import MemoryKeyValueStore, MemoryServer
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.store import Store
 from tests.contracts.stores import STORES, dataset, open_store
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from service.core.renyi_filter import FilterViolation
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.shards import ShardChannel, ShardLost
 from service.query.division import ShardPlace
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import ShardChannel, ShardLost
-from service.workflows.shards.divided import DividedShards
+from service.writer.shards.divided import DividedShards
 from tests.contracts.stores import dataset, entry
 from tests.laws.form_world import FIVE_PAGES, ask, told, world
 from tests.laws.node_examples import outcomes

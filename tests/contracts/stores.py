@@ -11,14 +11,14 @@ import numpy as np
 
 from service.arrays import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.ledger.model.ledger_entry import LedgerEntry, answer_digest
+from service.ledger.model.pieces import Measure, Quantities, pieces_of
+from service.ledger.model.rows import AnswerRecord, DatasetRecord, Head, PrincipalRecord
+from service.ledger.model.stated_guarantee import Guarantee
+from service.ledger.ports.store import Store
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
-from service.workflows.model.pieces import Measure, Quantities, pieces_of
-from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, PrincipalRecord
-from service.workflows.model.stated_guarantee import Guarantee
-from service.workflows.ports.store import Store
 from tests.digests import SALT
 from tests.keys import LEDGER_KEY
 from tests.memory.store import MemoryStore

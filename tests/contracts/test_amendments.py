@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service.ledger.model.amendments import Amendment, Rewritten
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.pieces import STRETCH_SLOTS, WHOLE
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.store import Store
+from service.ledger.ports.transaction import LongAct
 from service.query.keys import Key
-from service.workflows.model.amendments import Amendment, Rewritten
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store
-from service.workflows.ports.transaction import LongAct
 from tests.contracts.stores import entry, ledger, priced_entry
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from service.ledger.ports.cache import Cache, CommitNotice, SharedEntry, SharedSummary
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
-from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry, SharedSummary
 from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_summary
 from tests.waiting import until
 

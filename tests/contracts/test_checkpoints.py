@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.workflows.model.rows import Checkpoint, DatasetRecord
-from service.workflows.ports.store import Store
+from service.ledger.model.rows import Checkpoint, DatasetRecord
+from service.ledger.ports.store import Store
 from tests.contracts.stores import answer, append, entry
 
 pytestmark = pytest.mark.slow

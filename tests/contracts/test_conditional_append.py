@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from service.core.charge import CHARGE_UNITS_MAX
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
-from service.workflows.ports.store import HeadMoved, Store
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import AnswerRecord, Asked, DatasetRecord, Head
+from service.ledger.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, append, entry, ledger
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from service.ledger.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
+from service.ledger.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from service.query.keys import Key
-from service.workflows.model.rows import NO_KEY, DatasetRecord, PrincipalRecord
-from service.workflows.ports.store import BudgetAlarm, NotEmpty, SignIn, Store, SummaryPoint
 from service.workflows.principals import EXPIRY_END
 from tests.contracts.stores import AT, append, dataset, principal
 

@@ -6,10 +6,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from service.ledger.model.journal import UploadRecord
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.store import Store
 from service.query.keys import Key
-from service.workflows.model.journal import UploadRecord
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store
 from tests.contracts.stores import dataset
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from service.ledger.model.rows import ReplicaAddress
+from service.ledger.ports.store import Leases
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.store import Leases
 from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryLeases

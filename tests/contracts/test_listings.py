@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, replay
+from service.ledger.model.pieces import Outcome, OwnOutcome
+from service.ledger.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
+from service.ledger.ports.store import Store
 from service.query.keys import Key
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, replay
-from service.workflows.model.pieces import Outcome, OwnOutcome
-from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
-from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, join, priced_entry, totals, wall_clock
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.store import Store
 from service.query.keys import Key
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store
 from tests.contracts.stores import answer, dataset, entry, join
 
 pytestmark = pytest.mark.slow

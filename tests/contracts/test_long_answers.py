@@ -6,12 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import Store
+from service.maintenance.verify.report import verify_all
 from service.query.layout import LABELS_MAX
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
 from service.workflows.registration_changes import Archiving
 from service.workflows.replica import Replica
 from tests.factories import THREE_PEOPLE, VISITS, analyst, ask, open_replica, register, upload, values, witness_of

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
-from service.workflows.model.rows import Asked, DatasetRecord
-from service.workflows.ports.store import HeadMoved, Store
+from service.ledger.model.parameters import LEAST_BYTES, KeptParameters
+from service.ledger.model.rows import Asked, DatasetRecord
+from service.ledger.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, dataset, entry, ledger
 
 pytestmark = pytest.mark.slow

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.ledger.model.rows import Checkpoint, DatasetRecord, StoredPage
+from service.ledger.ports.store import Store
 from service.query.keys import Key
-from service.workflows.model.rows import Checkpoint, DatasetRecord, StoredPage
-from service.workflows.ports.store import Store
 from tests.contracts.stores import entry, priced_entry
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,12 @@ import numpy as np
 import orjson
 import pytest
 
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import Asked, DatasetRecord
+from service.ledger.ports.store import HeadMoved, Store
+from service.maintenance.rebuild_answer import rebuild
 from service.query.canonical import canonical_bytes
 from service.query.parse import parse_query
-from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import Asked, DatasetRecord
-from service.workflows.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, priced_entry
 
 pytestmark = pytest.mark.slow

@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
+from service.ledger.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, NotFound, Unavailable
+from service.ledger.ports.store import Store
+from service.maintenance.rebuild_answer import rebuild
+from service.maintenance.verify.report import Report, verify_dataset
 from service.query.parse import parse_query
 from service.query.schema import Schema
-from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.maintenance.verify.report import Report, verify_dataset
-from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, NotFound, Unavailable
-from service.workflows.ports.store import Store
 from service.workflows.registration_changes import Archiving, Extension
 from service.workflows.replica import Replica
 from tests.factories import (

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
-from service.workflows.ports.store import CommitRejected, Store
-from service.workflows.ports.transaction import ConditionalAppend, Transaction
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import AnswerRecord, Asked, DatasetRecord
+from service.ledger.ports.store import CommitRejected, Store
+from service.ledger.ports.transaction import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, answer, entry, ledger
 
 pytestmark = pytest.mark.slow

@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX
-from service.query.columns import coding_of
-from service.query.keys import Key
-from service.query.schema import Schema
-from service.workflows.model.errors import NameTaken
-from service.workflows.model.journal import JournalAct
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import (
+from service.ledger.model.errors import NameTaken
+from service.ledger.model.journal import JournalAct
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import (
     ERASED_NAME,
     AnswerRecord,
     Asked,
@@ -30,7 +27,10 @@ from service.workflows.model.rows import (
     ReleasePlace,
     ReleaseRecord,
 )
-from service.workflows.ports.store import Store
+from service.ledger.ports.store import Store
+from service.query.columns import coding_of
+from service.query.keys import Key
+from service.query.schema import Schema
 from tests.contracts.stores import (
     ANALYST,
     AT,

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from psycopg import sql
 
+from service.ledger.model.rows import Codes, DatasetRecord
+from service.ledger.ports.store import Store
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.query.vector_columns import vectors_of
 from service.store.postgres import data_tables
-from service.workflows.model.rows import Codes, DatasetRecord
-from service.workflows.ports.store import Store
 from tests.contracts.stores import dataset, open_store
 from tests.digests import with_digests
 

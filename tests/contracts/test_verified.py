@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.model.rows import AnswerRecord, DatasetRecord
-from service.workflows.ports.store import Store
+from service.ledger.model.rows import AnswerRecord, DatasetRecord
+from service.ledger.ports.store import Store
 from tests.contracts.stores import ANALYST, answer, dataset, entry, priced_entry
 
 pytestmark = pytest.mark.slow

@@ -7,12 +7,12 @@ from threading import Thread
 
 import pytest
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import Witness
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import Witness
 from tests.memory.cache import MemoryWitness
 
 DATASET = "survey-" + "0f" * 32

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from service.ledger.model.pieces import WHOLE
 from service.store.postgres.rows import LedgerSeal
-from service.workflows.model.pieces import WHOLE
 from tests.sealed_accounts import charged_in
 
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -18,7 +18,7 @@ import psycopg
 
 from service.embedded import EmbeddedPostgres
 from service.query.cost import Speed
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.e2e.http_calls import analyst_of, ask, register
 from tests.e2e.processes import new_key, served
 

@@ -11,8 +11,8 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from service.workflows.admission.transfers import EXPORT_BYTES
-from service.workflows.reads.account_files import GROUP_ROWS_MAX
+from service.reads.account_files import GROUP_ROWS_MAX
+from service.writer.admission.transfers import EXPORT_BYTES
 from tests.e2e.homes import Homes
 from tests.e2e.http_calls import CSV, DATASET, analyst_of, ask, client
 from tests.e2e.processes import Served, new_key, peak_bytes, served

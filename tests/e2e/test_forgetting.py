@@ -10,10 +10,10 @@ import httpx
 import psycopg
 import pytest
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.pieces import WHOLE
+from service.maintenance.verify.report import verify_all
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.pieces import WHOLE
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
 from tests.e2e.homes import made_known
 from tests.e2e.http_calls import CSV, analyst_of, asked, client

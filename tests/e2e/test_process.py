@@ -11,7 +11,7 @@ import pytest
 
 from service.cli.app import main
 from service.embedded import attach_postgres, attach_valkey
-from service.workflows.model.api_keys import Pepper
+from service.ledger.model.api_keys import Pepper
 from tests.e2e.homes import CHARGE_UNITS, Homes, SurveyHome
 from tests.e2e.http_calls import ask, client
 from tests.e2e.processes import SPARING, children_of, environment, living, served, sparing, sparing_apart, unexpected

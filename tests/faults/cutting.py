@@ -10,9 +10,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.ledger.model.errors import Unavailable
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.workflows.model.errors import Unavailable
 from service.workflows.replica import Replica
 from tests.faults.history import Attempt
 from tests.faults.proxy import Cut, CuttingProxy

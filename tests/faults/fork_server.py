@@ -84,8 +84,8 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
 
 def _shorten_stretches(entries: int) -> None:
     """So that few entries are several stretches of an erasure's amendments, of one write for each, and of a pruning."""
-    from service.workflows.maintenance import amend as amend_module  # noqa: PLC0415 - the same
-    from service.workflows.maintenance import prune as prune_module  # noqa: PLC0415 - the same
+    from service.maintenance import amend as amend_module  # noqa: PLC0415 - the same
+    from service.maintenance import prune as prune_module  # noqa: PLC0415 - the same
 
     amend_module.STRETCH_ENTRIES = prune_module.STRETCH_ENTRIES = entries  # type: ignore[misc]
     amend_module._AT_ONCE = 1  # type: ignore[misc]

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import orjson
 import psycopg
 
+from service.ledger.model.errors import Unavailable
+from service.ledger.model.views import Principal
+from service.maintenance.verify.report import verify_all
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
 from service.workflows.datasets import Registration
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.errors import Unavailable
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.faults.scenario import LEDGER_KEY, open_replica
 from tests.sealed_accounts import spent_in

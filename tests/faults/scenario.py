@@ -14,18 +14,18 @@ import psycopg
 
 from service.accounting.monitor import coefficients
 from service.core.noise import Entropy
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import Store
+from service.ledger.ports.witness import Witness
+from service.maintenance.verify.report import verify_all
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.workflows.datasets import Registration
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
-from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
-from service.workflows.rollback.guard import witness_name
+from service.writer.rollback.guard import witness_name
 from tests.faults.history import Attempt, Curve, Entry, History, Reading, Reply, Ticks, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
 from tests.laws.reference import UNIT, clipped_count, gaussian_units, laplace_units

@@ -16,11 +16,11 @@ import httpx
 import psycopg
 from psycopg import sql
 
+from service.ledger.model.api_keys import Pepper
+from service.maintenance.verify.report import verify_all
 from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
 from service.workflows.readiness import READY_FOR
 from service.workflows.replica import Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route

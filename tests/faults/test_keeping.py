@@ -8,8 +8,8 @@ import numpy as np
 import orjson
 import pytest
 
+from service.maintenance.verify.report import verify_all
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
 from tests.faults.killing import COMMIT_SENT, Servers
 from tests.faults.replicas import Answer, exchange
 from tests.faults.scenario import LEDGER_KEY, Stage, staged

@@ -12,12 +12,12 @@ from contextlib import ExitStack, closing
 import pytest
 
 from service.core.charge import rho_of_units
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.views import Principal
+from service.maintenance.verify.report import verify_all
 from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.views import Principal
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import THREE_PEOPLE, ask, upload
 from tests.faults.meddling import FORGERIES, OwnValkey

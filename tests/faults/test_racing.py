@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.workflows.ports.store import CommitUnclear
+from service.ledger.ports.store import CommitUnclear
 from tests.contracts.stores import answer, append, dataset, entry, ledger, open_store
 from tests.faults.racing import race
 from tests.rotation import times

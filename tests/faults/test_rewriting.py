@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from service.ledger.ports.transaction import Transaction
+from service.maintenance.verify.report import verify_all
 from service.store.postgres.store import PostgresStore
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.ports.transaction import Transaction
 from tests.faults.killing import Servers
 from tests.faults.replicas import Replica, exchange
 from tests.faults.scenario import LEDGER_KEY, PEOPLE, QUESTIONS, Stage, staged

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from service.ledger.model.errors import WorkflowError
+from service.ledger.model.individual_views import Receipt
+from service.ledger.model.views import Principal
 from service.query.parse import query_of
 from service.query.problems import QueryProblem
 from service.workflows.datasets import Registration
-from service.workflows.model.errors import WorkflowError
-from service.workflows.model.individual_views import Receipt
-from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
 from tests.factories import open_replica

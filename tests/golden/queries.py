@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from service.accounting.accountings import accounting_of
 from service.accounting.monitor import monitor_of
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.rows import DatasetRecord
 from service.query.cost import Speed, cost_of
 from service.query.parse import query_of
 from service.query.plan import Plan
 from service.query.problems import QueryProblem
 from service.query.stated import shown_of
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import DatasetRecord
 from service.workflows.queries.submit import compiled
 from tests.contracts.stores import dataset
 from tests.golden.drawing import MONITORED, PURE, Json, drawn, drawn_composite

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from service.core.charge import LIMIT_UNITS_MAX
 from service.core.release import Block
 from service.engine.pages import PAGE_SLOTS
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import DatasetRecord, Head, SlotsInUse
+from service.ledger.model.views import Principal
 from service.query.keys import Key
 from service.query.plan import Plan
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse
-from service.workflows.model.views import Principal
-from service.workflows.shards.divided import DividedShards
-from service.workflows.shards.shard import Shard
-from service.workflows.writer.batch import Batch
-from service.workflows.writer.state import DatasetState
-from service.workflows.writer.submission import QueryRequest
+from service.writer.batch import Batch
+from service.writer.shards.divided import DividedShards
+from service.writer.shards.shard import Shard
+from service.writer.state import DatasetState
+from service.writer.submission import QueryRequest
 from tests.contracts.stores import dataset
 from tests.core.contributions import sparse
 from tests.core.injected import seeded

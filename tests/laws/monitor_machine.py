@@ -9,9 +9,9 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from service.accounting.monitor import Monitor, coefficients
 from service.core.charge import UNITS_PER_RHO
+from service.ledger.model.errors import InvalidRequest
 from service.query.parse import parse_query
 from service.workflows.datasets import Registration
-from service.workflows.model.errors import InvalidRequest
 from tests.laws.filter_world import registration
 from tests.laws.restore_machine import NAME, RestoreMachine
 

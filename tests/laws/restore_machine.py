@@ -16,17 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from numpy.typing import NDArray
 
 from service.core.charge import LIMIT_UNITS_MAX
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import Fenced
+from service.ledger.model.ledger_entry import replay
+from service.ledger.model.rows import Head
+from service.ledger.model.views import Principal
+from service.maintenance.reconcile import reconcile
+from service.maintenance.verify.report import verify_all
 from service.query.keys import Key
 from service.query.parse import parse_query
+from service.reads.ledger import promised
 from service.workflows.datasets import Registration
-from service.workflows.maintenance.reconcile import reconcile
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import Fenced
-from service.workflows.model.ledger_entry import replay
-from service.workflows.model.rows import Head
-from service.workflows.model.views import Principal
-from service.workflows.reads.ledger import promised
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import registration

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.rows import Codes, SlotsInUse
+from service.ledger.model.views import Principal
 from service.query.keys import Key
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import Codes, SlotsInUse
-from service.workflows.model.views import Principal
-from service.workflows.writer.state import DatasetState
+from service.writer.state import DatasetState
 from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.memory.shards import only_shard

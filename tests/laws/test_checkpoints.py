@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from service.engine.pages import PAGE_SLOTS, slots_on
+from service.ledger.model.journal import told_slots
+from service.ledger.model.rows import Checkpoint
+from service.maintenance.verify.journal import check_journal
+from service.maintenance.verify.ledger import LedgerReplay
 from service.query.keys import Key
-from service.workflows.maintenance.verify.journal import check_journal
-from service.workflows.maintenance.verify.ledger import LedgerReplay
-from service.workflows.model.journal import told_slots
-from service.workflows.model.rows import Checkpoint
-from service.workflows.writer.state import DatasetState
+from service.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore

@@ -28,13 +28,13 @@ from hypothesis.stateful import (
 
 from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import InvalidRequest, KeyConflict
+from service.ledger.model.views import Principal
+from service.maintenance.verify.report import verify_all
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
 from service.workflows.datasets import Registration
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest, KeyConflict
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy
 from tests.keys import LEDGER_KEY

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.ledger.model.pieces import STRETCH_SLOTS, WHOLE, Measure
+from service.ledger.ports.store import CommitRejected, HeadMoved
 from service.query.plan import Plan
-from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE, Measure
-from service.workflows.ports.store import CommitRejected, HeadMoved
-from service.workflows.writer.state import DatasetState
+from service.writer.state import DatasetState
 from tests.core.contributions import sparse
 from tests.laws.every_node import documents
 from tests.laws.form_plans import batch_of, planned

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
-from service.workflows.maintenance.amend import amend_erased
-from service.workflows.maintenance.prune import prune
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.writer.threads import WriterThread
+from service.ledger.model.errors import InvalidRequest
+from service.maintenance.amend import amend_erased
+from service.maintenance.prune import prune
+from service.writer.threads import WriterThread
 from tests.laws.restore_machine import KEYS, NAME, RestoreMachine
 from tests.memory.shards import only_shard
 from tests.rotation import times

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.ledger.ports.store import HeadMoved
 from service.query.plan import Plan
-from service.workflows.ports.store import HeadMoved
-from service.workflows.shards.divided import DividedShards
+from service.writer.shards.divided import DividedShards
 from tests.laws.every_node import documents
 from tests.laws.form_plans import FUNCTIONS, batch_of, planned
 from tests.laws.form_world import FIVE_PAGES, World, ask, told, world

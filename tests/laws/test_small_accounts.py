@@ -16,13 +16,13 @@ from service.core.laws import Gaussian
 from service.core.release import Contributions, Release, Terms
 from service.core.renyi_filter import Touched
 from service.engine.pages import PAGE_SLOTS, Counters
+from service.ledger.model.journal import told_slots
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.pieces import pieces_of
+from service.maintenance.reconcile import burn
 from service.query.keys import Key
-from service.workflows.maintenance.reconcile import burn
-from service.workflows.model.journal import told_slots
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.pieces import pieces_of
-from service.workflows.shards.shard import measure_of
-from service.workflows.writer.state import DatasetState
+from service.writer.shards.shard import measure_of
+from service.writer.state import DatasetState
 from tests.contracts.stores import AT, dataset, entry
 from tests.core.injected import seeded
 from tests.core.releases import answer

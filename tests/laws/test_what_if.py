@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
-from service.workflows.maintenance import amend as amend_module
-from service.workflows.maintenance.amend import amend_erased
-from service.workflows.maintenance.supposed_replay import SupposedReplay
-from service.workflows.writer.state import DatasetState
+from service.maintenance import amend as amend_module
+from service.maintenance.amend import amend_erased
+from service.maintenance.supposed_replay import SupposedReplay
+from service.writer.state import DatasetState
 from tests.laws.restore_machine import NAME, RestoreMachine
 from tests.memory.shards import only_shard
 from tests.rotation import times

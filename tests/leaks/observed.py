@@ -20,10 +20,10 @@ from starlette.types import Scope
 from service.api.middleware.release_slots import ReleaseSlots
 from service.run import adapters
 from service.run.serve import serve
-from service.settings import Settings
-from service.workflows.admission.schedule import SlotRequest, SlotRules
-from service.workflows.admission.scheduler import Scheduler
-from service.workflows.writer.submission import Submission
+from service.settings.settings import Settings
+from service.writer.admission.schedule import SlotRequest, SlotRules
+from service.writer.admission.scheduler import Scheduler
+from service.writer.submission import Submission
 
 FORMER_SLOTS = "former-slots"
 

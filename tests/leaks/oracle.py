@@ -12,7 +12,7 @@ heap, and no state that is not rebuilt from the events. The rules:
 - A disconnect before the first slot removes a request. A request that could not leave before its deadline is refused.
 - After `busy_ns` of slots in a row, `free_ns` stay free, rounded up to whole slots.
 
-Whether a request is let in at all is decided before (`tests/workflows/admission/test_schedule.py`); here all have been.
+Whether a request is let in at all is decided before (`tests/writer/admission/test_schedule.py`); here all have been.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.rows import Asked, WitnessRecord
+from service.ledger.model.views import Principal
 from service.query.parse import parse_query
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import Asked, WitnessRecord
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
@@ -160,7 +160,7 @@ def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     def confirm_recorded_up_to(self: Any, _seq: int, head: Any) -> None:
         self.confirm_recorded(head)
 
-    monkeypatch.setattr("service.workflows.rollback.guard.RollbackGuard.confirm_recorded_up_to", confirm_recorded_up_to)
+    monkeypatch.setattr("service.writer.rollback.guard.RollbackGuard.confirm_recorded_up_to", confirm_recorded_up_to)
     ours, theirs = read_after(nothing), read_after(pause)
     assert {what for what in ours if ours[what] != theirs[what]} == {"release"}
     assert "write" in theirs["release"]

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from service.core.release import Participants
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.pieces import Measure, Piece, pieces_of
-from service.workflows.ports.telemetry import NULL_TELEMETRY
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.pieces import Measure, Piece, pieces_of
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from tests.factories import SeededEntropy, open_replica
 from tests.leaks.worlds import (
     KINDS,
@@ -131,5 +131,5 @@ def test_an_entry_that_is_smaller_where_nobody_is_shortened_is_seen(monkeypatch:
             return pieces_of(blocks, measure, **more)
         return pieces_of([replace(block, asked=None) for block in blocks], Measure.NORMS, **more)
 
-    monkeypatch.setattr("service.workflows.shards.shard.pieces_of", leaky)
+    monkeypatch.setattr("service.writer.shards.shard.pieces_of", leaky)
     assert sizes(lived("all a little").entries) != sizes(lived("everybody").entries)

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from service.ledger.model.individual_views import MyBudget
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.views import Principal
 from service.workflows.individual import Individuals
-from service.workflows.model.individual_views import MyBudget
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.views import Principal
 from tests.leaks.worlds import KINDS, PLACED, N, World, lived, parts_in, price_of, public_parts, released, slot_of_one
 from tests.rotation import one_of, some_of
 

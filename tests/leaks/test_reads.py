@@ -21,13 +21,13 @@ import pytest
 
 from service.api.app import HttpOptions
 from service.core.release import Release
+from service.ledger.model.pieces import Measure
+from service.ledger.model.views import Role
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.store.shards import ProcessShards
 from service.workflows.datasets import Registration
-from service.workflows.model.pieces import Measure
-from service.workflows.model.views import Role
 from service.workflows.replica import Replica
 from tests.api.world import created_app
 from tests.core.releases import norms_squared_in
@@ -278,7 +278,7 @@ def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
         norms = norms_squared_in(release)
         return Measure.ONE_NORM if bool((norms == norms[0]).all()) else Measure.NORMS
 
-    monkeypatch.setattr("service.workflows.shards.shard.measure_of", measure)
+    monkeypatch.setattr("service.writer.shards.shard.measure_of", measure)
 
 
 PLANTS: Final = {

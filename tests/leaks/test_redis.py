@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import redis
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import WitnessRecord
 from service.store.witness.combined import encode
 from service.store.witness.redis import RedisWitness
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import WitnessRecord
 from tests.contracts.caches import account_slice, caches
 from tests.leaks.opaque import fixed_in, fixed_places, written
 

@@ -14,11 +14,11 @@ import orjson
 import pytest
 
 from service.api.app import HttpOptions
-from service.workflows.model.errors import Busy
-from service.workflows.ports.shards import Lane, ShardLost
+from service.ledger.model.errors import Busy
+from service.ledger.ports.shards import Lane, ShardLost
 from service.workflows.replica import Replica
-from service.workflows.shards.divided import DividedShards
-from service.workflows.shards.shard import ShardRelease, Turn
+from service.writer.shards.divided import DividedShards
+from service.writer.shards.shard import ShardRelease, Turn
 from tests.api.world import created_app
 from tests.leaks.divided import SHARDS, DividedWorld, divided_dataset, divided_slot_of_one, lived_divided
 from tests.leaks.worlds import JSON, KINDS, PLACED, SETTINGS, ReplicaExchange, parts_in, price_of, public_parts
@@ -120,8 +120,8 @@ async def refused(replica: Replica, backend: MemoryShards) -> list[ReplicaExchan
 def lost(kind: str) -> list[ReplicaExchange]:
     """The refusals in a world."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.workflows.shards.divided.RESTARTS_APART_S", 0.0)
-        patch.setattr("service.workflows.writer.threads.RECOVERY_S", 0.0)
+        patch.setattr("service.writer.shards.divided.RESTARTS_APART_S", 0.0)
+        patch.setattr("service.writer.threads.RECOVERY_S", 0.0)
         with divided_dataset(ONE, KINDS[kind]) as (replica, backend, _):
             return asyncio.run(refused(replica, backend))
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY

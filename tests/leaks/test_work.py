@@ -24,11 +24,11 @@ from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.ticks import TickCounts
+from service.ledger.model.pieces import pieces_of
+from service.ledger.model.rows import SlotsInUse
 from service.query.plan import Plan
-from service.workflows.model.pieces import pieces_of
-from service.workflows.model.rows import SlotsInUse
-from service.workflows.shards.divided import DividedShards
-from service.workflows.shards.shard import Shard, Turn, measure_of
+from service.writer.shards.divided import DividedShards
+from service.writer.shards.shard import Shard, Turn, measure_of
 from tests.contracts.stores import dataset
 from tests.core.injected import seeded
 from tests.core.releases import answer

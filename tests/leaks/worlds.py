@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from service.accounting.laplace_prices import laplace_prices_of
 from service.api.app import HttpOptions
 from service.core.laplace import laplace_worst_case_units
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.query.estimated_items import ReleasedNumbers, items_of, stated_estimates
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from tests.api.world import created_app
 from tests.factories import PEOPLE, VISITS, SeededEntropy, open_replica, register, upload

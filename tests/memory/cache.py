@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from service.ledger.model.rows import Lease, ReplicaAddress, WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.redis.sealed import Item, Seal, Swap
-from service.workflows.model.rows import Lease, ReplicaAddress, WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 
 _MESSAGES_MAX: Final = 1024
 

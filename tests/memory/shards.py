@@ -4,13 +4,13 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.shards import Lane, ShardChannel, ShardLost
 from service.query.division import ShardPlace
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import Lane, ShardChannel, ShardLost
 from service.workflows.replica import Replica
-from service.workflows.shards.divided import DividedShards
-from service.workflows.shards.shard import Shard
-from service.workflows.writer.state import DatasetState
+from service.writer.shards.divided import DividedShards
+from service.writer.shards.shard import Shard
+from service.writer.state import DatasetState
 
 
 class MemoryShardChannel:

@@ -7,16 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
-from service.query.columns import stored_codings
-from service.query.keys import Key
-from service.query.vector_columns import vectors_of
-from service.workflows.model.amendments import Amendment, OwnPart
-from service.workflows.model.entry_fields import LISTED_FIELDS, record_from
-from service.workflows.model.journal import JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
-from service.workflows.model.parameters import KeptParameters, bytes_kept
-from service.workflows.model.pieces import WHOLE, number_for
-from service.workflows.model.rows import (
+from service.ledger.model.amendments import Amendment, OwnPart
+from service.ledger.model.entry_fields import LISTED_FIELDS, record_from
+from service.ledger.model.journal import JournalAct, UploadRecord
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.ledger.model.parameters import KeptParameters, bytes_kept
+from service.ledger.model.pieces import WHOLE, number_for
+from service.ledger.model.rows import (
     EVERY_ENTRY,
     ActRecord,
     Address,
@@ -34,6 +31,9 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
+from service.query.columns import stored_codings
+from service.query.keys import Key
+from service.query.vector_columns import vectors_of
 from tests.memory.tables import Dataset, chosen, first_of
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from service.workflows.model.errors import NameTaken
-from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import (
+from service.ledger.model.errors import NameTaken
+from service.ledger.model.ledger_entry import LedgerEntry, PublicEntry
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import (
     EVERY_PRINCIPAL,
     NO_KEY,
     AnswerRecord,
@@ -28,7 +28,7 @@ from service.workflows.model.rows import (
     ReleasePlace,
     ReleaseRecord,
 )
-from service.workflows.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
+from service.ledger.ports.store import BudgetAlarm, HeadMoved, NotEmpty, SignIn, StoreUnavailable, SummaryPoint
 from tests.memory.tables import Dataset, Kept, first_of
 from tests.memory.transaction import MemoryTransaction
 

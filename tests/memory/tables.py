@@ -14,16 +14,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.query.columns import DIGEST, coding_of
-from service.query.keys import Key
-from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
-from service.query.vector_columns import vector_coding
-from service.workflows.model.amendments import Amendment, Rewritten
-from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.long_answers import with_values, without_values
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import (
+from service.ledger.model.amendments import Amendment, Rewritten
+from service.ledger.model.journal import TOUCHED, JournalAct, UploadRecord
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.long_answers import with_values, without_values
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import (
     ERASED_NAME,
     ActRecord,
     Address,
@@ -36,6 +32,10 @@ from service.workflows.model.rows import (
     PrincipalRecord,
     StoredPage,
 )
+from service.query.columns import DIGEST, coding_of
+from service.query.keys import Key
+from service.query.schema import BudgetColumn, Column, Schema, VectorColumn
+from service.query.vector_columns import vector_coding
 
 Rows = tuple[NDArray[np.int64], Codes]
 Item = TypeVar("Item")

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.charge import CHARGE_UNITS_MAX
+from service.ledger.model.amendments import Rewritten
+from service.ledger.model.journal import JournalAct, UploadRecord
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
+from service.ledger.ports.store import CommitRejected, StoreUnavailable
 from service.query.keys import Key
 from service.query.schema import Schema
-from service.workflows.model.amendments import Rewritten
-from service.workflows.model.journal import JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
-from service.workflows.ports.store import CommitRejected, StoreUnavailable
 from tests.memory.snapshot import MemorySnapshot
 from tests.memory.tables import Dataset, Kept
 

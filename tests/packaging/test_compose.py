@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.settings import SECRETS, VARIABLES, Settings
+from service.settings.settings import SECRETS, VARIABLES, Settings
 from tests.architecture.source import ROOT
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.settings import VARIABLES
+from service.settings.settings import VARIABLES
 from service.store.shards.ray import check_secrecy
 from tests.architecture.source import ROOT
 

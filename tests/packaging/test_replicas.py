@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from service.run.listening import host_and_port
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.architecture.source import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))

@@ -26,7 +26,7 @@ from service.logs import configure_logs
 from service.metrics import PrometheusTelemetry, metrics_served
 from service.run.listening import bound_socket, url_of
 from service.run.uvicorn_server import server_of
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.factories import THREE_PEOPLE, open_replica, register, upload
 
 PATIENCE_S = 20.0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.run.demo import DemoFailed, demo
-from service.settings import Settings
+from service.settings.settings import Settings
 
 
 @pytest.mark.parametrize("missing", ["sparing", "sparing_demo"])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from service.run.http_bounds import REPORT_S, ConnectionTable, HttpBounds, Rank
-from service.settings import Settings
-from service.workflows.ports.telemetry import NULL_TELEMETRY
+from service.settings.settings import Settings
 from tests.logged import lines_of
 
 

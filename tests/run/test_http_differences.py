@@ -13,9 +13,9 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.api.middleware.request_limits import REFUSED_AS
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from service.run.http_bounds import HttpBounds
 from service.run.http_protocol import BoundedConfig, BoundedProtocol
-from service.workflows.ports.telemetry import NULL_TELEMETRY
 from tests.rotation import times
 
 Read = tuple[bytes, bytes, list[tuple[bytes, bytes]], bytes]

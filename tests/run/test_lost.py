@@ -5,11 +5,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from service.ledger.model.rows import WitnessRecord
 from service.run.lost import DatabaseLost, loss_of_home, refuse_to_begin
-from service.settings import Settings
+from service.settings.settings import Settings
 from service.store.postgres.registrations import migrate
 from service.store.witness.file import FileWitness
-from service.workflows.model.rows import WitnessRecord
 from tests.store.postgres.emptying import emptied
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.run.peers import tell_of_peers, unreached
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.logged import lines_of
 
 SECRET = "a secret of thirty-two characters"

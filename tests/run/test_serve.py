@@ -42,7 +42,7 @@ def test_a_start_does_not_import_what_reads_uploads() -> None:
     lines = (
         "import sys, service.run.serve, service.run.uvicorn_server, service.workflows.replica",
         "print('pyarrow' in sys.modules)",
-        "service.workflows.ports.row_reader.ReaderHere().open()",
+        "service.ledger.ports.row_reader.ReaderHere().open()",
         "print('pyarrow.parquet' in sys.modules)",
     )
     printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)

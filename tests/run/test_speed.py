@@ -10,7 +10,7 @@ import pytest
 
 from service.query.cost import Speed
 from service.run.speed import calibrate, speed_of
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.logged import records_of
 
 

@@ -12,7 +12,7 @@ import pytest
 from service.run.adapters import tell_of_cache
 from service.run.listening import AddressUnusable, bound_socket, open_forward_listener
 from service.run.trials import LIMITS, THREADS_MIN, faults
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.e2e.processes import sparing
 from tests.logged import lines_of
 

@@ -9,9 +9,9 @@ import uvicorn
 
 from service.api.middleware.release_slots import ReleaseSlots
 from service.api.middleware.request_context import DrainState
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from service.run.uvicorn_server import GracefulServer, server_of
-from service.settings import Settings
-from service.workflows.ports.telemetry import NULL_TELEMETRY
+from service.settings.settings import Settings
 from tests.factories import open_replica
 
 

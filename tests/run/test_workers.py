@@ -13,7 +13,7 @@ import pytest
 from service.embedded.keeper import RestartPolicy
 from service.run.listening import ENDING, _Start, end_on_signals
 from service.run.workers import _SPAWN, Supervisor, WorkersFailed, _forward_url, _metrics_port
-from service.settings import Settings
+from service.settings.settings import Settings
 from tests.fake_workers import be_hurried, die, die_early, leave_badly, refuse, stay
 from tests.starts import drop_signal
 

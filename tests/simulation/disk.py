@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.workflows.model.rows import Asked, Checkpoint, Head
-from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+from service.ledger.model.rows import Asked, Checkpoint, Head
+from service.ledger.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.factories import SeededEntropy
 from tests.memory.store import MemoryConditionalAppend, MemoryStore
 from tests.memory.transaction import CHECK_VIOLATION, MemoryTransaction

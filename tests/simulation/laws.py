@@ -19,13 +19,13 @@ from service.accounting.monitor import coefficients
 from service.core.laplace import rounded_laplace
 from service.core.noise import rounded_gaussian
 from service.engine.pages import PageTotals
+from service.ledger.model.ledger_entry import LedgerEntry, chain_hash
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import BudgetRow
+from service.ledger.ports.shards import ShardLost
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.workflows.model.ledger_entry import LedgerEntry, chain_hash
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import BudgetRow
-from service.workflows.ports.shards import ShardLost
-from service.workflows.writer.state import DatasetState
+from service.writer.state import DatasetState
 from tests.laws.filter_world import AREAS, REDUCED
 from tests.laws.reference import (
     ReferenceDataset,

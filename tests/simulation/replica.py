@@ -7,20 +7,20 @@ from datetime import datetime
 from typing import TypeVar
 
 from service.core.noise import Entropy
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import BudgetRow, Page
+from service.ledger.ports.transaction import Transaction
+from service.ledger.ports.witness import Witness
 from service.store.redis.sealed import SealedCache
 from service.workflows.curator import Curators
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import BudgetRow, Page
-from service.workflows.ports.transaction import Transaction
-from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
-from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.shards.divided import DividedShards
-from service.workflows.writer.committer import Operation, PreparedOperation
-from service.workflows.writer.queue import Look, WriterQueue
-from service.workflows.writer.state import DatasetState
+from service.writer.committer import Operation, PreparedOperation
+from service.writer.queue import Look, WriterQueue
+from service.writer.replication.exchange import ReplicaExchange
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.shards.divided import DividedShards
+from service.writer.state import DatasetState
 from tests.memory.shards import MemoryShardChannel, opened_channels
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws

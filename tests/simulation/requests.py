@@ -12,11 +12,11 @@ from zlib import crc32
 
 import orjson
 
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.views import Principal
 from service.query.keys import Key
 from service.query.parse import parse_query
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.laws.filter_world import AREAS, REDUCED, selecting
 from tests.laws.reference import ReferenceDataset

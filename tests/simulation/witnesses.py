@@ -8,8 +8,8 @@ from collections.abc import Callable
 from random import Random
 from types import TracebackType
 
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from tests.memory.cache import MemoryWitness
 from tests.simulation.scheduler import Scheduler
 

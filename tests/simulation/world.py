@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+from service.ledger.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
+from service.ledger.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+from service.maintenance.verify.report import verify_all
 from service.store.witness.combined import CombinedWitness
 from service.workflows.datasets import Registration, register
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
-from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.digests import SALT
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import ACCOUNTINGS

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from service.workflows.maintenance.verify.report import verify_all
+from service.maintenance.verify.report import verify_all
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import World, build_world
 from tests.stateful import bodies

@@ -12,9 +12,9 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
+from service.ledger.ports.identity import IdentityRefused, ProviderUnavailable
 from service.store import openid_connect
 from service.store.openid_connect import AGAIN_AFTER, AT_ONCE_MAX, CLOCK_SKEW_S, KEPT_FOR, OpenIdProvider
-from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
 from tests.factories import CLOCK
 from tests.providers import CLIENT, ISSUER, KEY, OTHER_KEY, REGISTRATION, SECRET, FakeProvider
 

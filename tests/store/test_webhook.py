@@ -24,10 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from service.ledger.ports.alarms import AlarmNotice, NotDelivered
+from service.maintenance.alarm_delivery import AlarmDelivery
 from service.store.webhook import SIGNATURE, Webhook, body_of
 from service.workflows.clock import LATEST, PlausibleClock
-from service.workflows.maintenance.alarm_delivery import AlarmDelivery
-from service.workflows.ports.alarms import AlarmNotice, NotDelivered
 from tests.factories import CLOCK
 from tests.waiting import until
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import numpy as np
 
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import Store
+from service.ledger.ports.witness import Witness
 from service.store.redis.sealed import SealedCache
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
-from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
-from service.workflows.writer.queue import WriterQueue
+from service.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
 from tests.memory.shards import only_shard

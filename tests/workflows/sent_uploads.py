@@ -6,8 +6,8 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID
 
-from service.workflows.model.journal import UploadRequest
-from service.workflows.model.views import UploadReport
+from service.ledger.model.journal import UploadRequest
+from service.ledger.model.views import UploadReport
 from service.workflows.replica import Replica
 from tests.factories import PEOPLE, VISITS
 from tests.memory.store import MemoryStore

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from service.workflows.admission.schedule import SlotRules
+from service.writer.admission.schedule import SlotRules
 
 
 @dataclass(kw_only=True, eq=False)

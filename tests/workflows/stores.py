@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from service.workflows.model.rows import Asked
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from service.ledger.model.rows import Asked
+from service.ledger.ports.store import CommitUnclear, StoreUnavailable
 from tests.memory.store import MemoryStore
 from tests.memory.transaction import MemoryTransaction
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.views import LedgerRow
-from service.workflows.ports.store import Store
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.ports.witness import Witness
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.views import LedgerRow
+from service.ledger.ports.store import Store
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.ports.witness import Witness
+from service.maintenance.verify.report import verify_all
 from service.workflows.replica import Replica
-from service.workflows.writer.threads import WriterThread
+from service.writer.threads import WriterThread
 from tests.factories import THREE_PEOPLE, open_replica, register, upload, witness_of
 from tests.memory.shards import only_shard
 from tests.waiting import PATIENCE_S

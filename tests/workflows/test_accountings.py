@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from service.accounting.accountings import GAUSSIAN, Accounting, ConcentratedAccounting, RenyiAccounting, accounting_of
 from service.core.charge import rho_of_units, worst_case_units
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.rows import DatasetRecord, RegistrationHistory
+from service.maintenance.verify.registration import check_registration
 from service.query.parse import parse_query
+from service.reads.ledger import is_all_gaussian
 from service.workflows.datasets import Registration
-from service.workflows.maintenance.verify.registration import check_registration
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import DatasetRecord, RegistrationHistory
-from service.workflows.reads.ledger import is_all_gaussian
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register
 from tests.memory.store import MemoryStore
 from tests.workflows.surveys import surveyed

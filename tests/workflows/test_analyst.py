@@ -6,11 +6,11 @@ from datetime import datetime
 
 import pytest
 
+from service.ledger.model.analyst_views import ReleaseRow
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Principal
 from service.query.canonical import canonical_json
 from service.query.parse import parse_query
-from service.workflows.model.analyst_views import ReleaseRow
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, upload
 
@@ -69,7 +69,7 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
     (page,) = every_page(replica, who, 100)
     length = len(canonical_json(page[0].query))
     for bytes_max, expected in ((2 * length, [2, 2, 1]), (2 * length + 1, [3, 2]), (1, [1] * 5 + [0])):
-        monkeypatch.setattr("service.workflows.reads.ledger.PAGE_BYTES_MAX", bytes_max)
+        monkeypatch.setattr("service.reads.ledger.PAGE_BYTES_MAX", bytes_max)
         monkeypatch.setattr("service.workflows.analyst.PAGE_BYTES_MAX", bytes_max)
         assert [len(page) for page in every_page(replica, who, 100)] == expected
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.workflows.model.errors import InvalidRequest
+from service.ledger.model.errors import InvalidRequest
 from tests.factories import open_replica, register
 from tests.workflows.sent_uploads import send, visited
 

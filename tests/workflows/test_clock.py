@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from service.ledger.model.errors import ClockImplausible
 from service.workflows.clock import EARLIEST, LATEST, PlausibleClock
-from service.workflows.model.errors import ClockImplausible
 from tests.logged import lines_of
 
 INSTANT = timedelta(microseconds=1)

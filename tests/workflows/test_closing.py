@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from service.ledger.model.errors import Unavailable
 from service.query.parse import parse_query
-from service.workflows.model.errors import Unavailable
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import QueryRequest, Submission
+from service.writer.submission import QueryRequest, Submission
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 from tests.waiting import until
@@ -110,7 +110,7 @@ def test_closing_does_not_wait_for_a_stuck_writer(
     replica: Replica, store: GatedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing has a time limit; uncommitted answers were released to no client."""
-    monkeypatch.setattr("service.workflows.writer.registry.CLOSING_S", 0.05)
+    monkeypatch.setattr("service.writer.registry.CLOSING_S", 0.05)
     who = analyst(replica)
     store.gate.clear()
     promise = replica.analysts.submit(who, "one", "k", QUERY)

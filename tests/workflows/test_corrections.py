@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.workflows.model.errors import InvalidRequest
+from service.ledger.model.errors import InvalidRequest
 from tests.factories import PEOPLE, individual_named, open_replica, register
 
 TABLES: dict[str, Any] = {

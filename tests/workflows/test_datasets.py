@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.rows import DatasetRecord
 from service.workflows.datasets import Registration, register
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.rows import DatasetRecord
 from service.workflows.registration_changes import Extension
 from tests.digests import SALT
 from tests.factories import open_replica

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import Store
 from service.workflows.replica import Replica
 from tests.digests import SALT
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload

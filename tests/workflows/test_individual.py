@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from service.core.charge import rho_of_units
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Principal
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, upload
 from tests.memory.store import MemoryStore

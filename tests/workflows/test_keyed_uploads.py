@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from service.engine.ingest import FileForm, Rows
-from service.workflows.model.errors import InvalidRequest, KeyConflict, NotFound
-from service.workflows.model.journal import UploadOutcome, UploadRequest
-from service.workflows.ports.row_reader import ReaderHere, ReadRequest
+from service.ledger.model.errors import InvalidRequest, KeyConflict, NotFound
+from service.ledger.model.journal import UploadOutcome, UploadRequest
+from service.ledger.ports.row_reader import ReaderHere, ReadRequest
 from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, open_replica, register, upload
 from tests.memory.store import MemoryStore

@@ -13,10 +13,10 @@ from scipy import stats
 from service.accounting.accountings import PURE, Accounting
 from service.core.charge import UNITS_PER_RHO
 from service.core.laplace import laplace_worst_case_units
-from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.maintenance.what_if import NoBudget, what_if
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.stated_guarantee import StatedGuarantee
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.stated_guarantee import StatedGuarantee
+from service.maintenance.verify.report import verify_all
+from service.maintenance.what_if import NoBudget, what_if
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload
 from tests.memory.store import MemoryStore

@@ -8,11 +8,11 @@ from types import FrameType
 
 import pytest
 
-from service.workflows.model.errors import Fenced
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.model.views import Principal
+from service.ledger.model.errors import Fenced
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.model.views import Principal
 from service.workflows.replica import Replica
-from service.workflows.rollback.guard import judge, unaccounted
+from service.writer.rollback.guard import judge, unaccounted
 from tests.factories import ask
 from tests.memory.store import MemoryStore
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import PrincipalFilter, PrincipalRecord
-from service.workflows.model.views import Asker
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.rows import PrincipalFilter, PrincipalRecord
+from service.ledger.model.views import Asker
 from service.workflows.principals import EXPIRY_END, REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import SignIns
 from tests.factories import CLOCK, ask, open_replica

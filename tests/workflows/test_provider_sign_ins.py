@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import NO_KEY, PrincipalRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import StoreUnavailable
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.rows import NO_KEY, PrincipalRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import StoreUnavailable
 from service.workflows.principals import NAME_MAX, REMEMBERED_FOR, Principals
 from service.workflows.provider_sign_ins import (
     ATTEMPT_FOR,

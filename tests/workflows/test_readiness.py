@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from service.workflows.model.views import Principal
+from service.ledger.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, register
 from tests.logged import lines_of

@@ -13,8 +13,8 @@ from scipy import stats
 from service.accounting.accountings import PURE, Accounting
 from service.core.charge import UNITS_PER_RHO, worst_case_units
 from service.core.laplace import laplace_worst_case_units
-from service.workflows.maintenance.what_if import what_if
-from service.workflows.model.errors import InvalidRequest
+from service.ledger.model.errors import InvalidRequest
+from service.maintenance.what_if import what_if
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named, open_replica, register, upload, values
 from tests.memory.shards import divide

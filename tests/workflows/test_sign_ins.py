@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import NotFound
-from service.workflows.model.views import Principal
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import NotFound
+from service.ledger.model.views import Principal
 from service.workflows.principals import REMEMBERED_FOR, Principals
 from service.workflows.sign_ins import CLOCKS_DIFFER, IDLE, LONGEST, RENEWED_AFTER, SignIns
 from tests.factories import CLOCK

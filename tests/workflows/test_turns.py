@@ -3,13 +3,13 @@
 import orjson
 import pytest
 
+from service.ledger.model.views import Principal
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
-from service.workflows.writer.batch import Outcome
-from service.workflows.writer.submission import PendingAnswer, QueryRequest
+from service.writer.batch import Outcome
+from service.writer.submission import PendingAnswer, QueryRequest
 from tests.factories import analyst
 from tests.workflows.surveys import held, writer_of
 
@@ -37,7 +37,7 @@ def test_many_queries_of_one_analyst_do_not_delay_another_analyst(
     replica: Replica, monkeypatch: pytest.MonkeyPatch, crowd: int
 ) -> None:
     """Behind hundreds of queries of one analyst, another analyst's query is in the next commit."""
-    monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 16)
+    monkeypatch.setattr("service.writer.queue.BATCH_MAX", 16)
     many, one = analyst(replica), analyst(replica, "bo")
     with held(writer_of(replica)):
         waiting = submitted(replica, many, crowd)
@@ -52,7 +52,7 @@ def test_an_expensive_query_waits_for_as_many_cheap_ones_as_it_costs(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
-    monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 1)
+    monkeypatch.setattr("service.writer.queue.BATCH_MAX", 1)
     dear, cheap = analyst(replica), analyst(replica, "bo")
     with held(writer_of(replica)):
         batches = [
@@ -70,7 +70,7 @@ def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeyp
     """An answer that does not fit waits for the next commit; one larger than the bound is committed alone."""
     who, record = analyst(replica), replica.registry.record("survey")
     cost = replica.admission.cost_of(compiled(query(0, item="wide"), record), record)
-    monkeypatch.setattr("service.workflows.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
+    monkeypatch.setattr("service.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
     committer, batches = replica.registry.writer(record).committer, list[int]()
     real = committer.answer
 

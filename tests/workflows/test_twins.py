@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from service.ledger.model.errors import InvalidRequest, NotFound
+from service.ledger.model.journal import UploadRequest
+from service.ledger.model.views import UploadReport
 from service.query.keys import Key, KeyComparison
-from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.journal import UploadRequest
-from service.workflows.model.views import UploadReport
 from service.workflows.replica import Replica
 from service.workflows.twins import ROWS_NAMED_MAX
 from tests.factories import open_replica, register

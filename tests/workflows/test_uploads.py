@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.engine.key_digests import row_digests
+from service.ledger.model.errors import InvalidRequest, InvalidRows, Unavailable
+from service.ledger.model.journal import UnknownIndividuals
 from service.query.keys import Key
 from service.query.schema import EventsTable
-from service.workflows.model.errors import InvalidRequest, InvalidRows, Unavailable
-from service.workflows.model.journal import UnknownIndividuals
 from service.workflows.registration_changes import Extension
 from service.workflows.replica import Replica
 from service.workflows.uploads import rows_to_keep

@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 import pytest
 
-from service.workflows.model.errors import InvalidRequest
+from service.ledger.model.errors import InvalidRequest
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, values
 from tests.memory.store import MemoryStore

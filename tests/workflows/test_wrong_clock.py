@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.workflows.maintenance.summary_points import SummaryPoints
-from service.workflows.model.errors import ClockImplausible
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store
+from service.ledger.model.errors import ClockImplausible
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import Store
+from service.maintenance.summary_points import SummaryPoints
 from service.workflows.replica import Replica
 from tests.contracts.stores import STORES, open_store
 from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload

@@ -20,10 +20,10 @@ from service.api.forwarding.idle import ConnectionKey, IdleConnections
 from service.api.forwarding.request_head import HOP_HEADER, RequestHead, head_of
 from service.api.middleware.request_context import DELIVERED_BYTES_PER_S, DELIVERY_S, NOT_STARTED, DeliveryFailed
 from service.incidents import report_incident
-from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
-from service.workflows.replication.ownership import Ownership
+from service.ledger.model.errors import Unavailable
+from service.ledger.model.rows import ReplicaAddress
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.writer.replication.ownership import Ownership
 
 GREETING_PATH: Final = "/forwarding"
 CONNECT_S: Final = 2.0

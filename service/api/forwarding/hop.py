@@ -14,8 +14,8 @@ from starlette.types import Message, Scope, Send
 
 from service.api.forwarding.request_head import HOP_HEADER, RequestHead, head_of
 from service.api.problems import REFUSALS
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.replication.ownership import Ownership
+from service.ledger.model.rows import ReplicaAddress
+from service.writer.replication.ownership import Ownership
 
 CONNECTION: Final = "connection"
 """The place in a request's state of the `ConnectionState`, where the server keeps one."""

@@ -1,4 +1,4 @@
-"""Requests that concern one dataset go to the process that owns it (`service.workflows.replication.ownership`).
+"""Requests that concern one dataset go to the process that owns it (`service.writer.replication.ownership`).
 
 A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
 once, with a head made anew and its body as it came. The receiver asks again for the key, the rate limit and everything
@@ -24,12 +24,12 @@ from service.api.forwarding.hop import CONNECTION, ConnectionState, is_on_a_hop,
 from service.api.middleware.request_context import COUNTED_AS, FORWARDED, GREETING, NOT_STARTED, UNSEALED
 from service.api.places import current_places
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
-from service.workflows.model.errors import NotFound, Unavailable
-from service.workflows.model.rows import DatasetRecord, ReplicaAddress
-from service.workflows.model.views import Principal
-from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.ledger.model.errors import NotFound, Unavailable
+from service.ledger.model.rows import DatasetRecord, ReplicaAddress
+from service.ledger.model.views import Principal
+from service.ledger.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
-from service.workflows.replication.ownership import Ownership
+from service.writer.replication.ownership import Ownership
 
 T = TypeVar("T")
 

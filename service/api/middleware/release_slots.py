@@ -18,9 +18,9 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import ReleaseClock
-from service.workflows.admission.admission import Ticket
-from service.workflows.model.views import Principal
-from service.workflows.ports.telemetry import Telemetry
+from service.ledger.model.views import Principal
+from service.ledger.ports.telemetry import Telemetry
+from service.writer.admission.admission import Ticket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ are answered, and every response then closes its connection.
 Large bodies leave in pieces, each when the client has taken the one before, and within a bounded time. A server that is
 given a body whole keeps what the client does not read in a buffer of its own, for as long as the connection lasts, and
 what the request was admitted for no longer counts it. Piece by piece the body stays with the request, whose memory is
-counted until the last piece has left (`service.workflows.admission.admission`).
+counted until the last piece has left (`service.writer.admission.admission`).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from service.api.forwarding.request_head import REPLY_TO
 from service.api.middleware.release_slots import PROBES, tickets_of
 from service.api.problems import Refusal, response_of
 from service.incidents import REQUEST_ID
-from service.workflows.ports.telemetry import Telemetry
+from service.ledger.ports.telemetry import Telemetry
 
 PIECE_BYTES: Final = 2**16
 DELIVERY_S: Final = 30.0

@@ -21,7 +21,7 @@ from service.api.body_length import length_of
 from service.api.middleware.request_context import NOT_STARTED
 from service.api.problems import Refusal, internal_error, request_id_of, response_of
 from service.incidents import report_incident
-from service.workflows.model.errors import Unavailable
+from service.ledger.model.errors import Unavailable
 
 log = logging.getLogger("sparing.uploads")
 

@@ -26,10 +26,10 @@ from service.api.query_requests import (
 from service.api.responses import ANSWER, JSON, NPZ, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
+from service.ledger.model.analyst_views import Allowance, ReleaseRow
+from service.ledger.model.views import Page, Principal
 from service.query.layout import LABELS_MAX
-from service.workflows.model.analyst_views import Allowance, ReleaseRow
-from service.workflows.model.views import Page, Principal
-from service.workflows.writer.submission import PendingAnswer
+from service.writer.submission import PendingAnswer
 
 router = guarded_router("analyst")
 hot_router = guarded_router("analyst", route_class=FastRoute)

@@ -8,7 +8,7 @@ from fastapi import Query
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import without_counts
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.workflows.model.views import AuditedRow, LedgerRow, Page
+from service.ledger.model.views import AuditedRow, LedgerRow, Page
 
 router = guarded_router("curator", "auditor")
 

@@ -19,15 +19,15 @@ from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, r
 from service.api.query_requests import admitted, checked_key, wait_for_answer
 from service.api.responses import JSON, Answer
 from service.incidents import report_incident
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.views import Principal
 from service.query.json_text import DEPTH_MAX, Reading, reading_of, written
 from service.query.language import Query
 from service.query.parse import query_of
 from service.query.problems import QueryProblem
 from service.query.schema import doc
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import PendingAnswer, refused
+from service.writer.submission import PendingAnswer, refused
 
 ENTRIES_MAX = 256
 _ENVELOPE_DEPTH: Final = 3

@@ -14,14 +14,11 @@ from service.api.models import Epoch, IndividualsKey, Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.responses import JSON
 from service.api.uploads import FILE_BODY, REPEATED, UPLOAD_BODY, Options, Spooled, SpooledColumns, names_in
-from service.query.schema import COLUMNS_MAX
-from service.workflows.corrections import Value
-from service.workflows.datasets import Registration
-from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.individual_views import Receipt, RunDivergence
-from service.workflows.model.journal import FileForm, UploadRequest
-from service.workflows.model.rows import PrincipalFilter
-from service.workflows.model.views import (
+from service.ledger.model.errors import InvalidRequest
+from service.ledger.model.individual_views import Receipt, RunDivergence
+from service.ledger.model.journal import FileForm, UploadRequest
+from service.ledger.model.rows import PrincipalFilter
+from service.ledger.model.views import (
     ALLOWANCE,
     EXPIRY,
     ActRow,
@@ -41,9 +38,12 @@ from service.workflows.model.views import (
     Role,
     UploadReport,
 )
-from service.workflows.ports.row_reader import FirstRowsRequest
+from service.ledger.ports.row_reader import FirstRowsRequest
+from service.query.schema import COLUMNS_MAX
+from service.reads.individual_record import IndividualRecord
+from service.workflows.corrections import Value
+from service.workflows.datasets import Registration
 from service.workflows.principals import shown
-from service.workflows.reads.individual_record import IndividualRecord
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")

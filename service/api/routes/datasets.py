@@ -3,9 +3,9 @@
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_requests import QUERY_BODY, SentQuery
-from service.workflows.model.analyst_views import Preview
-from service.workflows.model.stated_monitor import MonitorTicks
-from service.workflows.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, Page, PublicDataset
+from service.ledger.model.analyst_views import Preview
+from service.ledger.model.stated_monitor import MonitorTicks
+from service.ledger.model.views import CuratorDataset, CuratorDatasetRow, DatasetRow, Page, PublicDataset
 
 router = guarded_router("curator", "analyst")
 

@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse
 from service.api.places import current_places, in_its_place, run_endpoint_by
 from service.api.routes.pages import CONTENT_SECURITY_POLICY, PAGE_TYPES, PageFile, sent
 from service.files import folder_of
-from service.workflows.model.errors import NotFound
+from service.ledger.model.errors import NotFound
 
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _NOT_BUILT: Final = """\

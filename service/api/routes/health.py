@@ -11,9 +11,9 @@ from service.api.middleware.request_context import DrainState
 from service.api.parameters import PublicRoute
 from service.api.places import current_places
 from service.api.problems import Refusal
+from service.ledger.model.errors import WorkflowError
+from service.ledger.ports.store import StoreUnavailable
 from service.query.schema import doc
-from service.workflows.model.errors import WorkflowError
-from service.workflows.ports.store import StoreUnavailable
 from service.workflows.readiness import ReadinessReport, ShardHealth
 from service.workflows.replica import Replica
 

@@ -10,10 +10,10 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.responses import BINARY, NPZ, npz_of, preferred
+from service.ledger.model.individual_views import MyBudget, Receipt
+from service.ledger.model.views import Page
 from service.query.schema import doc
-from service.workflows.model.individual_views import MyBudget, Receipt
-from service.workflows.model.views import Page
-from service.workflows.reads.individual_record import IndividualRecord, as_arrays
+from service.reads.individual_record import IndividualRecord, as_arrays
 
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 router = guarded_router("individual")

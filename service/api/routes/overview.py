@@ -19,14 +19,14 @@ from service.api.middleware.request_context import DrainState
 from service.api.places import current_places
 from service.api.query_requests import QUERY_BODY, sent_query
 from service.api.streams import StreamPlace
+from service.ledger.model.errors import ClockImplausible, NotFound
+from service.ledger.model.views import BudgetSummary
+from service.ledger.ports.store import BudgetAlarm, StoreUnavailable
 from service.numerals import INTEGER
 from service.query.schema import doc
-from service.workflows.model.errors import ClockImplausible, NotFound
-from service.workflows.model.views import BudgetSummary
+from service.reads.account_files import FileForm
+from service.reads.forecast import Forecast
 from service.workflows.overview import BackupState, SummaryHistory, Verification
-from service.workflows.ports.store import BudgetAlarm, StoreUnavailable
-from service.workflows.reads.account_files import FileForm
-from service.workflows.reads.forecast import Forecast
 
 CSV: Final = "text/csv"
 PARQUET: Final = "application/vnd.apache.parquet"

@@ -20,8 +20,8 @@ from service.api.auth import CurrentReplica, authenticated
 from service.api.places import current_places
 from service.api.problems import Refusal
 from service.files import folder_of
+from service.ledger.model.errors import NotFound, WorkflowError
 from service.query.items import ITEMS
-from service.workflows.model.errors import NotFound, WorkflowError
 
 Made = TypeVar("Made")
 

@@ -18,10 +18,10 @@ from starlette.responses import RedirectResponse
 
 from service.api.auth import OWN_SITE, CurrentReplica, cookie_in, is_loopback, set_session_cookie, token_of
 from service.api.places import current_places
-from service.workflows.model.errors import ClockImplausible, NotFound
-from service.workflows.model.views import Principal
-from service.workflows.ports.identity import IdentityRefused, ProviderUnavailable
-from service.workflows.ports.store import StoreUnavailable
+from service.ledger.model.errors import ClockImplausible, NotFound
+from service.ledger.model.views import Principal
+from service.ledger.ports.identity import IdentityRefused, ProviderUnavailable
+from service.ledger.ports.store import StoreUnavailable
 from service.workflows.provider_sign_ins import (
     ATTEMPT_FOR,
     ATTEMPT_LENGTH_MAX,

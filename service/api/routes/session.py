@@ -7,8 +7,8 @@ from fastapi import Request, Response
 
 from service.api.auth import COOKIE, Caller, CurrentReplica, cookie_of, guarded_router, set_session_cookie, token_of
 from service.api.problems import unauthorized
+from service.ledger.model.views import KeyDataset, KeyIndividual, KeyName, KeyRole, Principal
 from service.query.schema import doc
-from service.workflows.model.views import KeyDataset, KeyIndividual, KeyName, KeyRole, Principal
 from service.workflows.sign_ins import IDLE
 
 router = guarded_router("curator", "analyst", "individual", "auditor")

@@ -25,6 +25,7 @@ import pyarrow.csv as pa_csv
 from service.embedded.launch import end_with
 from service.engine.ingest.problems import RowsProblem
 from service.engine.ingest.reader import NDJSON, read_rows
+from service.ledger.ports.row_reader import ReaderHere, ReadRequest
 from service.query.schema import IndividualsTable
 from service.store.decoder.messages import (
     FIRST_ROWS,
@@ -40,7 +41,6 @@ from service.store.decoder.messages import (
     line_of,
 )
 from service.store.decoder.rows_file import write_rows
-from service.workflows.ports.row_reader import ReaderHere, ReadRequest
 
 SECONDS_MAX: Final = 900
 """The longest that one upload may be decoded; then the kernel ends the process."""

@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from service.engine.ingest import FirstRows
 from service.engine.ingest.problems import ErrorCounts, RowError
 from service.engine.ingest.rows import RowCounts
-from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
+from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest
 
 LINE_BYTES_MAX: Final = 2**20
 """A message of a decoder is one line, of at most so many bytes."""

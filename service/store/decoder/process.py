@@ -22,6 +22,8 @@ from pydantic import ValidationError
 
 from service.engine.ingest import FirstRows, Rows, RowsProblem
 from service.incidents import report_incident
+from service.ledger.model.errors import DiskFull, Unavailable
+from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest
 from service.store.decoder.messages import (
     FIRST_ROWS,
     FIRST_ROWS_BYTES_MAX,
@@ -39,9 +41,7 @@ from service.store.decoder.messages import (
     Request,
 )
 from service.store.decoder.rows_file import mapped_rows
-from service.workflows.admission.spools import refusing_a_full_disk
-from service.workflows.model.errors import DiskFull, Unavailable
-from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
+from service.writer.admission.spools import refusing_a_full_disk
 
 VARIABLES_KEPT: Final = ("LD_LIBRARY_PATH", "PATH", "TMPDIR")
 """The rest of our environment may hold secrets."""

@@ -14,9 +14,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.ledger.model.rows import SlotsInUse
 from service.query.keys import Key
 from service.store.postgres.data_tables import COPIED_AT_ONCE, COPY_HEADER, COPY_TRAILER, unpacked
-from service.workflows.model.rows import SlotsInUse
 
 EXTENT: Final = """
 SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s

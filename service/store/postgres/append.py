@@ -17,6 +17,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from service.core.charge import CHARGE_UNITS_MAX
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.long_answers import SHORT_BYTES
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.pieces import WHOLE
+from service.ledger.model.rows import AnswerRecord, Head
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
@@ -28,11 +33,6 @@ from service.store.postgres.rows import (
     entry_row,
     stored,
 )
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.long_answers import SHORT_BYTES
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.pieces import WHOLE
-from service.workflows.model.rows import AnswerRecord, Head
 
 _ARRAY: Final = Struct("!iiIii").pack  # dimensions, whether there are NULLs, type of the elements, how many, the first
 _NO_ARRAY: Final = Struct("!iiI").pack

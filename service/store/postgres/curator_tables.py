@@ -14,11 +14,11 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from service.ledger.model.rows import EVERY_PRINCIPAL, PrincipalFilter, PrincipalRecord
+from service.ledger.ports.store import BudgetAlarm, SignIn, SummaryPoint
 from service.store.postgres.listings import escaped
 from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import SessionPool
-from service.workflows.model.rows import EVERY_PRINCIPAL, PrincipalFilter, PrincipalRecord
-from service.workflows.ports.store import BudgetAlarm, SignIn, SummaryPoint
 
 __all__ = ["PepperMismatch", "PostgresPrincipals", "PostgresSignIns", "PostgresSummaries", "check_pepper"]
 

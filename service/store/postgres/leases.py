@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import psycopg
 
+from service.ledger.model.rows import Lease, ReplicaAddress
+from service.ledger.ports.store import StoreUnavailable
 from service.store.postgres.sessions import SessionPool
-from service.workflows.model.rows import Lease, ReplicaAddress
-from service.workflows.ports.store import StoreUnavailable
 
 _SESSIONS_MAX: Final = 2
 _TIMEOUT_MS: Final = 1000

@@ -9,6 +9,8 @@ from math import ldexp
 from typing import Any, Final
 
 from service.accounting.laws import law_of
+from service.ledger.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
+from service.ledger.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ANSWER_COUNT,
@@ -21,8 +23,6 @@ from service.store.postgres.rows import (
     by_name,
     shown_by,
 )
-from service.workflows.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
-from service.workflows.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 
 
 def _page(columns: str, condition: str = "") -> str:

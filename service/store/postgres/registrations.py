@@ -20,14 +20,14 @@ from service.accounting.accountings import accounting_of
 from service.accounting.monitor import monitor_of
 from service.embedded.binaries import POSTGRES_MAJOR_MIN
 from service.files import folder_of
+from service.ledger.model.rows import DatasetRecord, EarlierRegistration, Head
+from service.ledger.model.stated_guarantee import Guarantee
+from service.ledger.ports.store import NotEmpty, StoreUnavailable
 from service.query.schema import Schema
 from service.store.fault_words import words_of
 from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.rows import by_name
 from service.store.postgres.sessions import Session, committing, translated
-from service.workflows.model.rows import DatasetRecord, EarlierRegistration, Head
-from service.workflows.model.stated_guarantee import Guarantee
-from service.workflows.ports.store import NotEmpty, StoreUnavailable
 
 HEAD_COLUMNS: Final = (
     "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash,"

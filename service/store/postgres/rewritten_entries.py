@@ -8,12 +8,12 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from service.ledger.model.amendments import Amendment, OwnPart, Rewritten
+from service.ledger.model.pieces import WHOLE, number_for
+from service.ledger.model.rows import StoredPage
 from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
 from service.store.postgres.sessions import translated
 from service.store.postgres.snapshot import PostgresSnapshot
-from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
-from service.workflows.model.pieces import WHOLE, number_for
-from service.workflows.model.rows import StoredPage
 
 _REVISIONS: Final = 2**32
 PARTS_AT_ONCE: Final = 64

@@ -18,9 +18,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from service.engine.pages import PageTotals
-from service.query.layout import LABELS_MAX
-from service.query.stated_noise import unpacked
-from service.workflows.model.entry_fields import (
+from service.ledger.model.entry_fields import (
     ENTRY_FIELDS,
     LISTED_FIELDS,
     PUBLIC_FIELDS,
@@ -31,11 +29,13 @@ from service.workflows.model.entry_fields import (
     public_from,
     record_from,
 )
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
-from service.workflows.model.long_answers import with_values, without_values
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.pieces import WHOLE, Piece
-from service.workflows.model.rows import AnswerRecord, StoredPage
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.ledger.model.long_answers import with_values, without_values
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.pieces import WHOLE, Piece
+from service.ledger.model.rows import AnswerRecord, StoredPage
+from service.query.layout import LABELS_MAX
+from service.query.stated_noise import unpacked
 
 _TAG: Final = b"sparing pieces"  # at most 16 bytes: what the derivation is for
 _REVISION: Final = Struct("!I")

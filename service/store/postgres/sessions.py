@@ -20,10 +20,10 @@ from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from service.failpoints import watch
+from service.ledger.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from service.store.postgres.append import EXTEND, KEEP_PARAMETERS, LAYOUTS, MORE_PIECES, LedgerAppend, RowTypes
 from service.store.postgres.refused_writes import RefusedWrites
 from service.store.postgres.rows import parameters_row
-from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -14,6 +14,26 @@ from psycopg import sql
 from service.accounting.laws import tick_of
 from service.core.laws import PREPAID, Gaussian
 from service.engine.pages import PAGE_SLOTS
+from service.ledger.model.journal import TOUCHED, JournalAct, UploadRecord
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.ledger.model.parameters import LEAST_BYTES, KeptParameters
+from service.ledger.model.pieces import Outcome, number_for
+from service.ledger.model.rows import (
+    EVERY_ENTRY,
+    ActRecord,
+    Address,
+    AnswerRecord,
+    AskedErasure,
+    Codes,
+    DatasetRecord,
+    EarlierRegistration,
+    EntryFilter,
+    Head,
+    OwnAccount,
+    OwnCharge,
+    SlotsInUse,
+    StoredPage,
+)
 from service.query.keys import Key
 from service.store.postgres.accounts import (
     EXCEPTIONS,
@@ -65,26 +85,6 @@ from service.store.postgres.rows import (
     shown_by,
 )
 from service.store.postgres.sessions import Session, translated
-from service.workflows.model.journal import TOUCHED, JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
-from service.workflows.model.parameters import LEAST_BYTES, KeptParameters
-from service.workflows.model.pieces import Outcome, number_for
-from service.workflows.model.rows import (
-    EVERY_ENTRY,
-    ActRecord,
-    Address,
-    AnswerRecord,
-    AskedErasure,
-    Codes,
-    DatasetRecord,
-    EarlierRegistration,
-    EntryFilter,
-    Head,
-    OwnAccount,
-    OwnCharge,
-    SlotsInUse,
-    StoredPage,
-)
 
 _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000

@@ -12,6 +12,21 @@ from uuid import UUID
 from psycopg import Error as PsycopgError
 from psycopg.errors import UniqueViolation
 
+from service.ledger.model.errors import NameTaken
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import (
+    AnswerRecord,
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    Known,
+    OwnAnswer,
+    ReleasePlace,
+    ReleaseRecord,
+)
+from service.ledger.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 from service.store.postgres.append import LAYOUTS, LedgerAppend
 from service.store.postgres.curator_tables import PostgresPrincipals, PostgresSignIns, PostgresSummaries, check_pepper
 from service.store.postgres.data_tables import records_tables
@@ -30,21 +45,6 @@ from service.store.postgres.registrations import (
 from service.store.postgres.rows import LedgerSeal, page_row
 from service.store.postgres.sessions import Session, SessionPool, refuse_commit, translated
 from service.store.postgres.transaction import PostgresTransaction
-from service.workflows.model.errors import NameTaken
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import (
-    AnswerRecord,
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    Known,
-    OwnAnswer,
-    ReleasePlace,
-    ReleaseRecord,
-)
-from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
 
 
 class PostgresConditionalAppend:

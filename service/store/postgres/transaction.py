@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from service.ledger.model.journal import JournalAct, UploadRecord
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.parameters import KeptParameters
+from service.ledger.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
+from service.ledger.ports.store import StoreUnavailable
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.accounts import COPY_INDIVIDUALS, copy_individuals
@@ -39,11 +44,6 @@ from service.store.postgres.rows import (
     shown_by,
 )
 from service.store.postgres.sessions import Session, committing, translated
-from service.workflows.model.journal import JournalAct, UploadRecord
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.parameters import KeptParameters
-from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
-from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import numpy as np
 import orjson
 
-from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.pieces import Piece
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
+from service.ledger.model.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.pieces import Piece
+from service.ledger.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 
 _HEADER_LENGTH_BYTES: Final = 4
 _WRITTEN: Final[Mapping[FieldType, Callable[[Any], str]]] = {

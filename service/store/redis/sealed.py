@@ -10,9 +10,9 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedSummary
 from service.store.redis import encoding
-from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedSummary
 
 STAMP_BYTES: Final = 32
 """The length of the random bytes with which a sealed value begins: no two values ever begin with the same."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.workflows.model.pieces import Piece
+from service.ledger.model.pieces import Piece
 
 SHARED_BYTES_MIN: Final = 2**16
 SHARED_BYTES_MAX: Final = 2**28

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from service.incidents import report_incident
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.query.division import ShardPlace
 from service.store.shards.messages import ConnectionEnded, MessageLane
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
 
 ANSWER_S: Final = 120.0
 """The longest that a shard may work on one batch: far beyond every request's deadline."""

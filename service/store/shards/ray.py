@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.shards import ShardChannel
 from service.query.division import ShardPlace
 from service.store.shards.process import ProcessShard, plain_environment
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.shards import ShardChannel
 
 CONNECT_S: Final = 5.0
 CHECK_S: Final = 120.0

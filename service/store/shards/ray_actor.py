@@ -11,7 +11,7 @@ from service.background import lower_priority
 from service.query.division import ShardPlace
 from service.store.shards.messages import packed, unpacked
 from service.store.shards.worker import ShardWorker
-from service.workflows.shards.shard import Shard
+from service.writer.shards.shard import Shard
 
 MAX_RESTARTS: Final = 0
 """One that Ray started again would be empty, and the coordinator would not know: it makes a new one instead."""

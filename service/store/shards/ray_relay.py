@@ -19,10 +19,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from service.embedded.launch import end_with
+from service.ledger.ports.shards import LANES
 from service.store.shards.messages import MessageLane, packed
 from service.store.shards.ray_actor import MAX_RESTARTS, ShardActor, versions
 from service.store.shards.worker import ignore_signals, lanes_at
-from service.workflows.ports.shards import LANES
 
 START_S: Final = 60.0
 """The longest that a new actor may take until it replies, the start of its process included."""

@@ -13,10 +13,10 @@ from typing import Final, NoReturn
 
 from service.background import lower_priority
 from service.embedded.launch import end_with
+from service.ledger.ports.shards import LANES, Lane
 from service.query.division import ShardPlace
 from service.store.shards.messages import MessageLane
-from service.workflows.ports.shards import LANES, Lane
-from service.workflows.shards.shard import Shard
+from service.writer.shards.shard import Shard
 
 NICENESS: Final = 5
 """The niceness of a shard: timers and connections of the coordinator come before the work of its shards."""

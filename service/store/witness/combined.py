@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from service.incidents import report_incident
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import Witness, WitnessUnavailable
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import Witness, WitnessUnavailable
 
 _REST_S: Final = 5.0
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from service.embedded.home import sync_directory
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.witness.combined import RECORD_BYTES, decode, encode
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 
 _BLOCK_BYTES: Final = 512 * RECORD_BYTES
 _KEPT_WHOLE: Final = 2048

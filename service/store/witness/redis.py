@@ -18,11 +18,11 @@ from redis.connection import ConnectionInterface
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.redis.client import deadline_connections
 from service.store.redis.sealed import STAMP_BYTES, Seal
 from service.store.witness.combined import decode, encode
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 
 _TIMEOUT_S: Final = 0.25
 # 1 when the record that begins with ARGV[2] was replaced by ARGV[1], 0 when there was none, otherwise what is there.

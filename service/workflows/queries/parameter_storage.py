@@ -12,12 +12,12 @@ from functools import partial
 from uuid import UUID
 
 from service.bounds import PARAMETERS_BYTES_MAX
-from service.workflows.model.errors import TooManyParametersKept
-from service.workflows.model.parameters import bytes_kept
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.reads.ledger import snapshot
-from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.submission import QueryRequest
+from service.ledger.model.errors import TooManyParametersKept
+from service.ledger.model.parameters import bytes_kept
+from service.ledger.model.rows import DatasetRecord
+from service.reads.ledger import snapshot
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.submission import QueryRequest
 
 
 class ParameterStorage:

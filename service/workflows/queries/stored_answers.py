@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import Busy, InvalidRequest, Unavailable, WorkflowError
+from service.ledger.model.rows import Address, AnswerRecord, Asked, DatasetRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import StoreUnavailable
 from service.query.canonical import canonical_bytes, request_hash
 from service.query.cost import PublicCost
 from service.query.item_precision import by_item
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.workflows.admission.admission import Admission
-from service.workflows.admission.schedule import Reservation
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import Busy, InvalidRequest, Unavailable, WorkflowError
-from service.workflows.model.rows import Address, AnswerRecord, Asked, DatasetRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import StoreUnavailable
-from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.batch import stored_answer
-from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
+from service.writer.admission.admission import Admission
+from service.writer.admission.schedule import Reservation
+from service.writer.batch import stored_answer
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.submission import AdmittedUnit, PendingAnswer
 
 THREADS: Final = 2
 ANSWER_BYTES: Final = 2**16

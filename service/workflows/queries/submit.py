@@ -6,6 +6,10 @@ from functools import partial
 from typing import Final
 
 from service.failpoints import reach
+from service.ledger.model.errors import DatasetArchived, InvalidRequest, NotWaiting, TooManyParametersKept
+from service.ledger.model.parameters import hashes_in, with_numbers
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.model.views import Principal
 from service.query.asking import answerable
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
@@ -13,16 +17,12 @@ from service.query.language import Query
 from service.query.parameters_ast import PARAMETERS_MAX
 from service.query.plan import KeptPlans, Plan
 from service.query.problems import FieldError, QueryProblem
-from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, TooManyParametersKept
-from service.workflows.model.parameters import hashes_in, with_numbers
-from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import Principal
+from service.reads.ledger import snapshot
 from service.workflows.queries.parameter_storage import ParameterStorage
 from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers
-from service.workflows.reads.ledger import snapshot
-from service.workflows.writer.registry import DatasetRegistry
-from service.workflows.writer.submission import PendingAnswer, QueryRequest, Submission
+from service.writer.admission.admission import Admission
+from service.writer.registry import DatasetRegistry
+from service.writer.submission import PendingAnswer, QueryRequest, Submission
 
 REFUSED: Final = (InvalidRequest, DatasetArchived, TooManyParametersKept)
 """The refusals of one query, whose key is looked up before it is refused."""

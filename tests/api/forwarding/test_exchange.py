@@ -15,9 +15,9 @@ from service.api.forwarding.exchange import KEPT_BYTES_MAX
 from service.api.forwarding.idle import IDLE_S
 from service.api.forwarding.request_head import HOP_HEADER
 from service.api.middleware.request_context import DeliveryFailed
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import ReplicaAddress
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.errors import Unavailable
+from service.ledger.model.rows import ReplicaAddress
 from tests.api.neighbours import Clock, bound, url_of
 from tests.api.relays import Owner, answered, carried, connected, echo
 from tests.waiting import settled, until_async

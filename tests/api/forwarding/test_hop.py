@@ -9,9 +9,9 @@ from starlette.types import Scope
 
 from service.api.forwarding.hop import echo, is_reply, new_hop_id, sealed, sealed_id
 from service.api.forwarding.request_head import HOP_HEADER, head_of
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.replication.ownership import Ownership
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import ReplicaAddress
+from service.writer.replication.ownership import Ownership
 from tests.memory.cache import MemoryLeases
 
 ID = b"0123456789abcdef" * 2

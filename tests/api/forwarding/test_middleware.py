@@ -12,12 +12,12 @@ from service.api.forwarding.hop import CONNECTION, ConnectionState
 from service.api.forwarding.middleware import Forwarding
 from service.api.forwarding.request_head import HOP_HEADER
 from service.api.middleware.request_context import UNMATCHED
+from service.ledger.model.rows import ReplicaAddress
+from service.ledger.ports.cache import NoCache
+from service.ledger.ports.store import StoreUnavailable
 from service.workflows import principals
-from service.workflows.admission.rate_limit import Limiter, Rate
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.cache import NoCache
-from service.workflows.ports.store import StoreUnavailable
-from service.workflows.replication.ownership import LEASE_S
+from service.writer.admission.rate_limit import Limiter, Rate
+from service.writer.replication.ownership import LEASE_S
 from tests.api.neighbours import Neighbours, ask_sealed, neighbours, visible
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import COUNT, CSV, PEOPLE, World, client_of

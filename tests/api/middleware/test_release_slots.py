@@ -14,11 +14,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import ReleaseSlots, Slots, declare_begun, declare_public_work
+from service.ledger.model.views import Principal, Role
+from service.ledger.ports.telemetry import NullTelemetry
 from service.query.cost import PublicCost
-from service.workflows.admission.admission import Admission, MemoryBound, Ticket
-from service.workflows.admission.schedule import SlotRules
-from service.workflows.model.views import Principal, Role
-from service.workflows.ports.telemetry import NullTelemetry
+from service.writer.admission.admission import Admission, MemoryBound, Ticket
+from service.writer.admission.schedule import SlotRules
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import nothing, received
 from tests.logged import records_of

@@ -23,7 +23,7 @@ from service.api.middleware.request_context import (
     dressed,
 )
 from service.api.middleware.request_limits import Fallback, RequestLimits
-from service.workflows.ports.telemetry import NULL_TELEMETRY
+from service.ledger.ports.telemetry import NULL_TELEMETRY
 from tests.api.clocks import FakeTime
 from tests.api.receiving import hello, nothing, nowhere, received, request, unreachable
 from tests.api.route_table import ROUTES, served

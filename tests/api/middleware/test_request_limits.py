@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_slots import ReleaseSlots, Slots
 from service.api.middleware.request_limits import REFUSED_AS, Fallback, RequestLimits, ResponseAborted, SharedTimeout
-from service.workflows.ports.telemetry import NullTelemetry
+from service.ledger.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime
 from tests.api.receiving import nothing, received, request
 from tests.logged import records_of

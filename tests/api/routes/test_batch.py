@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.api.routes.batch import ENTRIES_MAX, parse_batch
+from service.ledger.model.errors import InvalidRequest
 from service.query.json_text import DEPTH_MAX
 from service.query.parse import parse_query
 from service.query.problems import QueryProblem
-from service.workflows.model.errors import InvalidRequest
 from tests.api.world import COUNT, World, build_world
 from tests.factories import REJECTED_SIGMA, RejectingStore
 
@@ -105,7 +105,7 @@ class TestAnswers:
         assert (alone.status_code, alone.json()["type"]) == (500, "urn:sparing:problem:internal-error")
         assert "Retry-After" not in alone.headers
         assert "code=23514" in caplog.text
-        assert "request_id=r7 error=service.workflows.ports.store.CommitRejected" in caplog.text
+        assert "request_id=r7 error=service.ledger.ports.store.CommitRejected" in caplog.text
         await world.close()
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from service.api.auth import COOKIE as SESSION
 from service.api.routes.provider_sign_in import COOKIE
+from service.ledger.ports.store import StoreUnavailable
 from service.store.openid_connect import OpenIdProvider
-from service.workflows.ports.store import StoreUnavailable
 from service.workflows.provider_sign_ins import ClaimRules, Grant
 from tests.api.world import World, build_world, wall_clock
 from tests.providers import ISSUER, REGISTRATION, FakeProvider

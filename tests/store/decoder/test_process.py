@@ -18,12 +18,12 @@ from service.engine.ingest.first_rows import BATCHES, CSV_BYTES_MAX, ROWS_MAX, r
 from service.engine.ingest.reader import read_rows
 from service.engine.ingest.rows import USUAL_FORM
 from service.engine.ingest.upload_size import UploadBounds
+from service.ledger.model.errors import Unavailable
+from service.ledger.ports.row_reader import FirstRowsRequest, ReadRequest
 from service.query.schema import Table
 from service.store.decoder.fork_server import decoded
 from service.store.decoder.messages import REQUEST, Failed
 from service.store.decoder.process import DecoderProcess
-from service.workflows.model.errors import Unavailable
-from service.workflows.ports.row_reader import FirstRowsRequest, ReadRequest
 from tests.e2e.processes import peak_bytes
 from tests.engine.ingest.bombs import BOMBS, Bomb
 from tests.engine.ingest.uploads import (

@@ -5,9 +5,9 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from service.ledger.model.api_keys import Pepper
 from service.store.postgres.curator_tables import PepperMismatch
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.api_keys import Pepper
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from service.ledger.model.rows import ReplicaAddress
+from service.ledger.ports.store import StoreUnavailable
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.rows import ReplicaAddress
-from service.workflows.ports.store import StoreUnavailable
 from tests.contracts.stores import dataset
 from tests.keys import LEDGER_KEY
 from tests.waiting import until

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from psycopg import sql
 
+from service.ledger.model.pieces import CONTENT_BYTES_MAX
 from service.query.keys import Key
 from service.store.postgres.listings import OWN_SINCE
 from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.transaction import PostgresTransaction
-from service.workflows.model.pieces import CONTENT_BYTES_MAX
 from tests.contracts.stores import answer, dataset, open_store, priced_entry
 
 pytestmark = pytest.mark.slow

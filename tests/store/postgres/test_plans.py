@@ -9,10 +9,10 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.ledger.model.rows import Asked, Checkpoint, DatasetRecord, Head
+from service.ledger.ports.transaction import ConditionalAppend, Transaction
 from service.query.keys import Key
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
-from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from tests.conftest import PostgresServer
 from tests.contracts.stores import ANALYST, answer, dataset, entry
 from tests.keys import LEDGER_KEY

@@ -10,9 +10,9 @@ import pytest
 from psycopg import sql
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction, UndefinedTable
 
+from service.ledger.ports.store import CommitUnclear, StoreUnavailable
 from service.store.postgres.refused_writes import PROBED_EVERY_S, REPEATED_EVERY_S, RefusedWrites
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from tests.logged import lines_of
 
 

@@ -8,12 +8,12 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from service.engine.pages import PageTotals
+from service.ledger.model.pieces import STRETCH_SLOTS
+from service.ledger.model.rows import StoredPage
+from service.ledger.ports.store import StoreUnavailable
+from service.ledger.ports.transaction import LongAct
 from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.pieces import STRETCH_SLOTS
-from service.workflows.model.rows import StoredPage
-from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.transaction import LongAct
 from tests.contracts.stores import dataset, priced_entry
 from tests.keys import LEDGER_KEY
 from tests.waiting import until

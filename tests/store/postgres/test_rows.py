@@ -6,12 +6,12 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.ledger.model.pieces import Piece
+from service.ledger.ports.store import CommitRejected
 from service.query.keys import Key
 from service.store.postgres.append import LedgerAppend
 from service.store.postgres.rows import LedgerSeal, Unreadable
 from service.store.postgres.sessions import Session
-from service.workflows.model.pieces import Piece
-from service.workflows.ports.store import CommitRejected
 from tests.contracts.stores import answer, dataset, open_store, priced_entry
 from tests.keys import LEDGER_KEY
 

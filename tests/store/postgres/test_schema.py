@@ -12,12 +12,12 @@ from psycopg import errors
 
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
+from service.ledger.model.rows import Asked, Checkpoint, DatasetRecord
+from service.ledger.ports.store import CommitRejected, CommitUnclear
 from service.query.keys import Key
 from service.store.postgres.registrations import migrate
 from service.store.postgres.sessions import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
-from service.workflows.ports.store import CommitRejected, CommitUnclear
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store
 from tests.waiting import until
 

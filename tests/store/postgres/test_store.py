@@ -9,6 +9,8 @@ import numpy as np
 import psycopg
 import pytest
 
+from service.ledger.model.rows import Asked, Head
+from service.ledger.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from service.query.keys import Key
 from service.query.schema import Schema
 from service.store.postgres.data_tables import records_tables
@@ -16,8 +18,6 @@ from service.store.postgres.rows import SEAL_BYTES
 from service.store.postgres.sessions import CHANGES_MAX, LONG_MAX, Connection, SessionPool
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.rows import Asked, Head
-from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from tests.contracts.stores import ANALYST, answer, dataset, entry, open_store
 from tests.keys import LEDGER_KEY
 

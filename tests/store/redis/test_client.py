@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from service.ledger.ports.cache import SharedEntry
 from service.store.redis.client import LIFETIME_S, REST_S, RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
-from service.workflows.ports.cache import SharedEntry
 from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, notice, shared_summary
 from tests.contracts.stores import ANALYST
 from tests.faults.meddling import OwnValkey

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.ledger.ports.cache import AccountSlice, CommitNotice, LedgerPosition
 from service.store.redis import encoding
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition
 
 NUMBERS = st.integers(0, 2**62)
 BLOBS = st.binary(max_size=100)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.ledger.model.pieces import Piece
 from service.store.shards import messages
 from service.store.shards.messages import SHARED_BYTES_MIN, ConnectionEnded, MessageLane, packed, unpacked
-from service.workflows.model.pieces import Piece
 
 
 @pytest.fixture(scope="module")

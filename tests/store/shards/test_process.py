@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from service.ledger.ports.shards import LANES, Lane, ShardChannel, ShardLost
 from service.query.division import ShardPlace
 from service.store.shards import process
 from service.store.shards.process import ProcessShard, ProcessShards
-from service.workflows.ports.shards import LANES, Lane, ShardChannel, ShardLost
-from service.workflows.shards.divided import DividedShards
+from service.writer.shards.divided import DividedShards
 from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_batches
 from tests.contracts.stores import dataset
 from tests.memory.shards import MemoryShardChannel

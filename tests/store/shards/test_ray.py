@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from service.ledger.ports.shards import ShardChannel, ShardLost
 from service.store.shards import process
 from service.store.shards.ray import RayShard, RayShards, RayUnusable, check_secrecy, ray_environment
-from service.workflows.ports.shards import ShardChannel, ShardLost
 from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_batches
 from tests.contracts.stores import dataset
 from tests.rotation import times

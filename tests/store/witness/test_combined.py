@@ -5,9 +5,9 @@ from contextlib import nullcontext
 
 import pytest
 
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.witness.combined import CombinedWitness
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 from tests.memory.cache import MemoryWitness
 
 DATASET = "survey-" + "0f" * 32

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.witness.combined import RECORD_BYTES, decode, encode
 from service.store.witness.file import FileWitness
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 
 DATASET = "survey-" + "0f" * 32
 

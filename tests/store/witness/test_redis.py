@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import redis
 
+from service.ledger.model.api_keys import Pepper
+from service.ledger.model.rows import WitnessRecord
+from service.ledger.ports.witness import WitnessUnavailable
 from service.store.witness import redis as module
 from service.store.witness.redis import RedisWitness
-from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.witness import WitnessUnavailable
 from tests.faults.meddling import OwnValkey
 
 pytestmark = pytest.mark.slow

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.ledger.model.errors import InvalidRequest, KeyConflict
+from service.ledger.model.rows import AnswerRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import CommitRejected
+from service.maintenance.rebuild_answer import rebuild
 from service.query.asking import released_words
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
-from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.model.errors import InvalidRequest, KeyConflict
-from service.workflows.model.rows import AnswerRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import CommitRejected
 from service.workflows.registration_changes import Archiving
 from service.workflows.replica import Replica
 from tests.factories import (

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
+from service.ledger.model.errors import KeyConflict
+from service.ledger.model.views import Principal
+from service.maintenance.rebuild_answer import rebuild
 from service.query.words import in_words
-from service.workflows.maintenance.rebuild_answer import rebuild
-from service.workflows.model.errors import KeyConflict
-from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, individual_named
 from tests.memory.store import MemoryStore

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.ledger.model.errors import Busy, TooManyParametersKept
+from service.ledger.model.parameters import LEAST_BYTES
 from service.query.language import Query
 from service.query.parameters_ast import HashedParameters
 from service.query.parse import query_of
-from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import Busy, TooManyParametersKept
-from service.workflows.model.parameters import LEAST_BYTES
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import QueryRequest
+from service.writer.admission.admission import Admission
+from service.writer.submission import QueryRequest
 from tests.factories import analyst, ask, open_replica
 from tests.memory.store import MemoryStore
 from tests.workflows.surveys import surveyed

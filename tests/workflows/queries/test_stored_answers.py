@@ -9,6 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
+from service.ledger.model.analyst_views import StoredAnswer
+from service.ledger.model.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable
+from service.ledger.model.rows import Asked, DatasetRecord, WitnessRecord
+from service.ledger.model.views import Principal
+from service.ledger.ports.store import StoreUnavailable
+from service.ledger.ports.witness import WitnessUnavailable
 from service.query import plan
 from service.query.cost import Speed
 from service.query.items.count import Count
@@ -16,18 +22,12 @@ from service.query.layout import Layout
 from service.query.parse import parse_query
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
-from service.workflows.admission.admission import Admission, MemoryBound
-from service.workflows.admission.scheduler import Scheduler, slot_rules
-from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable
-from service.workflows.model.rows import Asked, DatasetRecord, WitnessRecord
-from service.workflows.model.views import Principal
-from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.witness import WitnessUnavailable
 from service.workflows.queries import stored_answers as replaying
 from service.workflows.queries.stored_answers import ANSWER_BYTES
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import PendingAnswer
+from service.writer.admission.admission import Admission, MemoryBound
+from service.writer.admission.scheduler import Scheduler, slot_rules
+from service.writer.submission import PendingAnswer
 from tests.factories import PEOPLE, THREE_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 from tests.memory.cache import MemoryWitness

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from service.ledger.model.errors import DatasetArchived, InvalidRequest
 from service.query import asking
 from service.query.parse import parse_query
-from service.workflows.model.errors import DatasetArchived, InvalidRequest
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register
 from tests.memory.store import MemoryStore
 from tests.workflows.surveys import surveyed

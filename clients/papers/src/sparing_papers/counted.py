@@ -9,7 +9,7 @@ from shutil import rmtree
 from typing import Final
 
 from service.run.serve import serving
-from service.settings import Settings
+from service.settings.settings import Settings
 from sparing import Client
 from sparing._query import QueryRequest
 

@@ -1,0 +1,97 @@
+"""The fields of a ledger entry, once: rows in the database and the form in which replicas share entries follow from it.
+
+The pieces of an entry are no field: how many there are depends on the entry. What the hash binds is written out in
+`service.ledger.model.ledger_entry`, because the hashes of a format never change.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Final, Literal
+
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+
+FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
+"""A type of Postgres; `numeric` holds whole numbers beyond 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryField:
+    """One value of an entry. `name` is its attribute and its column.
+
+    The value or the size of a field that `tells_charges` depends on charges: analysts' requests never
+    read it.
+    """
+
+    name: str
+    type: FieldType
+    tells_charges: bool = False
+
+
+def _field(name: str, type_: FieldType, *, tells_charges: bool = False) -> EntryField:
+    return EntryField(name, type_, tells_charges=tells_charges)
+
+
+ENTRY_FIELDS: Final[Sequence[EntryField]] = (
+    _field("seq", "int8"),
+    _field("query_id", "uuid"),
+    _field("analyst_id", "uuid"),
+    _field("analyst", "text"),
+    _field("epoch", "int4"),
+    _field("canonical", "bytea"),
+    _field("query_hash", "text"),
+    _field("sigma", "float8"),
+    _field("grid_log2", "int4"),
+    _field("dimension", "int4"),
+    _field("worst_case_units", "int8"),
+    _field("worst_case_total_units", "int8"),
+    _field("charged_count", "int4", tells_charges=True),
+    _field("left_out_count", "int4", tells_charges=True),
+    _field("charged_units", "numeric", tells_charges=True),
+    _field("values", "bytea"),
+    _field("asked_at", "timestamptz"),
+    _field("previous_hash", "bytea", tells_charges=True),
+    _field("hash", "bytea", tells_charges=True),
+    _field("kind", "text"),
+    _field("format", "int2"),
+    _field("mechanism", "text"),
+    _field("values_digest", "bytea"),
+    _field("salt", "bytea", tells_charges=True),
+    _field("pieces_digest", "bytea", tells_charges=True),
+    _field("private_digest", "bytea", tells_charges=True),
+    _field("answer_digest", "bytea", tells_charges=True),
+    _field("acts", "int8", tells_charges=True),
+    _field("acts_hash", "bytea", tells_charges=True),
+    _field("settled", "bytea", tells_charges=True),
+    _field("sigmas", "bytea"),
+)
+"""In the order of the columns of a row."""
+
+_PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
+_LISTED_NAMES: Final = frozenset(each.name for each in fields(EntryRecord)) - {"values"}
+PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
+"""The fields of a `PublicEntry`, in the same order."""
+LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _LISTED_NAMES)
+"""The fields of an `EntryRecord`, in the same order; a listing reads no values."""
+
+_PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
+_LISTED_ATTRIBUTES: Final = [each.name for each in LISTED_FIELDS]
+_ATTRIBUTES: Final = [each.name for each in ENTRY_FIELDS]
+
+entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*_ATTRIBUTES)
+"""The values of ENTRY_FIELDS of an entry."""
+
+
+def entry_from(values: Sequence[Any]) -> LedgerEntry:
+    """The entry of these values of ENTRY_FIELDS, without its pieces."""
+    return LedgerEntry(**dict(zip(_ATTRIBUTES, values, strict=True)))
+
+
+def public_from(values: Sequence[Any]) -> PublicEntry:
+    """The public part of an entry, of these values of PUBLIC_FIELDS."""
+    return PublicEntry(**dict(zip(_PUBLIC_ATTRIBUTES, values, strict=True)))
+
+
+def record_from(values: Sequence[Any]) -> EntryRecord:
+    """The row of a listing, of these values of LISTED_FIELDS."""
+    return EntryRecord(**dict(zip(_LISTED_ATTRIBUTES, values, strict=True)))

@@ -1,0 +1,280 @@
+"""The ledger: one entry per charged query or burn, chained by SHA-256, with the price of every individual inside.
+
+An entry (format 2, docs/decisions/0027) has a public part, which an auditor is shown, and a private one, of which it is
+shown a salted digest. `hash` binds both, and each entry to all that came before; a holder of the public parts and the
+private digests checks the chain, and learns nothing of how many people a query concerned. Replaying the entries from
+the genesis gives every spent total again.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from math import ldexp
+from typing import Any, Final, Literal, Self
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.accounting.laws import law_of, tick_of
+from service.arrays import kept
+from service.core.laws import Law
+from service.core.release import Participants
+from service.ledger.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
+from service.query.canonical import canonical_json
+from service.query.stated_noise import unpacked
+
+__all__ = [
+    "FORMAT",
+    "GENESIS",
+    "SALT_BYTES",
+    "EntryRecord",
+    "Kind",
+    "LedgerEntry",
+    "PublicEntry",
+    "answer_digest",
+    "chain_hash",
+    "genesis",
+    "private_digest",
+    "public_facts",
+]
+
+Kind = Literal["query", "burn"]
+
+FORMAT: Final = 2
+"""The number of the format in the bytes of every entry; 1 is never given again."""
+GENESIS: Final = bytes(32)
+SALT_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicEntry:
+    """The part of an entry that analysts' requests may read: no value and no size here depends on charges.
+
+    `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
+    says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
+    second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
+    squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them.
+
+    Where each select item has steps of its own, `sigmas` are theirs in query units, as big-endian doubles; `sigma` is
+    then in steps, of which there are as many for every item, and the grid is 1.
+    """
+
+    seq: int
+    query_id: UUID
+    epoch: int
+    canonical: bytes
+    query_hash: str
+    sigma: float
+    grid_log2: int
+    dimension: int
+    worst_case_units: int
+    worst_case_total_units: int
+    values: bytes
+    asked_at: datetime
+    kind: Kind = "query"
+    format: int = FORMAT
+    mechanism: str = "gaussian"
+    values_digest: bytes = b""
+    sigmas: bytes = b""
+
+    def steps(self) -> NDArray[np.int64]:
+        """The released integers, in grid steps; shape (dimension,)."""
+        return np.frombuffer(self.values, dtype=">i8").astype(np.int64)
+
+    @property
+    def item_sigmas(self) -> tuple[float, ...]:
+        """The sigma of each select item in query units; none where all are counted on one grid."""
+        return unpacked(self.sigmas) if self.sigmas else ()
+
+    @property
+    def grid(self) -> float:
+        """The grid in query units, a power of two; 1 where each item has steps of its own."""
+        return 2.0**self.grid_log2
+
+    @property
+    def tick(self) -> int:
+        """The number of the monitor's tick that it is, from 1; 0 of all others."""
+        return tick_of(self.mechanism)
+
+    @property
+    def is_counted(self) -> bool:
+        """True if it counts as a query that charged or left out: no burn, and no tick, which the reserve has paid."""
+        return self.kind == "query" and not self.tick
+
+    @property
+    def law(self) -> Law:
+        """The law of its noise, in grid steps, exactly."""
+        return law_of(self.mechanism, ldexp(self.sigma, -self.grid_log2))
+
+    @property
+    def size(self) -> float:
+        """The size of its noise in query units; in steps, where each item has steps of its own."""
+        return self.sigma
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRecord(PublicEntry):
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
+
+    values: bytes = b""
+    analyst_id: UUID
+    analyst: str
+    charged_count: int
+    left_out_count: int
+    previous_hash: bytes
+    hash: bytes
+    private_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry(EntryRecord):
+    """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
+
+    It has `pieces`, the `salt` of its digests, and more that its private part binds: `answer_digest` of the principal
+    and key that it was first given to, the head of the journal's chain (`acts` and `acts_hash`), and of a burn
+    `settled`, the position that it settles, as JSON. `pieces_digest` and `private_digest` are kept beside what they are
+    made of.
+
+    Pieces say less than was written once an individual was erased; they know by themselves with which digests they
+    were written. An entry that `is_pruned` has none.
+    """
+
+    values: bytes
+    charged_units: int
+    salt: bytes = b""
+    pieces: tuple[Piece, ...] = ()
+    pieces_digest: bytes = b""
+    answer_digest: bytes = b""
+    acts: int = 0
+    acts_hash: bytes = b""
+    settled: bytes = b""
+    is_pruned: bool = False
+
+    def sealed(self) -> Self:
+        """This very entry, with its digests and its hash, which its maker sets."""
+        object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
+        object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
+        object.__setattr__(self, "private_digest", private_digest(self))
+        object.__setattr__(self, "hash", _hash(self, self.private_digest))
+        return self
+
+    @property
+    def is_itself(self) -> bool:
+        """Tell whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
+        if not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
+            return False
+        if hashlib.sha256(self.values).digest() != self.values_digest:
+            return False
+        return chain_hash(self) == self.hash
+
+    def pruned(self) -> Self:
+        """This entry without its pieces; their digest stays."""
+        return replace(self, pieces=(), is_pruned=True)
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Tell whether it was pruned or amended, and so does not tell all that it charged."""
+        return self.is_pruned or any(piece.first_digest for piece in self.pieces)
+
+    def public(self) -> PublicEntry:
+        """A copy of the public part alone."""
+        return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
+
+    def quantities(self) -> Quantities:
+        """The pieces' quantities. Raises ValueError for pieces that cannot be read."""
+        return joined(self.pieces)
+
+    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(charged slots, their charges in units, left-out slots), each increasing by slot.
+
+        Raises ValueError for pieces that cannot be read.
+        """
+        quantities = self.quantities()
+        active = quantities.active
+        charges = kept(active, quantities.prices(self.law))
+        return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
+
+    def blocks(self, law: Law | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+        """Its blocks with the charges by place (p,), units of those who are active, as a replay needs them.
+
+        Charges are those of another law, if one is given. Raises what `decode` raises.
+        """
+        for piece in self.pieces:
+            measure, block = piece.block()
+            amounts = block.norms_squared.astype(np.int64, copy=False)
+            yield block, prices_of(measure, amounts, law or self.law)
+
+    def own(self, slot: int) -> OwnOutcome:
+        """The part of one slot. Raises what `decode` raises."""
+        return self.quantities().own(slot, self.law)
+
+
+def genesis(dataset: str, registration: bytes) -> bytes:
+    """The head of an empty ledger: it binds the dataset's name and its canonical registration."""
+    return hashlib.sha256(b"sparing genesis 1\0" + dataset.encode() + b"\0" + registration).digest()
+
+
+def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
+    """The digest by which an entry knows its first answer, should that be deleted."""
+    return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
+
+
+def public_facts(entry: EntryRecord) -> dict[str, Any]:
+    """The public part of an entry, under the names that an auditor is shown; `sigmas` where each item has its own."""
+    return {
+        "format": entry.format,
+        "kind": entry.kind,
+        "sequence": entry.seq,
+        "query_id": str(entry.query_id),
+        "epoch": entry.epoch,
+        "mechanism": entry.mechanism,
+        "query_sha256": hashlib.sha256(entry.canonical).hexdigest(),
+        "query_hash": entry.query_hash,
+        "sigma": entry.sigma,
+        "grid_log2": entry.grid_log2,
+        "dimension": entry.dimension,
+        "worst_case_units": str(entry.worst_case_units),
+        "worst_case_total_units": str(entry.worst_case_total_units),
+        "values_sha256": entry.values_digest.hex(),
+        "analyst_id": str(entry.analyst_id),
+        "analyst": entry.analyst,
+        "asked_at": entry.asked_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    } | ({"sigmas": entry.item_sigmas} if entry.sigmas else {})
+
+
+def private_digest(entry: LedgerEntry) -> bytes:
+    """SHA-256 over the salt and the private part: numbers of people and acts, and what the pieces commit to.
+
+    With 256 random bits in it, the digest tells nothing of any of them.
+    """
+    facts = {
+        "pieces": entry.pieces_digest.hex(),
+        "charged": entry.charged_count,
+        "left_out": entry.left_out_count,
+        "charged_units": str(entry.charged_units),
+        "answer": entry.answer_digest.hex(),
+        "acts": entry.acts,
+        "acts_hash": entry.acts_hash.hex(),
+        "settled": entry.settled.decode(),
+    }
+    return hashlib.sha256(b"sparing private 2\0" + entry.salt + canonical_json(facts)).digest()
+
+
+def chain_hash(entry: LedgerEntry) -> bytes:
+    """The value that `entry.hash` must have; pieces and values are bound by the digests that are kept of them."""
+    return _hash(entry, private_digest(entry))
+
+
+def _hash(entry: LedgerEntry, private: bytes) -> bytes:
+    """Over the row before, the public part and the digest of the private one."""
+    public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
+    return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()
+
+
+def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:
+    """Add every entry's charges to `spent` (units per slot, grown by the caller to hold every slot)."""
+    for entry in entries:
+        charged, charges, _ = entry.decode()
+        spent[charged] += charges

@@ -1,0 +1,150 @@
+"""The cache's port: values that replicas share, and whose loss at any moment costs only time.
+
+A value from the cache was made by a replica that held the pepper, but it may be old, of another history, or
+missing. So every value says where it belongs, and a replica that uses it compares that with what the database
+says. Nothing here ever says that an individual can still pay.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import DatasetRecord, Head
+
+SLICE_SLOTS: Final = 1024
+"""How many consecutive slots' accounts are cached together: 25 KiB, so that one account is not sought in a megabyte."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPosition:
+    """One state of one dataset: its registration, the writers' fence, the ledger's last entry, and its records."""
+
+    genesis: bytes
+    fence: int
+    seq: int
+    hash: bytes
+    data_version: int
+
+    @classmethod
+    def of(cls, record: DatasetRecord, head: Head) -> Self:
+        """The state that a head stands for."""
+        return cls(
+            genesis=record.genesis, fence=head.fence, seq=head.seq, hash=head.hash, data_version=head.data_version
+        )
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """(fence, sequence, data version): every later state of one history exceeds it."""
+        return self.fence, self.seq, self.data_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedEntry:
+    """An entry of a dataset's ledger."""
+
+    genesis: bytes
+    entry: LedgerEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccountSlice:
+    """The accounts of the slots from `number * SLICE_SLOTS` at one place.
+
+    `limits` and `spent`, in units, `paused`, and the counters `charged` and `left_out`, in queries, are (m,) with
+    m <= SLICE_SLOTS: a slot beyond m did not exist there.
+    """
+
+    place: LedgerPosition
+    number: int
+    limits: NDArray[np.int64]
+    spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
+    charged: NDArray[np.uint32]
+    left_out: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSummary:
+    """The summary of all budgets at one place, as JSON."""
+
+    place: LedgerPosition
+    body: bytes
+
+
+Shared = SharedEntry | AccountSlice | SharedSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitNotice:
+    """The new position of a dataset."""
+
+    genesis: bytes
+    fence: int
+    seq: int
+    data_version: int
+
+
+class Cache(Protocol):
+    """Replicas' shared values. No method raises, and none takes longer than a short time-out: absent means unknown."""
+
+    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
+        """Keep values for other replicas, if possible, and send notices. A slice moves only forward in position."""
+
+    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
+        """Those entries with after < seq <= to that are held, in order, with holes."""
+
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
+        """The slices of these that are held, each at the position at which it was taken."""
+
+    def summary(self, genesis: bytes) -> SharedSummary | None:
+        """The summary that was shared last."""
+
+    def audience(self) -> int:
+        """The number of listening replicas, this one included; 0 when unknown."""
+
+    def listen(self, *, within_s: float) -> list[CommitNotice]:
+        """The notices that have come; waits for the first. The first call begins to listen. One thread at a time."""
+
+    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
+        """Take one token of a bucket that all replicas share: 0, or after how many s there is one; None: unknown."""
+
+    def close(self) -> None:
+        """Forget the connections."""
+
+
+class NoCache:
+    """A cache in which nothing is shared."""
+
+    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
+        """Do nothing: no other replica is there."""
+
+    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:  # noqa: ARG002 - as the port
+        """Unknown."""
+        return []
+
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:  # noqa: ARG002 - as the port
+        """Unknown."""
+        return []
+
+    def summary(self, genesis: bytes) -> SharedSummary | None:  # noqa: ARG002 - as the port
+        """Unknown."""
+        return None
+
+    def audience(self) -> int:
+        """Unknown."""
+        return 0
+
+    def listen(self, *, within_s: float) -> list[CommitNotice]:  # noqa: ARG002 - as the port
+        """There are none."""
+        return []
+
+    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:  # noqa: ARG002 - as the port
+        """Unknown."""
+        return None
+
+    def close(self) -> None:
+        """Nothing."""

@@ -1,0 +1,134 @@
+"""Points in time of each dataset's budget summary, kept beside its ledger; and the alarm that a curator has set.
+
+One thread of low priority looks each second at which datasets have moved. It copies accounts page by page, as every
+summary does, so that no query waits for more than a page.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from service.background import Background, handing_over_soon, lower_priority
+from service.incidents import report_incident
+from service.ledger.model.errors import ClockImplausible, WorkflowError
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.alarms import AlarmNotice
+from service.ledger.ports.store import BudgetAlarm, Store, SummaryPoint
+from service.reads.budget_summary import all_accounts, ledger_facts, quantiles_of
+from service.reads.ledger import snapshot
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.threads import WriterThread
+
+log = logging.getLogger("sparing.alarm")
+
+LOOK_EVERY_S: Final = 1.0
+POINT_EVERY_S: Final = 10.0
+WATCHED_EVERY_S: Final = 2.0
+"""At most one point of a dataset in so long; the shorter while a curator watches it."""
+POINTS_MAX: Final = 1000
+POINTS_KEPT_WHOLE: Final = 200
+"""Beyond POINTS_MAX points, every second one is dropped but for the newest ones."""
+
+
+class SummaryPoints(Background):
+    """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
+
+    def __init__(
+        self, store: Store, *, clock: Callable[[], datetime], tell: Callable[[AlarmNotice], None] = lambda _: None
+    ) -> None:
+        """`clock` tells the wall clock's time; `tell`, which must not wait, is called for each alarm that rings."""
+        super().__init__()
+        self._store, self._clock, self._tell = store, clock, tell
+        self._writers: dict[int, tuple[DatasetRecord, WriterThread]] = {}
+        self._made: dict[int, tuple[int, datetime]] = {}
+        self._watched: dict[int, int] = {}
+
+    def open(self) -> None:
+        """Start the thread."""
+        self._begin_thread(self._run, "summaries")
+
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002
+        """Make points of this dataset from now on."""
+        self._writers[record.id] = record, writer
+
+    @contextmanager
+    def watching(self, dataset_id: int) -> Iterator[None]:
+        """Make points of a dataset more often while this block lasts."""
+        self._watched[dataset_id] = self._watched.get(dataset_id, 0) + 1
+        try:
+            yield
+        finally:
+            self._watched[dataset_id] -= 1
+
+    def step(self) -> None:
+        """Make a point of each dataset that has moved and is due; none while the clock is wrong."""
+        try:
+            now = self._clock()
+        except ClockImplausible:
+            return
+        for record, writer in list(self._writers.values()):
+            if not writer.is_open:
+                self._writers.pop(record.id, None)  # let go, or of a dataset that was deleted
+                continue
+            position = writer.position
+            if self._closed.is_set() or position is None or not self._is_due(record.id, position[1], now):
+                continue
+            try:
+                self._store_point(record, writer, now)
+            except WorkflowError:
+                self._made[record.id] = -1, now  # closed, busy or let go: later
+            except Exception as error:  # noqa: BLE001 - the other datasets must go on
+                self._made[record.id] = -1, now
+                report_incident(error, f"summary of {record.name}", dataset=record.name)
+
+    def _is_due(self, dataset_id: int, seq: int, now: datetime) -> bool:
+        if dataset_id not in self._made:
+            return True
+        made_seq, made_at = self._made[dataset_id]
+        every_s = WATCHED_EVERY_S if self._watched.get(dataset_id) else POINT_EVERY_S
+        passed_s = (now - made_at).total_seconds()
+        return seq != made_seq and not 0 <= passed_s < every_s  # a clock that was put back makes no point wait
+
+    def _store_point(self, record: DatasetRecord, writer: WriterThread, now: datetime) -> None:
+        taken = all_accounts(writer)
+        with snapshot(writer.guard) as transaction:
+            typical = taken.typical(ledger_facts(record, transaction, seq=taken.seq).recent)
+        point = SummaryPoint(
+            seq=taken.seq,
+            at=now,
+            individuals=taken.individuals,
+            exhausted=taken.exhausted,
+            paused=taken.pauses,
+            cannot_afford=None if typical is None else typical.cannot_afford,
+            quantiles=tuple(quantiles_of(taken.shares())),
+        )
+        self._store.summaries.add_point(record.id, point)
+        self._made[record.id] = point.seq, point.at
+        self._thin(record)
+        self._ring(record, point)
+
+    def _thin(self, record: DatasetRecord) -> None:
+        points = self._store.summaries.points(record.id)
+        if len(points) > POINTS_MAX:
+            self._store.summaries.drop_points(record.id, [each.seq for each in points[1:-POINTS_KEPT_WHOLE:2]])
+
+    def _ring(self, record: DatasetRecord, point: SummaryPoint) -> None:
+        alarm = self._store.summaries.alarm(record.id)
+        if alarm is None or alarm.rang_seq is not None or not point.individuals or point.cannot_afford is None:
+            return
+        if point.cannot_afford >= alarm.share * point.individuals:
+            self._store.summaries.set_alarm(record.id, BudgetAlarm(share=alarm.share, rang_seq=point.seq))
+            log.warning("the budget alarm of dataset %s has rung at sequence %d", record.name, point.seq)
+            notice = AlarmNotice(
+                id=uuid4(), dataset=record.name, sequence=point.seq, share=alarm.share, rang_at=point.at
+            )
+            self._tell(notice)
+
+    def _run(self) -> None:
+        lower_priority()
+        while not self._closed.wait(LOOK_EVERY_S):
+            with handing_over_soon():
+                self.step()

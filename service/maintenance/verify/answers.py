@@ -1,0 +1,212 @@
+"""Every stored answer made again from its entry and its query, by the function that made it.
+
+An entry is made together with the answer to its analyst, so that one fresh answer belongs to each. Reused
+answers are made again too; the ledger cannot tell if one of them is missing.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from math import inf
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from service.ledger.model.ledger_entry import LedgerEntry, answer_digest
+from service.ledger.model.parameters import KeptParameters, hashes_in, with_numbers
+from service.ledger.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
+from service.query.canonical import request_hash
+from service.query.estimated_items import EstimatedItem, items_of
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.query.stated import Shown, shown_of
+from service.writer.batch import document
+
+_PLANS_KEPT: Final = 64
+_HASHED: Final = b'"parameters":{'
+
+KeptOf = Callable[[UUID, str], KeptParameters | None]
+"""The parameters that are kept of an analyst, by their hash."""
+
+
+class AnswersCheck:
+    """Checks the answers, in the order of the sequences that they show, entry by entry."""
+
+    def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord], kept: KeptOf) -> None:
+        self.findings: list[str] = []
+        self.count = self.uncompiled = 0
+        self._history, self._answers, self._kept = history, answers, kept
+        self._next = next(answers, None)
+        self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Check the answers that show an entry, and that one of them is the answer to the entry's analyst."""
+        self._orphans(before=entry.seq)
+        fresh = 0
+        while self._next is not None and self._next.seq == entry.seq:
+            fresh += self._check(self._next, entry)
+            self._advance()
+        if entry.kind == "query" and fresh == 0:
+            self.findings.append(f"ledger row {entry.seq}: the answer to it is missing from answers")
+        elif fresh > 1:
+            self.findings.append(f"ledger row {entry.seq}: {fresh} answers say that it was asked for them")
+
+    def end(self) -> None:
+        """Report the remaining answers, which show no entry."""
+        self._orphans(before=None)
+
+    def _orphans(self, *, before: int | None) -> None:
+        while self._next is not None and (before is None or self._next.seq < before):
+            self.findings.append(f"{place_of(self._next)}: shows ledger row {self._next.seq}, which does not exist")
+            self._advance()
+
+    def _advance(self) -> None:
+        self.count += 1
+        self._next = next(self._answers, None)
+
+    def _check(self, answer: AnswerRecord, entry: LedgerEntry) -> bool:
+        """Tell whether the answer says that it is fresh; adds findings."""
+        said = _read(answer.body)
+        is_fresh = said.get("reused") is False
+        wrong = list(self._wrong_with_body(answer, entry, said))
+        self.findings += self._wrong_with_parameters(answer, entry)
+        if answer.request_hash not in self._request_hashes(answer, entry, is_fresh=is_fresh):
+            wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
+        wrong += self._wrong_with_form(answer, entry, is_fresh=is_fresh)
+        if answer.query_id != entry.query_id:
+            wrong.append(f"its query_id is not that of ledger row {entry.seq}")
+        if is_fresh and answer.principal_id != entry.analyst_id:
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked by {entry.analyst_id}")
+        if is_fresh and entry.answer_digest != _digest_of(answer, entry):
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
+        if is_fresh and answer.at != entry.asked_at:
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
+        self.findings += [f"{place_of(answer)}: {each}" for each in wrong]
+        return is_fresh
+
+    def _wrong_with_parameters(self, answer: AnswerRecord, entry: LedgerEntry) -> Iterator[str]:
+        """Findings if the numbers that an entry names by their hash are not kept for the analyst of an answer."""
+        for digest in _digests_in(entry.canonical):
+            kept, place = self._kept(answer.principal_id, digest), f"parameters row {digest} of {answer.principal_id}"
+            if kept is None:
+                yield f"{place}: is missing, and ledger row {entry.seq} names it"
+            elif not kept.are_themselves:
+                yield f"{place}: its numbers do not give its hash"
+
+    def _wrong_with_form(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> Iterator[str]:
+        """Findings if an answer was asked for in a form that is not another one of its entry's query."""
+        plan = self._planned(answer, entry)
+        if plan is not None and plan.query_hash != entry.query_hash:
+            yield f"its query is not that of ledger row {entry.seq}"
+        elif answer.asked_form is not None and (is_fresh or answer.asked_form == entry.canonical):
+            yield f"its asked_form is another than that of ledger row {entry.seq}"
+
+    def _request_hashes(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> list[bytes]:
+        """The hashes of the requests that may have an answer that shows an entry.
+
+        A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
+        """
+        plan = self._planned(answer, entry)
+        values = [*([True] if plan is None or plan.reuse else []), *([False] if is_fresh else [])]
+        return [request_hash(answer.asked_form or entry.canonical, reuse=reuse) for reuse in values]
+
+    def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
+        given = self._body(answer, entry, said) if entry.kind == "query" else b""
+        if answer.body == given:
+            return
+        expected = _read(given)
+        other = [name for name, value in expected.items() if said.get(name) != value]
+        if said and other:
+            yield f"its body says other {', '.join(other)} than ledger row {entry.seq}"
+        else:
+            yield f"its body is not the one that ledger row {entry.seq} gives"
+
+    def _body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
+        """The body that the answer must have."""
+        plan = self._planned(answer, entry)
+        if plan is not None:
+            shown = shown_of(plan)
+        else:
+            self.uncompiled += 1
+            clip = inf if said.get("warnings") else 0.0
+            labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
+            table, notes = str(said.get("table")), said.get("notes", [])
+            notes = notes[:-1] if said.get("reused") is True else notes  # the last says when it was released
+            shown = Shown(
+                table=table,
+                labels=labels,
+                axes=axes,
+                l2_clip=clip,
+                shortens=shortens,
+                notes=notes,
+                estimated=_estimated(said, axes),
+            )
+        return document(shown, entry, self._history.now, reused=said.get("reused") is True)
+
+    def _planned(self, answer: AnswerRecord, entry: LedgerEntry) -> Plan | None:
+        version = self._history.at(entry.seq).version
+        return self._plan_of(answer.asked_form or entry.canonical, entry.analyst_id, entry.dimension, version)
+
+    def _compiled(self, canonical: bytes, analyst_id: UUID, dimension: int, version: int) -> Plan | None:
+        record = next(each for each in self._history.versions() if each.version == version)
+        try:
+            plan = plan_of(canonical, record, analyst_id=analyst_id, dimension=dimension, kept=self._kept)
+        except QueryProblem:  # an earlier version accepted it, this one does not
+            return None
+        # Many plans are held, and the numbers of models may be megabytes.
+        return plan.lightened()
+
+
+def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimension: int, kept: KeptOf) -> Plan:
+    """The plan of an entry's query under the registration of its time.
+
+    Raises QueryProblem if this version cannot read the query, or reads another number of groups out of it.
+    """
+    query = with_numbers(parse_query(canonical), partial(kept, analyst_id))
+    plan = compile_query(
+        query,
+        record.schema,
+        capacity=record.capacity,
+        budget_units=record.budget_units,
+        pricing=record.accounting,
+        monitor=record.monitor,
+    )
+    if plan.dimension != dimension:
+        raise QueryProblem.of("group_by", f"makes {plan.dimension} coordinates, and made {dimension} when it was asked")
+    return plan
+
+
+def _digests_in(canonical: bytes) -> tuple[str, ...]:
+    """The hashes that an entry's query has in the place of parameters."""
+    if _HASHED not in canonical:  # for most it need not be read again
+        return ()
+    try:
+        return hashes_in(parse_query(canonical))
+    except QueryProblem:
+        return ()
+
+
+def place_of(answer: AnswerRecord) -> str:
+    """The name of an answer's row in findings."""
+    return f"answers row {answer.key!r} of {answer.principal_id}"
+
+
+def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
+    return answer_digest(entry.salt, answer.principal_id, answer.key)
+
+
+def _estimated(said: dict[str, Any], axes: list[dict[str, Any]]) -> list[EstimatedItem]:
+    """The items that an answer says it was worked out to; none of damaged ones."""
+    try:
+        return items_of(said["estimates"]["items"], axes)
+    except (LookupError, TypeError, ValueError):
+        return []
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) else {}

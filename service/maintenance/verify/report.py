@@ -1,0 +1,120 @@
+"""`ledger verify`: everything that can be derived from stored rows is derived again and compared, row by row.
+
+The registration gives the genesis (`verify.registration`); the journal gives the head and bounds of limits
+(`verify.journal`); the ledger gives spent totals, pages and worst cases (`verify.ledger`), and with its queries every
+answer (`verify.answers`); all together give the accounts (`verify.accounts`). Witness records must be in the database.
+A finding names table and row; docs/known-limits.md lists the data that nothing binds.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from service.ledger.model.rows import DatasetRecord, RegistrationHistory, WitnessRecord
+from service.ledger.ports.store import Store
+from service.ledger.ports.transaction import Transaction
+from service.ledger.ports.witness import Witness, WitnessUnavailable
+from service.maintenance.verify.accounts import check_accounts
+from service.maintenance.verify.answers import AnswersCheck
+from service.maintenance.verify.journal import check_journal
+from service.maintenance.verify.ledger import LedgerReplay
+from service.maintenance.verify.registration import check_registration
+from service.writer.rollback.guard import judge, unaccounted, witness_name
+
+Watch = Callable[[str, int, int], None]
+"""Is told the dataset, the sequence that was verified, and the last one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """The findings about one dataset, and the amount of data checked.
+
+    `uncompiled` counts answers to queries that this version of the service cannot read: their values are compared with
+    the ledger, their labels are not.
+    """
+
+    dataset: str
+    entries: int
+    acts: int
+    answers: int
+    accounts: int
+    uncompiled: int
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """One line for the operator."""
+        looked = f"{self.entries} entries, {self.answers} answers, {self.acts} acts, {self.accounts} accounts"
+        unread = f" ({self.uncompiled} without their labels)" if self.uncompiled else ""
+        return f"{self.dataset}: {looked} verified{unread}, {len(self.findings)} findings"
+
+
+def verify_all(store: Store, witness: Witness | None = None, *, watch: Watch | None = None) -> Iterator[Report]:
+    """Replay every dataset, each in one snapshot, and compare it with its witness; `watch` is told of each entry."""
+    for record in store.datasets():
+        yield verify_dataset(store, record, witness, watch=watch)
+
+
+def verify_dataset(
+    store: Store, record: DatasetRecord, witness: Witness | None = None, *, watch: Watch | None = None
+) -> Report:
+    """Replay one dataset in one snapshot, and compare it with its witness."""
+    history = None if witness is None else _history(witness, record)  # before the snapshot, which contains it
+    with store.transaction(record.id, lock=False) as transaction:
+        report, _ = verified(record, transaction, watch=watch)
+        if witness is not None:
+            report.findings.extend(_behind(record, transaction, history))
+    return report
+
+
+def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord] | None:
+    try:
+        return witness.history(witness_name(record))
+    except WitnessUnavailable:
+        return None
+
+
+def _behind(record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord] | None) -> list[str]:
+    if history is None:
+        return ["witness: cannot be read"]
+    verdict = judge(record, transaction, history)
+    if verdict is None:
+        return []
+    if not history:
+        return [f"witness: nothing is left that could say whether sequence {transaction.head.seq} is the last"]
+    lost, head = unaccounted(record, transaction, history)[-1], transaction.head
+    seen = f"sequence {lost.seq} under fence {lost.fence} and {lost.acts} acts"
+    return [f"witness: has seen {seen}; here are {head.seq} under {head.fence} and {head.data_version}"]
+
+
+def verified(
+    record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None, watch: Watch | None = None
+) -> tuple[Report, LedgerReplay]:
+    """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
+    head = transaction.head
+    history = RegistrationHistory(transaction.registration(), transaction.earlier_registrations())
+    journal = transaction.acts(after=0)
+    acts, journal_state, findings = check_journal(record, head, journal)
+    replay = LedgerReplay(record, transaction, journal_state=journal_state, acts=journal, totals_at=totals_at)
+    answers = AnswersCheck(history, transaction.answers(), transaction.parameters)
+    for entry in transaction.entries(after=0):
+        replay.apply(entry)
+        answers.apply(entry)
+        if watch is not None:
+            watch(record.name, entry.seq, head.seq)
+    replay.end(transaction.worst_cases())
+    answers.end()
+    report = Report(
+        dataset=record.name,
+        entries=replay.entries,
+        acts=acts,
+        answers=answers.count,
+        accounts=int(replay.accounts.slots.size),
+        uncompiled=answers.uncompiled,
+        findings=[
+            *check_registration(history, journal),
+            *findings,
+            *replay.findings,
+            *answers.findings,
+            *check_accounts(head, replay.accounts, journal_state, replay.totals.spent),
+        ],
+    )
+    return report, replay

@@ -1,0 +1,221 @@
+"""The summary of a dataset's budgets for curators, from a copy of all accounts made page by page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from itertools import count
+from typing import Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.accounting.statements import advisory_epsilon
+from service.core.charge import rho_of_units
+from service.engine.pages import PAGE_SLOTS
+from service.ledger.model.errors import Unavailable
+from service.ledger.model.ledger_entry import EntryRecord
+from service.ledger.model.rows import DatasetRecord, Head
+from service.ledger.model.views import BudgetSummary, ShareBin, TypicalQuery
+from service.ledger.ports.transaction import Transaction
+from service.query.words import in_words
+from service.reads.ledger import PAGE_BYTES_MAX, delta_of, is_all_gaussian, snapshot
+from service.writer.state import DatasetState
+from service.writer.threads import WriterThread
+
+BINS: Final = 50
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+RECENT: Final = 100
+"""The typical query is sought among so many of the newest entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AllAccounts:
+    """Copies of accounts by slot, (slots,), in units; `present` tells which slots hold a record.
+
+    Each page is of one sequence, not before that of the page before: charges during the copying show in some pages.
+    `seq` is the sequence of the first page.
+    """
+
+    seq: int
+    present: NDArray[np.bool_]
+    limit: NDArray[np.int64]
+    spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]  # under the drop rule, those that a query has left out
+
+    @property
+    def individuals(self) -> int:
+        """The number of individuals."""
+        return int(np.count_nonzero(self.present))
+
+    @property
+    def exhausted(self) -> int:
+        """The number of individuals that have nothing left."""
+        return int(np.count_nonzero(self.present & (self.spent >= self.limit)))
+
+    @property
+    def pauses(self) -> int:
+        """The number of individuals that have paused."""
+        return int(np.count_nonzero(self.present & self.paused))
+
+    @property
+    def left_out_for_good(self) -> int:
+        """The number of individuals that take part in nothing any more, by the drop rule."""
+        return int(np.count_nonzero(self.present & self.dropped))
+
+    @property
+    def remaining(self) -> NDArray[np.int64]:
+        """Units left in each slot, (slots,); an individual that came back with a smaller budget has none."""
+        remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
+        return remaining
+
+    def shares(self) -> NDArray[np.float64]:
+        """The share of the limit that is left, (individuals,)."""
+        limit: NDArray[np.int64] = self.limit[self.present]
+        return self.remaining[self.present] / np.maximum(limit, 1)
+
+    def typical(self, recent: Sequence[EntryRecord]) -> TypicalQuery | None:
+        """The query with the lower median of the worst cases that some limit covers; None if there is none.
+
+        A median, because one query of a strange cost must not speak for all. A worst case above every limit leaves
+        everybody out whatever is left, so that it says nothing about what is left; nor does a tick, which is prepaid.
+        """
+        limit_max = int(self.limit[self.present].max(initial=0))
+        payable = sorted(
+            (each for each in recent if 0 < each.worst_case_units <= limit_max), key=lambda each: each.worst_case_units
+        )
+        if not payable:
+            return None
+        middle = payable[(len(payable) - 1) // 2]
+        return TypicalQuery(
+            of=len(payable),
+            sequence=middle.seq,
+            words=in_words(orjson.loads(middle.canonical)),
+            worst_case_rho=str(rho_of_units(middle.worst_case_units)),
+            cannot_afford=self._cannot_afford(middle.worst_case_units),
+        )
+
+    def _cannot_afford(self, units: int) -> int:
+        """The number of individuals that have less than `units` left, or are left out for good."""
+        return int(np.count_nonzero(self.present & (self.dropped | (self.remaining < units))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFacts:
+    """The newest queries, newest first, open requests, and how far accounting by worst cases would have come."""
+
+    recent: Sequence[EntryRecord]
+    erasures_asked: int
+    worst_case_ended_after: int | None
+    promise_epsilon_advisory: float | None
+
+
+def all_accounts(writer: WriterThread) -> AllAccounts:
+    """A copy of every page, none older than the database at the call; queries are answered in between.
+
+    Raises Unavailable, Fenced, Busy.
+    """
+    with snapshot(writer.guard) as transaction:
+        head = transaction.head
+    pages: list[AllAccounts] = []
+    for number in count():
+        page, pages_used = _page(writer, head, number)
+        pages.append(page)
+        if number + 1 >= pages_used:
+            break
+    columns = ("present", "limit", "spent", "paused", "dropped")
+    copied = {name: np.concatenate([getattr(page, name) for page in pages]) for name in columns}
+    return AllAccounts(seq=pages[0].seq, **copied)
+
+
+def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -> LedgerFacts:
+    """The facts of the entries up to `seq`."""
+    entries = transaction.entry_records(before=seq + 1, limit=RECENT, bytes_max=PAGE_BYTES_MAX)
+    return LedgerFacts(
+        recent=[entry for entry in entries if entry.kind == "query"],
+        erasures_asked=sum(not each.is_done for each in transaction.erasures_asked()),
+        worst_case_ended_after=_ended_after(record, transaction, seq),
+        promise_epsilon_advisory=_advisory(record, transaction),
+    )
+
+
+def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
+    """The remaining shares of the budgets in bins and as quantiles, and the numbers of exhausted and paused."""
+    share = taken.shares()
+    counts, edges = np.histogram(share, bins=BINS, range=(0.0, 1.0))
+    bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    quantiles = quantiles_of(share)
+    return BudgetSummary(
+        sequence=taken.seq,
+        individuals=taken.individuals,
+        exhausted=taken.exhausted,
+        paused=taken.pauses,
+        left_out_for_good=taken.left_out_for_good,
+        erasures_asked=facts.erasures_asked,
+        remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
+        quantiles={str(q): value for q, value in zip(QUANTILES, quantiles, strict=False)},  # none without individuals
+        typical_query=taken.typical(facts.recent),
+        worst_case_ended_after=facts.worst_case_ended_after,
+        promise_epsilon_advisory=facts.promise_epsilon_advisory,
+    )
+
+
+def quantiles_of(share: NDArray[np.float64]) -> list[float]:
+    """The QUANTILES of shares; none of no shares."""
+    found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
+    return found
+
+
+def _advisory(record: DatasetRecord, transaction: Transaction) -> float | None:
+    """The advisory epsilon of the dataset's budget."""
+    if not is_all_gaussian(record, transaction):
+        return None
+    return advisory_epsilon(record.accounting, record.budget_units, Decimal(delta_of(record)))
+
+
+def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:
+    """The number of entries whose worst cases together keep to the dataset's budget; None if all do."""
+    if _total(transaction, seq) <= record.budget_units - record.reserve_units:
+        return None
+    kept, beyond = 0, seq
+    while beyond - kept > 1:
+        middle = (kept + beyond) // 2
+        if _total(transaction, middle) <= record.budget_units - record.reserve_units:
+            kept = middle
+        else:
+            beyond = middle
+    return kept
+
+
+def _total(transaction: Transaction, seq: int) -> int:
+    """The sum of worst cases up to an entry, in units."""
+    found = transaction.entry_records(before=seq + 1, limit=1, bytes_max=PAGE_BYTES_MAX)
+    return found[0].worst_case_total_units if found else 0
+
+
+def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, int]:
+    """A page, and the number of pages; memory catches up first if it is behind `head`."""
+    copied = writer.look(partial(_copied, head, number))
+    if copied is None:
+        writer.catch_up()
+        copied = writer.look(partial(_copied, head, number))
+    if copied is None:
+        raise Unavailable
+    return copied
+
+
+def _copied(head: Head, number: int, state: DatasetState) -> tuple[AllAccounts, int] | None:
+    if not state.has_come_to(head):
+        return None
+    copied = state.copy_accounts(slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS))
+    page = AllAccounts(
+        seq=state.seq,
+        present=copied.present,
+        limit=copied.limit,
+        spent=copied.spent,
+        paused=copied.paused,
+        dropped=np.logical_and(copied.left_out > 0, state.record.rule == "drop"),
+    )
+    return page, state.pages

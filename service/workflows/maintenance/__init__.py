@@ -1,1 +1,0 @@
-"""Repair and verification of ledgers: burns, amendments, pruning, start checks."""

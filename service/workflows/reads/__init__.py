@@ -1,1 +1,0 @@
-"""Reads from a snapshot: ledger, accounts, budget summary, log of acts."""

@@ -1,1 +1,0 @@
-"""The single writer of one dataset: queue, group commit, and the state in memory."""

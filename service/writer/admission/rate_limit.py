@@ -1,0 +1,83 @@
+"""How often a principal may ask: a token bucket that all replicas share, and one of this replica's own beside it.
+
+Decided before any data are read, from principal, frequency and time alone. The shared bucket is only
+the cache's word, so it may neither open the replica nor close it: no principal gets more here than the rate, and one
+that was not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.ledger.model.errors import RateLimited
+from service.ledger.model.views import Principal
+from service.ledger.ports.cache import Cache
+
+BUCKETS_MAX: Final = 10_000
+_ROUNDING_S: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A number of requests a second for each principal, and a number at once."""
+
+    per_s: int
+    burst: int
+
+    @property
+    def filling_s(self) -> float:
+        """How long an empty bucket takes to be full."""
+        return self.burst / self.per_s
+
+
+class Limiter:
+    """Lets requests pass at a rate. Thread-safe."""
+
+    def __init__(self, rate: Rate, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds."""
+        self._rate, self._cache, self._clock = rate, cache, clock
+        self._buckets: dict[UUID, _Bucket] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, principal: Principal) -> None:
+        """Count a request. Raises RateLimited."""
+        now = self._clock()
+        before = self._take(principal.id, now)
+        wait_s = self._cache.take(principal.id.hex, per_s=self._rate.per_s, burst=self._rate.burst)
+        is_quiet = now - before.admitted_at >= self._rate.filling_s
+        if wait_s is not None and wait_s > 0 and not is_quiet:
+            self._give_back(principal.id, before)
+            raise RateLimited(ceil(min(wait_s, self._rate.filling_s)))
+
+    def _take(self, principal_id: UUID, now: float) -> "_Bucket":
+        """Take a token of this replica's own bucket, which is given back as it was. Raises RateLimited."""
+        with self._lock:
+            if len(self._buckets) >= BUCKETS_MAX:
+                quiet_since = now - self._rate.filling_s
+                self._buckets = {each: it for each, it in self._buckets.items() if it.admitted_at > quiet_since}
+            before = self._buckets.get(principal_id, _FULL)
+            full_at = max(before.full_at, now) + 1 / self._rate.per_s
+            wait_s = full_at - now - self._rate.filling_s
+            if wait_s > _ROUNDING_S:
+                raise RateLimited(ceil(wait_s))
+            self._buckets[principal_id] = _Bucket(full_at, now)
+            return before
+
+    def _give_back(self, principal_id: UUID, before: "_Bucket") -> None:
+        with self._lock:
+            now = self._buckets.get(principal_id, _FULL)
+            self._buckets[principal_id] = _Bucket(now.full_at - 1 / self._rate.per_s, before.admitted_at)
+
+
+class _Bucket(NamedTuple):
+    """When it is full again, and when the principal was last let in."""
+
+    full_at: float
+    admitted_at: float
+
+
+_FULL: Final = _Bucket(float("-inf"), float("-inf"))

@@ -1,0 +1,97 @@
+"""Checkpoints of one dataset, written in the background: no answer waits for a page.
+
+The writer copies the changed pages, which takes milliseconds, and hands them over; the
+thread that steps the `Checkpointer` writes them. `service.ledger.model.rows.Checkpoint` says why that is right.
+The same thread makes the indexes and tallies that queries have asked for: no answer waits for sorting.
+"""
+
+import queue
+import threading
+from typing import Final
+
+from service.incidents import report_incident
+from service.ledger.model.errors import Fenced, Unavailable
+from service.ledger.model.rows import Checkpoint, DatasetRecord
+from service.ledger.ports.shards import ShardLost
+from service.ledger.ports.telemetry import Telemetry
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.shards.divided import DividedShards, Shards
+from service.writer.shards.shard import Shard
+
+_WAITING_MAX: Final = 2
+"""The one being written counts; when a writer ends, a second may wait."""
+
+
+class Checkpointer:
+    """Takes copies and writes them, one after the other. Has no thread of its own; one caller of `step` at a time."""
+
+    def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
+        self._record, self._guard, self._telemetry = record, guard, telemetry
+        self._queue: queue.SimpleQueue[Checkpoint | Shards | None] = queue.SimpleQueue()
+        self._waiting, self._lock = 0, threading.Lock()
+        self.is_preparing = False  # shards wait to be prepared, or are
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether all that was taken is written, or given up."""
+        return self._waiting == 0
+
+    @property
+    def has_work(self) -> bool:
+        """Tell whether a copy waits to be written, or the end has come."""
+        return not self._queue.empty()
+
+    def take(self, checkpoint: Checkpoint) -> None:
+        """Queue a checkpoint; it is dropped when others wait already, which costs only time at the next start."""
+        with self._lock:
+            if self._waiting < _WAITING_MAX:
+                self._waiting += 1
+                self._queue.put(checkpoint)
+
+    def prepare(self, shards: Shards) -> None:
+        """Have what queries asked for and did not find made. By the shards' owner, unless they are being prepared."""
+        self.is_preparing = True
+        self._queue.put(shards)
+
+    def end(self) -> None:
+        """Let the step after the last checkpoint be the last one."""
+        self._queue.put(None)
+
+    def step(self) -> bool:
+        """Wait for a checkpoint and write it, or for shards and prepare them. False at the end."""
+        work = self._queue.get()
+        if work is None:
+            return False
+        if isinstance(work, Shard | DividedShards):
+            self._prepare(work)
+            return True
+        try:
+            self._write(work)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+        return True
+
+    def _prepare(self, shards: Shards) -> None:
+        """Without it, queries look at every row."""
+        try:
+            shards.prepare()
+        except ShardLost:
+            return  # it is told of where it was lost
+        except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
+            report_incident(error, f"indexes of dataset {self._record.id}", dataset=self._record.name)
+        finally:
+            self.is_preparing = False
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        """Losing a checkpoint, or half of one, costs only time."""
+        try:
+            with self._telemetry.checkpointing():
+                is_finished = self._guard.write_checkpoint(checkpoint)
+        except (Fenced, Unavailable):
+            return  # what was copied may be of another history
+        except Exception as error:  # noqa: BLE001 - a checkpoint must not end the thread that writes them
+            report_incident(error, f"checkpoint of dataset {self._record.id}", dataset=self._record.name)
+            return
+        if is_finished:
+            self._telemetry.committed("checkpoint")

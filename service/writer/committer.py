@@ -1,0 +1,294 @@
+"""Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
+
+A batch is tried first on the head that this process has written last, without asking the database: charges, answers
+and the assumed head go in one round trip, and the database refuses all of it where another process has appended
+meanwhile (`OptimisticCommit`). Otherwise the dataset's row is locked, entries of other processes are caught up with,
+each query is answered in order, and all is committed at once. Answers leave only then. An error from COMMIT is resolved
+by reading the keys under the lock, never by drawing noise again.
+
+An act is committed in a transaction of its own. A long one has a part outside the writer, which writes and builds, and
+a short one in it (`PreparedOperation`), which takes the lock, journals, commits and sets in place what was built:
+queries are answered and limits lowered in between, while other uploads and erasures wait for its end.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from service.core.noise import Entropy
+from service.failpoints import reach
+from service.incidents import report_incident
+from service.ledger.model.errors import KeyConflict, Unavailable, WorkflowError
+from service.ledger.model.rows import Address, AnswerRecord, DatasetRecord, Head
+from service.ledger.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
+from service.ledger.ports.telemetry import Telemetry
+from service.ledger.ports.transaction import ConditionalAppend, LongAct, Transaction
+from service.writer.batch import Batch, Outcome, stored_answer
+from service.writer.replication.exchange import ReplicaExchange
+from service.writer.rollback.guard import RollbackGuard
+from service.writer.state import DatasetState, RecordsView
+from service.writer.submission import QueryRequest
+
+SEEN_MAX: Final = 4096
+CAUTIOUS_BATCHES: Final = 32
+"""Batches that take the lock after a refusal: another process is appending, or an analyst repeats a query."""
+_COMMIT_READS_MAX: Final = 3
+
+Result = TypeVar("Result")
+Operation = Callable[[Transaction, DatasetState], Result]
+
+
+class OptimisticCommit:
+    """A writer's knowledge of its head and of answered queries; decides whether a batch may skip the lock."""
+
+    def __init__(self, guard: RollbackGuard, state: DatasetState) -> None:
+        self._guard, self._state = guard, state
+        self._head: Head | None = None
+        self._seen: OrderedDict[Address | str, None] = OrderedDict()  # keys and query hashes, the latest last
+        self._cautious_batches = 0
+
+    def propose(self, requests: Sequence[QueryRequest]) -> AbstractContextManager[ConditionalAppend] | None:
+        """A conditional append for a batch that is likely to be accepted; None where the head must be read first."""
+        head = self._head
+        if self._cautious_batches > 0:
+            self._cautious_batches -= 1
+            return None
+        if head is None or not (self._state.is_at(head) and self._guard.is_confirmed(head)):
+            return None
+        if not all(map(self._is_new, requests)):
+            return None
+        return self._guard.conditional_append(head, asked=[request.asked for request in requests])
+
+    def note(self, head: Head, requests: Sequence[QueryRequest]) -> None:
+        """Note the head that this replica has just written or read, with these queries answered in it."""
+        self._head = head
+        for request in requests:
+            self._seen[request.address] = self._seen[request.plan.query_hash] = None
+        while len(self._seen) > SEEN_MAX:
+            self._seen.popitem(last=False)
+
+    def moved(self, head: Head) -> None:
+        """An act of this writer has moved the head: it is known if the last one was.
+
+        So the next query goes the way that it would have gone without the act, which must not show.
+        """
+        if self._head is not None:
+            self._head = head
+
+    def refused(self) -> None:
+        """A conditional append was refused: take the lock for the next batches."""
+        self._cautious_batches = CAUTIOUS_BATCHES
+        self.forget()
+
+    def forget(self) -> None:
+        """Have the next batch look at the head."""
+        self._head = None
+
+    def _is_new(self, request: QueryRequest) -> bool:
+        """Tell whether no key of the batch is known. An allowance, or a tick, can only be judged by the database."""
+        if request.analyst.allowance_units is not None or request.address in self._seen:
+            return False
+        if request.plan.scale.law.is_free:
+            return False
+        return not (request.plan.reuse and request.plan.query_hash in self._seen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BaseVersion:
+    """The records that the long part builds upon, in a replica's memory and as of a head."""
+
+    head: Head
+    records: RecordsView
+
+    def check(self, state: DatasetState, head: Head) -> None:
+        """Raise HeadMoved unless all that the long part has relied on is so in the state and at the locked head."""
+        relied_on, now = ((each.fence, each.slots, each.joining_units) for each in (self.head, head))
+        if not state.holds(self.records) or relied_on != now:
+            raise HeadMoved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedOperation(Generic[Result]):
+    """The short part, to be run in the transaction of the long one."""
+
+    transaction: LongAct
+    base: BaseVersion
+    act: Callable[[Transaction, DatasetState], Result]
+
+    def __call__(self, transaction: Transaction, state: DatasetState) -> Result:
+        """Journal what the long part has written."""
+        return self.act(transaction, state)
+
+
+class Committer:
+    """Changes one dataset's state. One caller at a time."""
+
+    def __init__(
+        self,
+        *,
+        record: DatasetRecord,
+        state: DatasetState,
+        guard: RollbackGuard,
+        entropy: Entropy,
+        telemetry: Telemetry,
+        exchange: ReplicaExchange,
+    ) -> None:
+        self.state = state
+        self.optimistic = OptimisticCommit(guard, state)
+        self._record, self._guard = record, guard
+        self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
+
+    def answer(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+        """An outcome for every query: an answer that is durable and witnessed, or a refusal.
+
+        CommitRejected is the outcome of a query that the store rejects by itself: an incident, to which no retry
+        helps.
+        """
+        try:
+            return self._transact(requests)
+        except WorkflowError as refusal:
+            return [refusal for _ in requests]
+        except CommitUnclear:
+            self._telemetry.commit_unclear()
+            self.state.invalidate()
+            return self._read_outcomes(requests)
+        except StoreUnavailable:
+            self.state.invalidate()
+            return [Unavailable() for _ in requests]
+        except CommitRejected as rejection:
+            self._report(rejection, f"batch of {len(requests)}")
+            outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
+        except Exception as error:  # noqa: BLE001 - every query must have an outcome, that shows nothing of the fault
+            self.state.invalidate_all()
+            self._report(error, f"batch of {len(requests)}")
+            outcome = Unavailable()
+        if len(requests) == 1:
+            return [outcome]
+        # Nothing of the batch is durable. One bad query must not take its neighbours down: each gets its own
+        # transaction.
+        return [each for request in requests for each in self.answer([request])]
+
+    def _transact(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+        self._telemetry.batched(len(requests))
+        head, batch, outcomes = self._commit_at_once(requests) or self._commit_locked(requests)
+        self._guard.confirm_recorded(head)
+        reach("witnessed")
+        self.optimistic.note(head, requests)
+        if not batch.is_empty:
+            self._exchange.committed(self._record, head, batch.entries)
+        return outcomes
+
+    def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]] | None:
+        """In one round trip, without the lock; None where the batch has to be answered under the lock."""
+        proposed = self.optimistic.propose(requests)
+        if proposed is None:
+            return None
+        try:
+            with proposed as conditional_append:
+                return self._appended(conditional_append, requests)
+        except HeadMoved:
+            self.optimistic.refused()
+            return None
+
+    def _commit_locked(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]]:
+        with self._guard.transaction(lock=True, asked=[request.asked for request in requests]) as transaction:
+            reach("lock-held")
+            self.state.catch_up(transaction)
+            reach("budgets-read")
+            return self._appended(transaction, requests)
+
+    def _appended(
+        self, transaction: Transaction | ConditionalAppend, requests: Sequence[QueryRequest]
+    ) -> tuple[Head, Batch, list[Outcome]]:
+        """Answer in the transaction and commit it, unless there is nothing to commit."""
+        batch = Batch(transaction=transaction, state=self.state, entropy=self._entropy)
+        with self.state.tentative():
+            outcomes = batch.answer_all(requests)
+            if not batch.is_empty:
+                reach("before-commit")
+                transaction.commit()
+                self._telemetry.committed("questions")
+                reach("acknowledged")
+        return transaction.head, batch, outcomes
+
+    def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+        """After an unclear COMMIT: the answers under the idempotency keys, read under the dataset's lock."""
+        for _ in range(_COMMIT_READS_MAX):
+            try:
+                asked = [request.asked for request in requests]
+                with self._guard.transaction(lock=True, asked=asked) as transaction:
+                    known = transaction.known.answers
+                self._guard.confirm_recorded(transaction.head)
+            except StoreUnavailable:
+                continue
+            except WorkflowError as refusal:
+                return [refusal for _ in requests]
+            return [_as_stored(request, known.get(request.address)) for request in requests]
+        return [Unavailable() for _ in requests]
+
+    def act(self, act: Operation[Result]) -> Result:
+        """Run a change in a locked transaction and commit it; only then memory is changed.
+
+        Raises what the act raises, Unavailable, and HeadMoved when a long act was prepared in vain.
+        """
+        try:
+            with self._transaction_of(act) as transaction:
+                result = act(transaction, self.state)
+                transaction.commit()
+                self.state.acted(transaction.head)
+                self._telemetry.committed("act")
+            self._guard.confirm_recorded(transaction.head)
+            self.optimistic.moved(transaction.head)
+            self._exchange.committed(self._record, transaction.head, ())
+        except (WorkflowError, HeadMoved):
+            raise
+        except (CommitUnclear, StoreUnavailable) as fault:
+            # Memory is as it was; if the act is durable, the next transaction follows it by the journal.
+            if isinstance(fault, CommitUnclear):
+                self._telemetry.commit_unclear()
+            raise Unavailable from fault
+        except CommitRejected as rejection:
+            self._report(rejection, "an act")
+            raise
+        except BaseException:
+            self.state.invalidate_all()
+            raise
+        finally:
+            self.state.drop_staged()
+        return result
+
+    @contextmanager
+    def _transaction_of(self, act: Operation[Result]) -> Iterator[Transaction]:
+        """The act's own, locked, or a new one; memory has come to its head."""
+        if isinstance(act, PreparedOperation):
+            self._guard.lock(act.transaction)
+            self.state.catch_up(act.transaction, reads_records=False)  # it would read what the act has written
+            act.base.check(self.state, act.transaction.head)
+            yield act.transaction
+            return
+        with self._guard.transaction(lock=True) as transaction:
+            self.state.catch_up(transaction)
+            yield transaction
+
+    def _report(self, error: Exception, about: str) -> None:
+        code = f" code={error.code}" if isinstance(error, CommitRejected) else ""
+        report_incident(error, f"{about} on dataset {self._record.id}{code}", dataset=self._record.name)
+
+    def catch_up(self) -> None:
+        """Bring memory to where a snapshot stands. Raises Unavailable, Fenced."""
+        try:
+            with self._guard.transaction(lock=False) as transaction:
+                self.state.catch_up(transaction)
+        except StoreUnavailable as fault:
+            self.state.invalidate()
+            raise Unavailable from fault
+
+
+def _as_stored(request: QueryRequest, known: AnswerRecord | None) -> Outcome:
+    if known is None:
+        return Unavailable()
+    if known.request_hash != request.request_hash:
+        return KeyConflict()
+    return stored_answer(known)

@@ -1,0 +1,250 @@
+"""Exchange between replicas through the cache: commits made here, and commits of the other replicas.
+
+No answer waits for it. The writer hands over what is durable and witnessed and goes on; one thread shares it, another
+listens, fetches the ledger's tail ahead of need and wakes idle writers. A value that does not fit is dropped: a replica
+that misses it reads the database. While no other replica listens, nothing is shared.
+
+Shared entries are used only if they lead, hash by hash, from where memory stands to exactly the head that the database
+names; otherwise the database is read (`Tail`). So no cache, and no other history under the same name, changes a spent
+total.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from service.background import Background
+from service.incidents import report_incident
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import DatasetRecord, Head
+from service.ledger.ports.cache import AccountSlice, Cache, CommitNotice, LedgerPosition, NoCache, Shared, SharedEntry
+
+TAIL_MAX: Final = 64
+"""How many entries are kept; a replica that is farther behind reads the database."""
+
+
+class Tail:
+    """The entries of one dataset that may come next. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, LedgerEntry] = {}
+        self._lock = threading.Lock()
+
+    def offer(self, entries: Iterable[LedgerEntry], *, after: int) -> None:
+        """Keep entries beyond `after`, and none up to it. One whose hash is not its own is passed over."""
+        sound = {entry.seq: entry for entry in entries if entry.is_itself}
+        with self._lock:
+            ahead = {seq: entry for seq, entry in (self._entries | sound).items() if seq > after}
+            self._entries = {seq: ahead[seq] for seq in sorted(ahead)[:TAIL_MAX]}
+
+    def last(self, *, after: int) -> int:
+        """The last sequence up to which there is no hole after `after`."""
+        with self._lock:
+            while after + 1 in self._entries:
+                after += 1
+            return after
+
+    def between(self, seq: int, own_hash: bytes, head: Head) -> list[LedgerEntry]:
+        """The entries from a known hash to a head; empty unless all are there and lead from the one to the other."""
+        with self._lock:
+            entries = [self._entries.get(each) for each in range(seq + 1, min(head.seq, seq + TAIL_MAX) + 1)]
+        chained: list[LedgerEntry] = []
+        for entry in entries:
+            if entry is None or entry.previous_hash != own_hash:
+                return []
+            chained.append(entry)
+            own_hash = entry.hash
+        return chained if own_hash == head.hash else []
+
+
+OUTBOX_MAX: Final = 256
+ENTRY_BYTES_MAX: Final = 1 << 18
+"""The charges of a larger entry are not held back for others: memory is worth more than their next reading."""
+SLICES_LEFT_MAX: Final = 65_536
+LEFT_FOR_S: Final = 600.0
+LOOK_EVERY_S: Final = 1.0
+_GATHER_S: Final = 0.05
+"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one round trip.
+
+A round trip costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
+"""
+_LISTEN_S: Final = 0.2
+
+Position = tuple[int, int, int]
+
+
+class Follower(Protocol):
+    """The part of a writer that notices reach. Called from the listening thread."""
+
+    @property
+    def tail(self) -> Tail:
+        """The place in which entries ahead of its memory are kept."""
+
+    @property
+    def position(self) -> Position | None:
+        """Fence, sequence and version of its memory; None while it holds nothing."""
+
+    def wake(self) -> None:
+        """Catch up in the background, unless there is work that will do so anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outgoing:
+    """Values that the writer hands over together. `head` is None when there is nothing to tell of."""
+
+    genesis: bytes
+    head: Head | None
+    entries: Sequence[LedgerEntry] = ()
+    slices: Sequence[AccountSlice] = ()
+
+
+class ReplicaExchange(Background):
+    """One replica's side of the exchange. `publish` and `hear` are steps; `open` gives each a thread."""
+
+    def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds."""
+        super().__init__()
+        self._cache, self._clock = cache, clock
+        self._followers: dict[bytes, Follower] = {}
+        self._outbox: queue.Queue[_Outgoing | None] = queue.Queue(OUTBOX_MAX)
+        self._is_alone, self._look_at = True, float("-inf")
+        self.is_open = not isinstance(cache, NoCache)
+        self._left: dict[tuple[bytes, int], tuple[LedgerPosition, float]] = {}
+
+    def open(self) -> None:
+        """Start the threads, once."""
+        if self._threads or not self.is_open:
+            return
+        self._begin_thread(partial(self._run, self.publish, _GATHER_S), "sharing")
+        self._begin_thread(partial(self._run, partial(self.hear, within_s=_LISTEN_S), 0.0), "listening")
+
+    @property
+    def has_work(self) -> bool:
+        """Tell whether a commit waits to be shared."""
+        return not self._outbox.empty()
+
+    def close(self) -> None:
+        """Stop; unshared commits are dropped."""
+        if not self._threads:
+            return
+        self.is_open = False
+        with suppress(queue.Full):
+            self._outbox.put_nowait(None)
+        super().close()
+
+    def follow(self, genesis: bytes, follower: Follower) -> None:
+        """Bring a dataset's notices to its writer from now on."""
+        self._followers[genesis] = follower
+
+    def unfollow(self, follower: Follower) -> None:
+        """Bring it no more notices."""
+        for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
+            del self._followers[genesis]
+
+    # Called by writers
+
+    def committed(self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry]) -> None:
+        """Share a durable, witnessed transaction: entries, or an act."""
+        if not self._is_alone or self._clock() >= self._look_at:
+            small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
+            self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small))
+
+    def read(self, slices: Sequence[AccountSlice]) -> None:
+        """Accounts were read, and may be wanted again."""
+        if slices:
+            if len(self._left) > SLICES_LEFT_MAX:
+                self._left.clear()
+            now = self._clock()
+            self._left.update(((each.place.genesis, each.number), (each.place, now)) for each in slices)
+            self._hand(_Outgoing(genesis=slices[0].place.genesis, head=None, slices=slices))
+
+    def wants(self, place: LedgerPosition, number: int) -> bool:
+        """Tell whether this slice of accounts was not handed over as of this place a short while ago."""
+        left, at = self._left.get((place.genesis, number), (None, 0.0))
+        return self.is_open and (left != place or self._clock() - at > LEFT_FOR_S)
+
+    # Called by readers
+
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
+        """The shared slices among `numbers`, each as of any position."""
+        return self._cache.slices(genesis, numbers)
+
+    def _hand(self, outgoing: _Outgoing) -> None:
+        if self.is_open:
+            with suppress(queue.Full):
+                self._outbox.put_nowait(outgoing)
+
+    # The steps
+
+    def publish(self) -> None:
+        """Share all commits that were handed over, at least one, in one round trip."""
+        outgoing = [self._outbox.get()]
+        while not self._outbox.empty():
+            outgoing.append(self._outbox.get_nowait())
+        is_alone = self._look_around()
+        values: list[Shared] = []
+        notices: dict[bytes, CommitNotice] = {}
+        for commit in outgoing:
+            if commit is None:
+                continue
+            values += commit.slices
+            if commit.head is not None and not is_alone:
+                values += [SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries]
+                notices[commit.genesis] = _notice(commit.genesis, commit.head)
+        if values or notices:
+            self._cache.share(values, list(notices.values()))
+
+    def hear(self, *, within_s: float) -> None:
+        """Take in the notices that have come: new positions of the followed ledgers."""
+        latest: dict[bytes, CommitNotice] = {}
+        for notice in self._cache.listen(within_s=within_s):
+            if notice.genesis not in latest or _position(latest[notice.genesis]) < _position(notice):
+                latest[notice.genesis] = notice
+        for genesis, notice in latest.items():
+            follower = self._followers.get(genesis)
+            position = None if follower is None else follower.position
+            if follower is not None and position is not None and position < _position(notice):
+                self._bring(notice, follower, seq=position[1])
+
+    def _bring(self, notice: CommitNotice, follower: Follower, *, seq: int) -> None:
+        after = follower.tail.last(after=seq)
+        if after < notice.seq <= seq + TAIL_MAX:
+            follower.tail.offer(self._cache.entries(notice.genesis, after=after, to=notice.seq), after=seq)
+        follower.wake()
+
+    def _look_around(self) -> bool:
+        """Tell whether no other replica listens; asked anew now and then."""
+        if self._clock() >= self._look_at:
+            self._is_alone = self._cache.audience() <= 1
+            self._look_at = self._clock() + LOOK_EVERY_S
+        return self._is_alone
+
+    def _run(self, step: Callable[[], None], rest_s: float) -> None:
+        while self.is_open:
+            try:
+                step()
+                time.sleep(rest_s)
+            except Exception as error:  # noqa: BLE001 - what is shared is a help; the replica does without
+                report_incident(error, "sharing between replicas")
+                time.sleep(_LISTEN_S)
+
+
+def _notice(genesis: bytes, head: Head) -> CommitNotice:
+    return CommitNotice(genesis=genesis, fence=head.fence, seq=head.seq, data_version=head.data_version)
+
+
+def _position(notice: CommitNotice) -> Position:
+    return notice.fence, notice.seq, notice.data_version
+
+
+def _charges_bytes(entry: LedgerEntry) -> int:
+    return sum(len(piece.content) for piece in entry.pieces)
+
+
+NO_EXCHANGE: Final = ReplicaExchange(NoCache())
+"""For a writer that has no replica to share with."""

@@ -1,0 +1,300 @@
+"""The guard of one dataset: no answer leaves before a witness has its head, and no database behind its witness is used.
+
+A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
+burned in it (`maintenance.reconcile`); otherwise the dataset is closed. So it is when its ledger was found
+damaged (`service.maintenance.start_check`).
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+import orjson
+
+from service.ledger.model.errors import Fenced, LedgerDamaged, Unavailable, WitnessLost, WorkflowError
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
+from service.ledger.ports.store import HeadMoved, Store, StoreUnavailable
+from service.ledger.ports.transaction import ConditionalAppend, LongAct, Transaction
+from service.ledger.ports.witness import Witness, WitnessUnavailable
+
+log = logging.getLogger("sparing.witness")
+log.addHandler(logging.NullHandler())  # commands tell of a closed dataset by themselves
+
+Position = tuple[int, int, int]
+_BEFORE_ALL: Final = (0, 0, 0)
+WITNESS_UNAVAILABLE: Final = "witness-unavailable"
+
+
+def witness_name(dataset: DatasetRecord) -> str:
+    """A dataset's name for its witness: its own name and its genesis, which binds the whole registration."""
+    return f"{dataset.name}-{dataset.genesis.hex()}"
+
+
+def on_chain(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> list[WitnessRecord]:
+    """The records that the transaction's ledger continues, in order."""
+    head = transaction.head
+    hashes = transaction.hashes([record.seq for record in history]) | {0: dataset.genesis, head.seq: head.hash}
+    return [record for record in history if _continues(record, head) and hashes.get(record.seq) == record.hash]
+
+
+def unaccounted(
+    dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]
+) -> list[WitnessRecord]:
+    """The records that are neither on the transaction's chain nor burned in it, in order."""
+    settled = settled_position(transaction.burns())
+    later = [record for record in history if record.position > settled]
+    kept = set(on_chain(dataset, transaction, later))  # of thousands: looking through a list takes seconds
+    return [record for record in later if record not in kept]
+
+
+def settled_position(burns: Iterable[LedgerEntry]) -> Position:
+    """The position up to which all witnessed records are in this ledger or burned in it."""
+    return max((_settled(entry) for entry in burns), default=_BEFORE_ALL)
+
+
+def _settled(entry: LedgerEntry) -> Position:
+    settled = orjson.loads(entry.settled) if entry.settled else orjson.loads(entry.canonical)["burn"]["settled"]
+    fence, seq, acts = settled
+    return fence, seq, acts
+
+
+def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> Fenced | None:
+    """The reason to close the dataset, given all that is witnessed of it; None when all of that is accounted for."""
+    if not history:
+        return WitnessLost() if transaction.head.seq > 0 else None
+    return Fenced() if unaccounted(dataset, transaction, history) else None
+
+
+class RollbackGuard:
+    """One dataset's witness as far as this process knows it, and the only way to its transactions. Thread-safe.
+
+    `confirm_recorded` for a transaction's head after commit, before anything of it leaves.
+    """
+
+    def __init__(self, *, record: DatasetRecord, store: Store, witness: Witness) -> None:
+        self._record, self._store, self._witness = record, store, witness
+        self._name = witness_name(record)
+        self._known: WitnessRecord | None = None  # the farthest witnessed that was seen to be accounted for
+        # The farthest that was told from here. A record that was only read may never have reached the disk, or stand
+        # in a secondary alone.
+        self._told: WitnessRecord | None = None
+        self._base: WitnessRecord | None = None  # the head that a transaction began with
+        self._closed: Fenced | None = None
+        self._is_unreadable = self._is_unwritable = self._is_damaged = False
+        self._lock = threading.Lock()
+
+    def is_of(self, record: DatasetRecord) -> bool:
+        """Tell whether the guard is of this very registration."""
+        return self._name == witness_name(record)
+
+    @property
+    def code(self) -> str | None:
+        """The public code of what keeps the dataset closed."""
+        if self._is_damaged:
+            return LedgerDamaged.slug
+        if self._closed is not None:
+            return self._closed.slug
+        return WITNESS_UNAVAILABLE if self._is_unreadable or self._is_unwritable else None
+
+    @contextmanager
+    def transaction(self, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[Transaction]:
+        """A transaction of the store's on a database that is not behind its witness.
+
+        Raises Fenced or WitnessLost when it is, LedgerDamaged when that was found, Unavailable when the witness cannot
+        be read.
+        """
+        seen = self._look()  # first: what was witnessed before the transaction began must be in what it sees
+        with self._store.transaction(self._record.id, lock=lock, asked=asked) as transaction:
+            begun_meanwhile = not seen and transaction.head.seq > 0 and self._look() != []
+            if not begun_meanwhile:
+                self._check(transaction, seen)
+                # Before anything can be durable: a crash after the first commit is not a witness that was lost.
+                begun_meanwhile = lock and self._known is None and self._tell(transaction.head) is not None
+            if not begun_meanwhile:
+                yield transaction
+        # Another replica has begun the ledger, and its witness, since we looked. The holder of a connection must not
+        # wait for a second one, so what it has told is held against another transaction after this one.
+        if begun_meanwhile:
+            with self.transaction(lock=lock, asked=asked) as transaction:
+                yield transaction
+
+    def long_act(self) -> AbstractContextManager[LongAct]:
+        """A long act's transaction. Whether the database is behind its witness is looked at by `lock`."""
+        return self._store.long_act(self._record.id)
+
+    def lock(self, transaction: LongAct) -> None:
+        """Lock a long act's transaction, and do what `transaction` does at its beginning.
+
+        Raises HeadMoved when another replica has begun the ledger, and its witness, since we looked.
+        """
+        seen = self._look()
+        transaction.lock()
+        if not seen and transaction.head.seq > 0 and self._look() != []:
+            raise HeadMoved
+        self._check(transaction, seen)
+        if self._known is None and self._tell(transaction.head) is not None:
+            raise HeadMoved
+
+    def write_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        """A checkpoint, page by page; False when the store would not finish it. Raises Fenced, Unavailable.
+
+        Looks whether the dataset is closed when it begins and before it ends. In between nothing depends on that: a
+        page is kept only where its entry is in the ledger, and is then right whatever has been lost.
+        """
+        with self.transaction(lock=False):
+            pass
+        for page in checkpoint.pages:
+            self._store.write_page(self._record.id, checkpoint, page)
+        with self.transaction(lock=False):
+            pass
+        return self._store.finish_checkpoint(self._record.id, checkpoint)
+
+    def is_confirmed(self, head: Head) -> bool:
+        """Tell whether `head` is the farthest that is witnessed, and the dataset is not closed."""
+        with self._lock:
+            return self.code is None and self._known == WitnessRecord.of(head)
+
+    def conditional_append(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[ConditionalAppend]:
+        """A conditional append on a head that `is_confirmed`: it commits on that head alone."""
+        return self._store.conditional_append(self._record.id, head, asked=asked)
+
+    def confirm_recorded(self, head: Head) -> None:
+        """Have the witness record `head`. For outside of transactions.
+
+        Raises Unavailable, Fenced.
+        """
+        theirs = self._tell(head)
+        if theirs is not None:
+            self._confirm(theirs, WitnessRecord.of(head))
+
+    def confirm_recorded_up_to(self, seq: int, head: Head) -> None:
+        """Have the witness record entry `seq` or a later one, unless it was told of that before.
+
+        For answers that any process committed at some time. `head` is what a transaction since has found; acts of
+        individuals that it has more than was told make no difference here, so that no analyst's request waits for the
+        witness because of them. For outside of transactions. Raises Unavailable, Fenced.
+        """
+        told = self._told
+        if told is None or told.fence != head.fence or told.seq < seq:
+            self.confirm_recorded(head)
+
+    def confirm_head_recorded(self) -> None:
+        """Have the witness record the present head. Raises Unavailable, Fenced."""
+        with self.transaction(lock=False) as transaction:
+            head = transaction.head
+        self.confirm_recorded(head)
+
+    def refuse_if_closed(self) -> None:
+        """Raise what the last transaction was refused with, if that is still so."""
+        if self._is_damaged or self._closed is not None:
+            with self.transaction(lock=False):
+                pass
+
+    def close_for_damage(self) -> None:
+        """Keep the dataset closed for as long as this process runs: rows of its ledger are not what was written.
+
+        Answers that were committed before may still leave.
+        """
+        self._is_damaged = True
+
+    def recheck(self) -> str | None:
+        """Check anew, and try again what could not be written; the public code of what is wrong, None when well."""
+        try:
+            with self.transaction(lock=False) as transaction:
+                head = transaction.head
+            if self._is_unwritable:
+                self.confirm_recorded(head)
+        except (WorkflowError, StoreUnavailable):
+            pass  # the code tells
+        return self.code
+
+    def _look(self) -> list[WitnessRecord]:
+        """The records that are witnessed: all at first, then the farthest that is known."""
+        known = self._known
+        if known is not None:
+            return [known]
+        try:
+            history = self._witness.history(self._name)
+        except WitnessUnavailable as fault:
+            self._log_once(is_new=not self._is_unreadable, text="its witness cannot be read")
+            self._is_unreadable = True
+            raise Unavailable from fault
+        self._is_unreadable = False
+        return history
+
+    def _check(self, transaction: Transaction, seen: list[WitnessRecord]) -> None:
+        if self._is_damaged:
+            raise LedgerDamaged
+        is_continued = len(seen) == 1 and self._is_continued(seen[0], transaction)
+        verdict = None if is_continued else judge(self._record, transaction, seen)
+        with self._lock:
+            if verdict is not None or self._closed is not None:
+                self._close(verdict)
+            if verdict is not None:
+                raise verdict
+            self._base = WitnessRecord.of(transaction.head)
+            if seen and (self._known is None or self._known.position < seen[-1].position):
+                self._known = seen[-1]
+
+    def _close(self, verdict: Fenced | None) -> None:
+        """Close the dataset or open it again, and log a change."""
+        before, self._closed = self._closed, verdict
+        if verdict is not None:
+            self._log_once(is_new=before is None or before.slug != verdict.slug, text=f"closed as {verdict.slug}")
+        elif before is not None:
+            self._log_once(is_new=True, text="open again")
+
+    def _log_once(self, *, is_new: bool, text: str) -> None:
+        if is_new:
+            log.warning("dataset %s: %s", self._record.name, text, extra={"dataset": self._record.name})
+
+    def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
+        """The check of every transaction, which reads nothing while no other process appends: a record on the chain."""
+        head = transaction.head
+        if not _continues(record, head):
+            return False
+        hashes = {0: self._record.genesis, head.seq: head.hash}
+        return record.hash == (hashes.get(record.seq) or transaction.hashes([record.seq]).get(record.seq))
+
+    def _tell(self, head: Head) -> WitnessRecord | None:
+        """Tell the witness of a head; returns a record that another process has told it meanwhile, to be confirmed."""
+        ours = WitnessRecord.of(head)
+        with self._lock:
+            if self._told is not None and self._told.position >= ours.position:
+                return None
+            try:
+                theirs = self._witness.write(self._name, ours)
+            except WitnessUnavailable as fault:
+                self._log_once(is_new=not self._is_unwritable, text="its witness cannot be written")
+                self._is_unwritable = True
+                raise Unavailable from fault
+            self._is_unwritable, self._told = False, ours
+            if theirs is not None and theirs not in (ours, self._known, self._base):
+                return theirs
+            if self._known is None or self._known.position < ours.position:
+                self._known = ours
+            return None
+
+    def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:
+        """Hold against the ledger a record that another process has told: a replica, or one on a clone of the database.
+
+        Raises Fenced when their record is not accounted for: two histories cannot both be true.
+        """
+        with self._store.transaction(self._record.id, lock=False) as transaction, self._lock:
+            self._close(judge(self._record, transaction, [theirs]))
+            self._known = None if self._closed else max(theirs, ours, key=lambda record: record.position)
+            if self._closed is not None:
+                raise self._closed
+
+
+def _continues(record: WitnessRecord, head: Head) -> bool:
+    """Tell whether a head can come after a record: nothing that only grows is smaller."""
+    return (
+        record.fence <= head.fence
+        and record.seq <= head.seq
+        and record.acts <= head.data_version
+        and record.worst_case_total_units <= head.worst_case_units
+    )
