@@ -16,13 +16,15 @@ PYTEST := .venv/bin/python -m pytest
 ON_ALL_CORES := -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
 PAGES := clients/dashboard
 GUIDE := clients/guide
+GUIDE_BUILT := $(GUIDE)/build/index.html
+BUILD_GUIDE = NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file $(GUIDE)/mkdocs.yml || { rm -rf $(GUIDE)/build; exit 1; }
 PAGES_TOOLS := $(PAGES)/node_modules/.ok
 # The scripts of the pages are checked by tools from npm's lock; the service itself needs no Node.js.
 PAGES_RUN = if command -v npm > /dev/null; then $(MAKE) --silent $(PAGES_TOOLS) && npm --prefix $(PAGES) run --silent $(1); else echo "NO NPM: the scripts of the pages were not looked at; install Node.js 20 or newer"; fi
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run figures docs test unit mutants golden check format bench bench-peers attack attack-http attack-load soak surroundings lock clean
+.PHONY: help demo run figures docs wheels test unit mutants golden check format bench bench-peers attack attack-http attack-load soak surroundings lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +32,7 @@ help: ## Show this list
 demo: .venv/.ok ## Start everything, register demo data, answer a query, show who was charged, stop
 	@.venv/bin/sparing demo --home .sparing
 
-run: .venv/.ok ## The same, then stay up until Ctrl-C
+run: .venv/.ok $(GUIDE_BUILT) ## The same, with the guide, then stay up until Ctrl-C
 	@.venv/bin/sparing demo --home .sparing --stay
 
 # With one thread of BLAS sums of products are equal bit by bit, however many cores there are. The table is in a package
@@ -39,7 +41,11 @@ figures: .venv/.dev-ok ## Draw the papers' figures into build/figures; ARGS="--o
 	@OPENBLAS_NUM_THREADS=1 .venv/bin/python -m sparing_papers $(ARGS)
 
 docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link that leads nowhere is an error
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --config-file $(GUIDE)/mkdocs.yml || { rm -rf $(GUIDE)/build; exit 1; }
+	@$(BUILD_GUIDE)
+
+wheels: docs ## Build the wheels of service, guide and client into dist/
+	@.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist
+	@cd clients/python && ../../.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist
 
 # Coverage slows every function of a process by half, so that it is measured where the gate is.
 test: .venv/.dev-ok ## The tests of core and accounting, which must reach each of their branches, then all others
@@ -120,6 +126,14 @@ clean: ## Remove .venv and caches; .sparing stays, because it holds data and a l
 	@.venv/bin/python .ci/install_lock.py requirements-demo.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable clients/python
 	@touch $@
+
+.venv/.docs-ok: .venv/.ok requirements-docs.lock
+	@echo "Adding what the guide is built with (once)"
+	@.venv/bin/python .ci/install_lock.py requirements-docs.lock
+	@touch $@
+
+$(GUIDE_BUILT): .venv/.docs-ok
+	@$(BUILD_GUIDE)
 
 .venv/.dev-ok: .venv/.ok requirements-dev.lock
 	@echo "Adding what the tests and checks need (once)"

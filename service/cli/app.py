@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from contextlib import closing
 from dataclasses import asdict
@@ -63,7 +64,10 @@ def serve(
         typer.Option(parser=whole(1), help="How many processes serve; by default SPARING_WORKERS, else 1."),
     ] = None,
 ) -> None:
-    """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
+    """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are.
+
+    A service without a key prints in three lines how the first is made.
+    """
     from service.failpoints import ChaosRefused, arm
 
     settings = settings_of(home)
@@ -87,7 +91,8 @@ def _serve(settings: "Settings", *, host: str, port: int) -> None:
     if settings.workers == 1:
         from service.run.serve import serve as serve_replica
 
-        serve_replica(settings, host=host, port=port, ready=ready, measured=measured)
+        keyless = partial(_tell_first_key, settings.home)
+        serve_replica(settings, host=host, port=port, ready=ready, measured=measured, keyless=keyless)
         return
     from service.run.workers import WorkersFailed, serve_with_workers
 
@@ -95,6 +100,13 @@ def _serve(settings: "Settings", *, host: str, port: int) -> None:
         serve_with_workers(settings, host=host, port=port, ready=ready, measured=measured)
     except WorkersFailed as failure:
         fail(str(failure))
+
+
+def _tell_first_key(home: Path, url: str) -> None:
+    """Print how the first key is made; it can be made while the service runs."""
+    print("No key exists yet. This command, in another terminal, prints a curator's:")
+    print(f"  sparing keys create --role curator --name curator --home {shlex.quote(str(home))}")
+    print(f"Sign in with it at {url}/sign-in, or give it to a client as SPARING_API_KEY.", flush=True)
 
 
 @app.command()

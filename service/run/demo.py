@@ -7,7 +7,7 @@ from service.run.serve import serving
 from service.settings.settings import Settings
 
 OUT = "demo"  # the folder of the home in which the demo's files lie
-INSTALLING = "run `make demo` in a clone of the repository, or install requirements-demo.lock and clients/python"
+INSTALLING = "run `make demo` in a clone of the repository, or install `sparing[demo]` and `sparing-client`"
 
 
 class DemoFailed(Exception):

@@ -59,18 +59,25 @@ def serve(
     port: int,
     ready: Callable[[str], None],
     measured: Callable[[str], None] = lambda _: None,
+    keyless: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. `ready` is called with the URL once connections are taken.
 
-    If metrics are served, `measured` is called with their URL after that. Raises OSError when an address is taken.
+    If metrics are served, `measured` is called with their URL after that. `keyless` is called with the service's URL
+    if no principal exists. Raises OSError when an address is taken.
     """
     end_on_signals()
     with bound_socket(host, port) as listener:
-        serve_on(listener, settings, ready=ready, measured=measured)
+        serve_on(listener, settings, ready=ready, measured=measured, keyless=keyless)
 
 
 def serve_on(
-    listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
+    listener: socket.socket,
+    settings: Settings,
+    *,
+    ready: Callable[[str], None],
+    measured: Callable[[str], None],
+    keyless: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve behind a socket that is bound already; the caller has said `end_on_signals`."""
     configure_logs(settings.log)
@@ -85,6 +92,7 @@ def serve_on(
         watch(opened.replica)
         if settings.preload:
             threading.Thread(target=opened.replica.preload, name="preload", daemon=True).start()
+        is_keyless = not opened.replica.principals.listed(cursor=None, limit=1).items
         ended = threading.Event()
         stack.callback(ended.set)
 
@@ -93,6 +101,8 @@ def serve_on(
             ready(url_of(listener))
             if metrics_url is not None:
                 measured(metrics_url)
+            if is_keyless:
+                keyless(url_of(listener))
             threading.Thread(target=_prepare_uploads, args=(opened.replica, ended), name="uploads").start()
 
         server = _server(opened.replica, settings, tell, telemetry)

@@ -28,8 +28,7 @@ def built(target: str, project: Path, folder: Path) -> Path:
 def fresh_environment(folder: Path, wheel: Path, *, extras: frozenset[str] = frozenset()) -> Path:
     """The folder of programs of a new environment that holds the wheel and what it asks for, with these extras."""
     venv.create(folder, with_pip=False, symlinks=True)
-    install = [*PIP, "--python", str(folder / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True)
+    add_wheel(folder / "bin", wheel)
     (site,) = folder.glob("lib/python*/site-packages")
     (own,) = Distribution.discover(path=[str(site)])
     for each in _asked_for(own, extras):
@@ -37,6 +36,12 @@ def fresh_environment(folder: Path, wheel: Path, *, extras: frozenset[str] = fro
             if not (site / place).exists():
                 (site / place).symlink_to(str(each.locate_file(place)))
     return folder / "bin"
+
+
+def add_wheel(programs: Path, wheel: Path) -> None:
+    """Install a wheel, without what it asks for, into the environment with these programs."""
+    install = [*PIP, "--python", str(programs / "python"), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
 
 
 def _asked_for(own: Distribution, extras: frozenset[str]) -> Iterator[Distribution]:

@@ -10,6 +10,7 @@ from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import install_lock
+import pytest
 
 import service
 from tests.architecture.source import ROOT
@@ -24,21 +25,36 @@ def test_the_package_is_ours() -> None:
 
 def test_the_distribution_cannot_be_uploaded() -> None:
     """An index refuses the classifier, and the wheel names what it holds instead of finding several."""
-    assert PROJECT["project"]["classifiers"] == ["Private :: Do Not Upload"]
+    assert "Private :: Do Not Upload" in PROJECT["project"]["classifiers"]
     assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [
         "service",
         "clients/dashboard",
+        "clients/demo/src/sparing_demo",
         "migrations",
     ]
-    assert distribution("sparing").metadata["License-Expression"] == "Apache-2.0"
 
 
-def test_the_command_line_is_found_by_its_name() -> None:
-    """`sparing` starts a callable of the service."""
-    (script,) = entry_points(group="console_scripts", name="sparing")
+@pytest.mark.parametrize(
+    ("name", "value"), [("sparing", "service.cli.app:main"), ("sparing-client", "sparing.__main__:run")]
+)
+def test_each_command_is_found_by_its_name(name: str, value: str) -> None:
+    """Each distribution has a command of its own, which starts a callable."""
+    (script,) = entry_points(group="console_scripts", name=name)
 
-    assert script.value == "service.cli.app:main"
+    assert script.value == value
     assert callable(script.load())
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("sparing", "service"), ("sparing-client", "clients/python/src/sparing")]
+)
+def test_each_distribution_has_its_licence_and_types(name: str, package: str) -> None:
+    """The text of the licence is the repository's."""
+    folder = ROOT / package
+
+    assert distribution(name).metadata["License-Expression"] == "Apache-2.0"
+    assert (folder / "py.typed").exists()
+    assert (ROOT / "clients" / "python" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_server_and_client_share_no_module() -> None:

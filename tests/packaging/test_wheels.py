@@ -2,6 +2,7 @@
 
 import ast
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -21,11 +22,13 @@ from tests.architecture.source import ROOT
 from tests.e2e import processes
 from tests.e2e.homes import made_known
 from tests.e2e.http_calls import get
-from tests.packaging.fresh import built, fresh_environment
+from tests.packaging.fresh import add_wheel, built, fresh_environment
+from tests.rotation import times
 
 pytestmark = pytest.mark.slow
 README = (ROOT / "clients" / "python" / "README.md").read_text(encoding="utf-8")
 PEOPLE = 300
+WORDS_OF_THE_FIRST_KEY = ("--role", "curator", "--name", "curator")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,8 @@ def installed(folder: Path, service_wheel: Path) -> Iterator[Installed]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(), cwd=folder) as process:
         word, _, url = (process.stdout.readline() if process.stdout else "").strip().partition(" ")
         assert word == "ready"
+        shown = [process.stdout.readline() for _ in range(3)] if process.stdout else []
+        assert shown[1].split() == ["sparing", "keys", "create", *WORDS_OF_THE_FIRST_KEY, "--home", str(home)]
         yield Installed(url=url, home=home, sparing=programs / "sparing")
         process.terminate()
 
@@ -100,12 +105,13 @@ def client_python(folder: Path, client_wheel: Path) -> Path:
 
 
 def test_each_wheel_holds_its_own_package_and_nothing_else(service_wheel: Path, client_wheel: Path) -> None:
-    """No test, migration or sister package hides in what is built."""
-    for wheel, package in ((service_wheel, "service"), (client_wheel, "sparing")):
+    """No test or sister package hides in what is built; the service's brings the code of `sparing demo`."""
+    for wheel, packages in ((service_wheel, {"service", "sparing_demo"}), (client_wheel, {"sparing"})):
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
         assert [name for name in names if "node_modules" in name or name.endswith("package.json")] == []
-        assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {package}
+        assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == packages
+        assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
 def test_the_client_of_a_wheel_asks_the_service_of_a_wheel(
@@ -116,7 +122,7 @@ def test_the_client_of_a_wheel_asks_the_service_of_a_wheel(
     rows = [f"{number},{20 + number % 60},{'NO' if number % 2 else 'SE'},1.5,2024-05-17" for number in range(PEOPLE)]
     table = "\n".join(["person_id,age,country,spend,joined", *rows])
     (tmp_path / "people.csv.gz").write_bytes(gzip.compress(table.encode()))
-    key = installed.run("keys", "create", "--role", "curator", "--name", "Cy")
+    key = installed.run("keys", "create", *WORDS_OF_THE_FIRST_KEY)
     printed = _run(client_python, f"curator_key = {key!r}\nfrom sparing import Client\n{curator}", installed, tmp_path)
     analyst_key, *_ = printed.splitlines()
     printed = _run(client_python, quickstart, installed, tmp_path, SPARING_API_KEY=analyst_key)
@@ -153,13 +159,40 @@ def test_nothing_comes_from_the_clone(installed: Installed, client_python: Path,
         (
             installed.sparing.with_name("python"),
             "service",
-            ["sparing", "sparing_audit", "sparing_demo", "sparing_papers", "matplotlib", "pytest"],
+            ["sparing", "sparing_audit", "sparing_papers", "matplotlib", "pytest"],
         ),
         (client_python, "sparing", ["service", "numpy", "pydantic", "pytest"]),
     ]:
         printed = _run(python, script.format(names=others, name=name), installed, tmp_path)
         assert printed.startswith(str([False] * len(others)))
         assert str(ROOT) not in printed
+
+
+def test_the_demo_of_the_wheels_answers_all_queries(
+    folder: Path, service_wheel: Path, client_wheel: Path, tmp_path: Path
+) -> None:
+    """294 answers within one guarantee, whose ledger verifies; in the gate no answer waits for a slot."""
+    programs = fresh_environment(folder / "of-demo", service_wheel, extras=frozenset({"demo"}))
+    add_wheel(programs, client_wheel)
+    home, sparing = made_known(folder / "home-of-demo"), programs / "sparing"
+    for _ in range(times(1, 2)):
+        shown = _said(sparing, "demo", home=home, SPARING_RELEASE_SLOT_MS=str(times(0, 2)))
+    files = {path.suffix: path for path in (home / "demo").iterdir()}
+
+    assert ("294" in shown, "worst-case accounting" in shown, str(home) in shown.replace("\n", "")) == (True,) * 3
+    assert files[".png"].read_bytes().startswith(b"\x89PNG")
+    assert json.loads(files[".json"].read_text())
+    assert len(files[".csv"].read_text().splitlines()) == 294 + 1
+    verified = _said(sparing, "ledger", "verify", home=home)
+    assert re.match(r"web-visits: 294 entries, \d+ answers, .* verified, 0 findings\n$", verified)
+
+
+def _said(program: Path, *arguments: str, home: Path, **settings: str) -> str:
+    """The output of a command that succeeded and had nothing to complain about."""
+    command = [str(program), *arguments, "--home", str(home)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=_environment(**settings), cwd=home)
+    assert (done.returncode, processes.unexpected(done.stderr)) == (0, []), done.stderr
+    return done.stdout
 
 
 FAKE = """

@@ -22,5 +22,5 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"the demo needs {missing}: ")
     assert "make demo" in line
-    assert "requirements-demo.lock" in line
+    assert "`sparing[demo]`" in line
     assert not (tmp_path / "home").exists()

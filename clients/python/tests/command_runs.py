@@ -1,4 +1,4 @@
-"""Runs of `python -m sparing` against a fake service, in this process."""
+"""Runs of `sparing-client` against a fake service, in this process."""
 
 import io
 import json

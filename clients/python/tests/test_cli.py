@@ -1,4 +1,4 @@
-"""`python -m sparing` against a fake service: queries, previews, listings."""
+"""`sparing-client` against a fake service: queries, previews, listings."""
 
 import json
 import re
@@ -312,7 +312,7 @@ def test_the_module_runs() -> None:
     command = [sys.executable, "-m", "sparing", "--help"]
     told = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("usage: python -m sparing")
+    assert told.stdout.startswith("usage: sparing-client")
     assert all(command.name in told.stdout for command in COMMANDS)
 
 
@@ -326,7 +326,7 @@ def test_the_page_names_every_command_option_and_status() -> None:
 
 def test_the_output_on_the_page_is_that_of_the_command() -> None:
     """For the answer that it shows."""
-    ((words, shown),) = re.findall(r"^```text\n\$ python -m sparing (.+)\n((?:.*\n)+?)```$", PAGE, re.MULTILINE)
+    ((words, shown),) = re.findall(r"^```text\n\$ sparing-client (.+)\n((?:.*\n)+?)```$", PAGE, re.MULTILINE)
     columns = {"town": {"type": "category", "categories": ["Oslo", "Bergen"]}}
     with FakeService() as fake:
         fake.add_dataset("shop", {"people": {"kind": "individuals", "key": "id", "columns": columns}})

@@ -1,4 +1,4 @@
-"""Failures of `python -m sparing`: each has its exit status, and its reason on standard error."""
+"""Failures of `sparing-client`: each has its exit status, and its reason on standard error."""
 
 import io
 import re
@@ -79,7 +79,7 @@ def test_a_wrong_command_sends_nothing(run: Run, fake: FakeService, words: list[
     """Status 2, and the fault on standard error."""
     told = run(*words, stdin=stdin)
     assert (told.status, told.out, fake.requests) == (2, "", [])
-    assert told.err.startswith("python -m sparing query: ")
+    assert told.err.startswith("sparing-client query: ")
     assert message in told.err
 
 
@@ -112,4 +112,4 @@ def test_unknown_words_are_refused(words: list[str], capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as exit_:
         main(words)
     assert exit_.value.code == 2
-    assert "usage: python -m sparing" in capsys.readouterr().err
+    assert "usage: sparing-client" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`python -m sparing`: the command line for analysts."""
+"""`sparing-client`, or `python -m sparing`: the command line for analysts."""
 
 import os
 import sys

@@ -88,7 +88,7 @@ def main(
     arguments = parser().parse_args(words)
     out, err = out or sys.stdout, err or sys.stderr
     if arguments.command == "completion":
-        out.write(script(arguments.shell, sys.executable))
+        out.write(script(arguments.shell))
         return 0
     try:
         with _client(arguments, os.environ if environ is None else environ, options) as client:

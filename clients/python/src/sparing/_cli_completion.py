@@ -1,29 +1,24 @@
-"""Completion scripts for bash, zsh and fish, made from the same commands as the parser.
-
-Each defines the command `sparing-client` as `python -m sparing` of the Python that printed it, and completes that.
-"""
+"""Completion scripts of `sparing-client` for bash, zsh and fish, made from the same commands as the parser."""
 
 import shlex
 
-from sparing._cli_grammar import COMMANDS, Command, Option
+from sparing._cli_grammar import COMMANDS, PROGRAM, Command, Option
 
-NAME = "sparing-client"
 _GLOBAL = ("help", "version")
 
 
-def script(shell: str, python: str) -> str:
+def script(shell: str) -> str:
     """The script for a shell. Raises KeyError for an unknown one."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](shlex.quote(python))
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
 
 
-def _bash(python: str) -> str:
+def _bash() -> str:
     names = " ".join(command.name for command in COMMANDS)
     words = "\n".join(f"        {command.name}) words={shlex.quote(_words(command))} ;;" for command in COMMANDS)
     valued = "|".join(dict.fromkeys(f"--{option.name}" for option in _options() if option.value is not None))
     files = "|".join(command.name for command in COMMANDS if any(each.is_file for each in command.arguments))
     return f"""\
-# Put this into ~/.bashrc: source <(python -m sparing completion bash)
-{NAME}() {{ {python} -m sparing "$@"; }}
+# Put this into ~/.bashrc: source <({PROGRAM} completion bash)
 _sparing_client() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" command="" word words
     COMPREPLY=()
@@ -40,7 +35,7 @@ _sparing_client() {{
         case "$command" in {files}) compopt -o default 2> /dev/null; COMPREPLY=() ;; esac
     fi
 }}
-complete -F _sparing_client {NAME}
+complete -F _sparing_client {PROGRAM}
 """
 
 
@@ -49,13 +44,12 @@ def _words(command: Command) -> str:
     return " ".join([*choices, *(f"--{option.name}" for option in command.options), "--help"])
 
 
-def _zsh(python: str) -> str:
+def _zsh() -> str:
     described = "\n".join(f"        {shlex.quote(f'{command.name}:{command.help}')}" for command in COMMANDS)
     cases = "\n".join(_zsh_case(command) for command in COMMANDS)
     return f"""\
-#compdef {NAME}
-# Put this into ~/.zshrc, after compinit: source <(python -m sparing completion zsh)
-{NAME}() {{ {python} -m sparing "$@"; }}
+#compdef {PROGRAM}
+# Put this into ~/.zshrc, after compinit: source <({PROGRAM} completion zsh)
 _sparing_client() {{
     local -a commands
     commands=(
@@ -76,7 +70,7 @@ _sparing_client() {{
 {cases}
     esac
 }}
-compdef _sparing_client {NAME}
+compdef _sparing_client {PROGRAM}
 """
 
 
@@ -96,17 +90,16 @@ def _zsh_action(choices: tuple[str, ...], *, is_file: bool) -> str:
     return f"({' '.join(choices)})" if choices else "_files" if is_file else " "
 
 
-def _fish(python: str) -> str:
+def _fish() -> str:
     lines = [
-        "# Put this into ~/.config/fish/config.fish: python -m sparing completion fish | source",
-        f"function {NAME}; {python} -m sparing $argv; end",
-        f"complete -c {NAME} -f",
-        f"complete -c {NAME} -l help -d 'show the help'",
-        f"complete -c {NAME} -n __fish_use_subcommand -l version -d 'show the version'",
+        f"# Put this into ~/.config/fish/config.fish: {PROGRAM} completion fish | source",
+        f"complete -c {PROGRAM} -f",
+        f"complete -c {PROGRAM} -l help -d 'show the help'",
+        f"complete -c {PROGRAM} -n __fish_use_subcommand -l version -d 'show the version'",
     ]
     for command in COMMANDS:
-        lines.append(f"complete -c {NAME} -n __fish_use_subcommand -a {command.name} -d {_fish_text(command.help)}")
-        seen = f"complete -c {NAME} -n '__fish_seen_subcommand_from {command.name}'"
+        lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -a {command.name} -d {_fish_text(command.help)}")
+        seen = f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {command.name}'"
         for argument in command.arguments:
             if argument.choices:
                 lines.append(f"{seen} -a {_fish_text(' '.join(argument.choices))}")

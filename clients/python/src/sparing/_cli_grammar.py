@@ -1,4 +1,4 @@
-"""The commands of `python -m sparing` and their options; the parser and the completion scripts are made from this."""
+"""The commands of `sparing-client` and their options; the parser and the completion scripts are made from this."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparing._constants import ENV_API_KEY, ENV_URL, TIMEOUT_S
 from sparing._version import __version__
 
-PROGRAM = "python -m sparing"
+PROGRAM = "sparing-client"
 SHELLS = ("bash", "zsh", "fish")
 HISTORY_ROWS = 20
 EPILOG = f"""\
