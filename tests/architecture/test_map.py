@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.architecture.draw_rooms import PICTURE, drawing
 from tests.architecture.rules import FOLDERS_IN_ORDER, MAY_IMPORT
 from tests.architecture.source import ROOT, modules
 
@@ -153,6 +154,11 @@ def _name_in(call: ast.Call, place: int | str) -> str:
         case ast.Attribute() if ast.unparse(name) == _QUEUES_OWN:
             return _QUEUES_OWN
     raise LookupError(ast.unparse(call))
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
+    """The command that the page names has nothing to write."""
+    assert PICTURE.read_text(encoding="utf-8") == drawing()
 
 
 def test_the_walk_has_its_stations() -> None:
