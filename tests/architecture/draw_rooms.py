@@ -41,9 +41,9 @@ def drawing() -> str:
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     for room, place in rows.items():
-        y = TOP + ROW * place
-        parts.append(f'<rect class="row" x="8" y="{y + 2}" width="{width - 16}" height="{ROW - 4}" rx="4"/>')
-        parts.append(f'<text x="18" y="{y + ROW / 2 + 4.5}">{room}</text>')
+        top = TOP + ROW * place
+        parts.append(f'<rect class="row" x="8" y="{top + 2}" width="{width - 16}" height="{ROW - 4}" rx="4"/>')
+        parts.append(f'<text x="18" y="{top + ROW / 2 + 4.5}">{room}</text>')
     parts.append(f'<polyline class="way" points="{" ".join(f"{x},{y}" for x, y in points)}"/>')
     for (number, title, _), (x, y) in zip(stations, points, strict=True):
         parts.append(f'<text class="number" x="{x}" y="{TOP - 12}">{number}</text>')
