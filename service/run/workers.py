@@ -1,7 +1,7 @@
 """Several processes behind one listening socket: each a replica, and a parent that opens the servers and looks on.
 
 A replica has its memory, its writer of each dataset and its store to itself and is fenced by the dataset's row, so that
-workers share nothing but the socket. Uvicorn has a supervisor too; the record of this decision says why it stays out.
+workers share nothing but the socket. Uvicorn has a supervisor too; docs/decisions/0020 tells why it stays out.
 """
 
 import os
