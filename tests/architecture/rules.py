@@ -13,7 +13,7 @@ from tests.architecture.source import Module
 
 Rule = Callable[[Module], list[str]]
 
-# The rooms that each room may import. docs/decisions/0013 tells why engine may import query.
+# The rooms that each room may import. docs/decisions/0041 tells why engine may import query.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "arrays": frozenset(),
     "core": frozenset({"arrays"}),
