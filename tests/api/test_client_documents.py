@@ -68,7 +68,7 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
 ) -> None:
     """The curator's blocks first, since the others ask the dataset that they make."""
     quickstart, stepwise, *others = python_of(README)
-    by_item, research, curator, frame, many, left, auditor, awaited, options, keeping, own_tests = others
+    by_item, curator, frame, many, left, auditor, awaited, options, keeping, own_tests = others
     people = [f"p{n},{n + 20},{('NO', 'SE')[n % 2]},{n}.5,2024-01-{n % 28 + 1:02}" for n in range(60)]
     table = "\n".join(["person_id,age,country,spend,joined", *people]) + "\n"
     Path("people.csv.gz").write_bytes(gzip.compress(table.encode()))
@@ -107,8 +107,6 @@ def test_the_clients_readme_runs_from_its_first_block_to_its_last(
     assert (
         capsys.readouterr().out.count("\n") == 3 + 6 + 5
     )  # three answers, three numbers of two groups, and a table with its size
-    run(research, {})
-    assert re.fullmatch(r"True \d+ True\n", capsys.readouterr().out)
     run(auditor.replace("<an auditor's key>", reader.world.keys["auditor"]), names)
     assert re.fullmatch(r"7 \(\) [0-9a-f]{64}\nNone\n", capsys.readouterr().out)
     run(awaited, names)

@@ -68,18 +68,6 @@ def test_the_query_step_by_step_runs(script: Any, answer: Any, monkeypatch: Any,
     assert capsys.readouterr().out == ("0.5\nAnswer(42 ± 39, dimension=1, id='0190-a')\nNO 2026 2.5 80.5\n")
 
 
-def test_the_private_descent_runs(capsys: Any) -> None:
-    """Executed as printed; all but a few could pay for the last step."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    (block,) = [each for each in blocks if "from sparing.research" in each]
-
-    exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own README
-
-    within, active, is_right = capsys.readouterr().out.split()
-    assert (within, is_right) == ("True", "True")
-    assert 1800 < int(active) <= 2000
-
-
 def test_every_exception_of_the_tree_is_in_the_readme() -> None:
     """A name that is not documented is not public."""
     text = README.read_text(encoding="utf-8")
