@@ -14,15 +14,9 @@ from sparing_papers.figure import Table
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_both_pages_have_one_table(name: str) -> None:
-    """To the step."""
-    assert cells_of("papers.md", name) == cells_of("natural-filters.md", name)
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
 def test_gaussian_dp_is_above_renyi_of_full_batches_alone(name: str) -> None:
     """Gaussian DP comes last for samples; privacy loss distributions are never behind either."""
-    simple, optimal, gaussian, losses, central = cells_of("papers.md", name)
+    simple, optimal, gaussian, losses, central = cells_of(name)
 
     assert simple < optimal < losses <= central
     assert (gaussian > optimal) is (WORKLOADS[name][1] == 1)
@@ -40,15 +34,11 @@ def test_each_bar_has_its_number() -> None:
         "loss_distribution",
         "central_limit_approximation",
     )
-    rows = [
-        (name, each, steps)
-        for name in WORKLOADS
-        for each, steps in zip(accountants, cells_of("papers.md", name), strict=True)
-    ]
+    rows = [(name, each, steps) for name in WORKLOADS for each, steps in zip(accountants, cells_of(name), strict=True)]
     figure = Figure()
     draw_admitted(figure, Table(header=("workload", "accountant", "steps"), rows=rows))
 
     for axes, name in zip(figure.axes, WORKLOADS, strict=True):
-        assert [text.get_text() for text in axes.texts] == [f"{each:,}" for each in cells_of("papers.md", name)]
+        assert [text.get_text() for text in axes.texts] == [f"{each:,}" for each in cells_of(name)]
         widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
-        assert widths == cells_of("papers.md", name)
+        assert widths == cells_of(name)

@@ -102,7 +102,7 @@ def test_the_admitted_steps_are_those_of_the_page(drawn: Drawn) -> None:
     """By each accountant, of each workload."""
     drawn_rows = rows(drawn("admitted-steps") / "admitted-steps.csv")
     for name in WORKLOADS:
-        assert [int(steps) for workload, _, steps in drawn_rows if workload == name] == cells_of("papers.md", name)
+        assert [int(steps) for workload, _, steps in drawn_rows if workload == name] == cells_of(name)
 
 
 @pytest.mark.slow
