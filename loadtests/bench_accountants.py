@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.accounting.noise_grid import OwnSteps, grid_of_equal_ratios
-from service.accounting.privacy_loss import Steps, epsilon_of_steps, losses_of
+from sparing.research.noise_grid import OwnSteps, grid_of_equal_ratios
+from sparing.research.privacy_loss import Steps, epsilon_of_steps, losses_of
 
 INDIVIDUALS, STEPS, CELLS = 60_000, 1_000, 256
 ORDERS = (1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 48, 64)

@@ -1,7 +1,7 @@
 """The steps within one (epsilon, delta) by each accountant: the page's table, and the order that it states.
 
-The table of docs/natural-filters.md is recomputed by tests/accounting/test_admitted_steps.py, and the figure's numbers
-are compared with it in test_quick_figures.py.
+The table of docs/natural-filters.md is recomputed by clients/python/tests/research/test_admitted_steps.py, and the
+figure's numbers are compared with it in test_quick_figures.py.
 """
 
 import pytest

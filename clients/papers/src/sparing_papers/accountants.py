@@ -10,7 +10,7 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from service.accounting.admitted_steps import AdmittedSteps, admitted_steps
+from sparing.research.admitted_steps import AdmittedSteps, admitted_steps
 from sparing_papers.figure import Cell, PaperFigure, Request, Table
 from sparing_papers.style import BLUE, GREY, INK, ORANGE, TEAL, plain
 

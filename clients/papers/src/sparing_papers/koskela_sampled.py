@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from service.accounting.central_limit import central_limit_mu_approximation, upper_mu_approximation
 from service.accounting.conversions import delta_of_mu
-from service.accounting.privacy_loss import Steps, composed_losses
 from sparing.research import PoissonDescent, PoissonRun, descend
+from sparing.research.central_limit import central_limit_mu_approximation, upper_mu_approximation
+from sparing.research.privacy_loss import Steps, composed_losses
 from sparing_papers.digits import CLASSES
 from sparing_papers.figure import Cell, PaperFigure, Request, Table
 from sparing_papers.style import BLUE, ORANGE, TEAL, logarithmic_deltas, plain

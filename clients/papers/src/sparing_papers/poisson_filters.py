@@ -15,7 +15,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sparing.research import Doubles, GaussianFilter, PoissonDescent, PoissonFilter, RenyiFilter, descend
+from sparing.research import GaussianFilter, PoissonDescent, PoissonFilter, RenyiFilter, descend
+from sparing.research.descent import Doubles
 from sparing_papers.digits import CLASSES
 from sparing_papers.figure import Cell, PaperFigure, Request, Table
 from sparing_papers.style import BLUE, ORANGE, label, plain

@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from service.accounting.accountings import GAUSSIAN
-from service.accounting.central_limit import central_limit_mu_approximation
-from service.accounting.conversions import (
+from sparing._rooms.research import (
+    GAUSSIAN,
     Conversion,
     Real,
     amount_of_best_order,
@@ -27,8 +26,9 @@ from service.accounting.conversions import (
     amount_of_units,
     real,
 )
-from service.accounting.privacy_loss import STEPS_MAX, Steps, epsilon_of_steps
-from service.accounting.subsampled_rdp import subsampled_divergences
+from sparing.research.central_limit import central_limit_mu_approximation
+from sparing.research.privacy_loss import STEPS_MAX, Steps, epsilon_of_steps
+from sparing.research.subsampled_rdp import subsampled_divergences
 
 ORDERS: Final = (*(1 + tenth / 10 for tenth in range(1, 100)), *range(11, 257))
 """The orders of the subsampled rows: 1.1, 1.2, ... 10.9, and whole orders from 11 to 256."""

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from service.accounting.accountings import GAUSSIAN, RenyiAccounting
-from service.accounting.privacy_loss import Steps, epsilon_of_steps
-from service.accounting.subsampled_rdp import epsilons_of_divergences
 from sparing.research import GaussianFilter, PoissonDescent, PoissonFilter, RenyiFilter, descend
+from sparing.research.privacy_loss import Steps, epsilon_of_steps
+from sparing.research.subsampled_rdp import epsilons_of_divergences
 
 PEOPLE = 60
 SOFTMAX = PoissonDescent(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.accounting.loss_steps import MASS_ERROR, GridLosses, losses_of_step
-from tests.accounting.hockey_sticks import REALS, hockey_stick
+from clients.python.tests.research.hockey_sticks import REALS, hockey_stick
+from sparing.research.loss_steps import MASS_ERROR, GridLosses, losses_of_step
 
 
 def on_grid(losses: GridLosses, spacing: float, epsilon: float) -> float:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.accounting.noise_grid import CELLS_MAX, NoiseGrid, OwnSteps, grid_of_equal_ratios, grid_of_multipliers
-from service.accounting.subsampled_rdp import MU_MAX, subsampled_divergences
+from sparing.research.noise_grid import CELLS_MAX, NoiseGrid, OwnSteps, grid_of_equal_ratios, grid_of_multipliers
+from sparing.research.subsampled_rdp import MU_MAX, subsampled_divergences
 
 GRID = grid_of_equal_ratios(1e-3, 1.0, intervals=63)
 NORMS = st.one_of(st.just(0.0), st.just(-0.0), st.floats(0, 3.0), st.sampled_from([3 * mu for mu in GRID.mus]))

@@ -10,11 +10,11 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 
 from service.accounting.accountings import GAUSSIAN, ConcentratedAccounting
-from service.accounting.admitted_steps import ORDERS, AdmittedSteps, admitted_steps
-from service.accounting.privacy_loss import STEPS_MAX
 from service.core.charge import UNITS_PER_RHO
+from sparing.research.admitted_steps import ORDERS, AdmittedSteps, admitted_steps
+from sparing.research.privacy_loss import STEPS_MAX
 
-PAGE: Final = (Path(__file__).parents[2] / "docs" / "natural-filters.md").read_text(encoding="utf-8")
+PAGE: Final = (Path(__file__).parents[4] / "docs" / "natural-filters.md").read_text(encoding="utf-8")
 ONE, DELTA = Decimal(1), Decimal("1e-5")
 WORKLOADS: Final = {
     "full batch": (0.01, 1.0),

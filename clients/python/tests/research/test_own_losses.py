@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from service.accounting.accountings import GAUSSIAN
-from service.accounting.noise_grid import OwnSteps, grid_of_equal_ratios, grid_of_multipliers
-from service.accounting.own_losses import epsilons_of_own_steps
-from service.accounting.privacy_loss import Steps, epsilon_of_steps
-from service.accounting.subsampled_rdp import epsilons_of_divergences
 from service.core.charge import UNITS_PER_RHO
+from sparing.research.noise_grid import OwnSteps, grid_of_equal_ratios, grid_of_multipliers
+from sparing.research.own_losses import epsilons_of_own_steps
+from sparing.research.privacy_loss import Steps, epsilon_of_steps
+from sparing.research.subsampled_rdp import epsilons_of_divergences
 
 STEPS, DELTA = 200, 1e-6
 PAPER = grid_of_multipliers(2.0, 20.0, intervals=12)

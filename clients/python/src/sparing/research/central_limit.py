@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.accounting.conversions import Real, delta_of_mu
-from service.accounting.noise_grid import OwnSteps
-from service.accounting.privacy_loss import Steps
-from service.accounting.subsampled_rdp import refuse_mus, refuse_rate
+from sparing._rooms.research import Real, delta_of_mu
+from sparing.research.noise_grid import OwnSteps
+from sparing.research.privacy_loss import Steps
+from sparing.research.subsampled_rdp import refuse_mus, refuse_rate
 
 _MU_MOST = 1000.0
 

@@ -16,7 +16,7 @@ import pytest
 Law = tuple[Fraction, ...]
 Mechanism = tuple[Law, Law]  # of each outcome, with the individual and without it
 
-PAGE: Final = (Path(__file__).parents[2] / "docs" / "natural-filters.md").read_text(encoding="utf-8")
+PAGE: Final = (Path(__file__).parents[4] / "docs" / "natural-filters.md").read_text(encoding="utf-8")
 RATIO, DELTA = Fraction(2), Fraction(1, 3)
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparing import research
-from sparing.research import (
+from sparing.research import descent
+from sparing.research.descent import (
     GaussianFilter,
     Loss,
     PoissonDescent,
@@ -215,7 +215,7 @@ def test_everybody_is_charged_whether_sampled_or_not(
 ) -> None:
     """And a descent that charges the sampled alone is noticed, each time."""
     assert all(has_charged_for_the_chance(seed, limit) for seed in range(10))
-    monkeypatch.setattr(research, "_Descent", ChargesTheSampled)
+    monkeypatch.setattr(descent, "_Descent", ChargesTheSampled)
     assert not any(has_charged_for_the_chance(seed, limit) for seed in range(10))
 
 
@@ -276,7 +276,7 @@ def shows(trace: TracebackType | None, coins: list[np.ndarray]) -> bool:
     """A frame below the test's own has the sample of a step, as rows or as a mask."""
     wanted = {each.tobytes() for mask in coins for each in (mask, np.flatnonzero(mask))}
     while trace is not None:
-        if trace.tb_frame.f_globals["__name__"] == "sparing.research":
+        if trace.tb_frame.f_globals["__name__"] == descent.__name__:
             found = (each for value in trace.tb_frame.f_locals.values() for each in arrays_within(value))
             if any(each.tobytes() in wanted for each in found):
                 return True
@@ -313,7 +313,7 @@ def test_no_sample_is_in_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Stop) as stopped:
         descend(features, labels, SETTINGS, seed=9, after_step=stop)
     assert not shows(stopped.value.__traceback__, coins)
-    monkeypatch.setattr(research, "_Descent", KeepsTheSample)
+    monkeypatch.setattr(descent, "_Descent", KeepsTheSample)
     with pytest.raises(Stop) as kept:
         descend(features, labels, SETTINGS, seed=9, after_step=stop)
     assert shows(kept.value.__traceback__, coins)

@@ -12,10 +12,12 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clients.python.tests.research.hockey_sticks import REALS, hockey_stick
 from service.accounting.accountings import GAUSSIAN
 from service.accounting.conversions import delta_of_mu
-from service.accounting.loss_steps import losses_of_step
-from service.accounting.privacy_loss import (
+from service.core.charge import UNITS_PER_RHO
+from sparing.research.loss_steps import losses_of_step
+from sparing.research.privacy_loss import (
     DELTA_MIN,
     POINTS_MAX,
     STEPS_MAX,
@@ -27,8 +29,6 @@ from service.accounting.privacy_loss import (
     losses_of,
     spacing_of,
 )
-from service.core.charge import UNITS_PER_RHO
-from tests.accounting.hockey_sticks import REALS, hockey_stick
 
 
 def exact_epsilon(mu: float, delta: float) -> float:

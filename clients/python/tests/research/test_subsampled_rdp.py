@@ -11,7 +11,7 @@ from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant, compute_epsi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.accounting.subsampled_rdp import (
+from sparing.research.subsampled_rdp import (
     MU_MAX,
     RATE_MIN,
     SAMPLED_ORDER_MAX,

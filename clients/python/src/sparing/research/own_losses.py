@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from service.accounting.noise_grid import NoiseGrid, OwnSteps
-from service.accounting.privacy_loss import (
+from sparing.research.noise_grid import NoiseGrid, OwnSteps
+from sparing.research.privacy_loss import (
     POINTS_MAX,
     Composition,
     Steps,

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from service.accounting.subsampled_rdp import MU_MAX, subsampled_divergences
+from sparing.research.subsampled_rdp import MU_MAX, subsampled_divergences
 
 CELLS_MAX = 2**14
 _ROWS = 1024  # whose counts and sums stay in a core's cache

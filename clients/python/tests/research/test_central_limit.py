@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from service.accounting.central_limit import (
+from service.accounting.conversions import delta_of_mu
+from sparing.research.central_limit import (
     central_limit_mu_approximation,
     central_limit_mus_approximation,
     upper_mu_approximation,
 )
-from service.accounting.conversions import delta_of_mu
-from service.accounting.noise_grid import OwnSteps, grid_of_equal_ratios
-from service.accounting.privacy_loss import Steps, composed_losses
-from service.accounting.subsampled_rdp import subsampled_divergences
+from sparing.research.noise_grid import OwnSteps, grid_of_equal_ratios
+from sparing.research.privacy_loss import Steps, composed_losses
+from sparing.research.subsampled_rdp import subsampled_divergences
 
 THOUSAND = Steps(1.0, 0.01, 1000)
 

@@ -30,8 +30,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.accounting.loss_steps import LOSS_ERROR, MASS_ERROR, GridLosses, losses_of_step
-from service.accounting.subsampled_rdp import MU_MAX, refuse_rate
+from sparing.research.loss_steps import LOSS_ERROR, MASS_ERROR, GridLosses, losses_of_step
+from sparing.research.subsampled_rdp import MU_MAX, refuse_rate
 
 DELTA_MIN: Final = 1e-20
 """The least delta: of smaller ones the mass of infinite losses is no small part."""
