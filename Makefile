@@ -14,6 +14,8 @@ PYTEST := .venv/bin/python -m pytest
 # A module stays in one worker, where its servers are made once. A quarter of the time is spent waiting for servers and
 # for the disk, so that there is a worker more than cores.
 ON_ALL_CORES := -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
+# Tests that must reach each branch of what they test.
+COVERED := tests/core tests/accounting tests/test_arrays.py clients/python/tests/research
 PAGES := clients/dashboard
 GUIDE := clients/guide
 GUIDE_BUILT := $(GUIDE)/build/index.html
@@ -48,9 +50,9 @@ wheels: docs ## Build the wheels of service, guide and client into dist/
 	@cd clients/python && ../../.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist
 
 # Coverage slows every function of a process by half, so that it is measured where the gate is.
-test: .venv/.dev-ok ## The tests of core and accounting, which must reach each of their branches, then all others
-	@$(PYTEST) $(ON_ALL_CORES) --quiet --cov --cov-report=term --cov-fail-under=100 tests/core tests/accounting tests/test_arrays.py
-	@$(PYTEST) $(ON_ALL_CORES) --ignore=tests/core --ignore=tests/accounting --ignore=tests/test_arrays.py $(ARGS)
+test: .venv/.dev-ok ## The tests of core, accounting and research, which must reach each of their branches, then all others
+	@$(PYTEST) $(ON_ALL_CORES) --quiet --cov --cov-report=term --cov-fail-under=100 $(COVERED)
+	@$(PYTEST) $(ON_ALL_CORES) $(COVERED:%=--ignore=%) $(ARGS)
 
 unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 	@$(PYTEST) $(ON_ALL_CORES) -m "not slow and not browser" $(ARGS)

@@ -47,6 +47,16 @@ def test_the_client_does_without_the_service() -> None:
     assert complaints(rules.estimates_need_nothing, "clients/python/src", "service/query") == []
 
 
+def test_the_accountants_of_research_are_pure_and_tested() -> None:
+    """Each of its modules has a test file of its name."""
+    found = modules("clients/python/src/sparing/research")
+    names = {each.path.removeprefix(rules.RESEARCH) for each in found} - {"__init__.py"}
+    assert names
+    assert complaints(rules.pure, "clients/python/src/sparing/research") == []
+    tests = ROOT / "clients/python/tests/research"
+    assert [name for name in sorted(names) if not (tests / f"test_{name}").exists()] == []
+
+
 def test_no_test_module_imports_from_another() -> None:
     """A helper that two modules need is a module without `test_`."""
     assert complaints(rules.no_import_from_a_test_module, "tests", "loadtests", "clients") == []
@@ -126,6 +136,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.pure, "service/core/noise.py", "import numpy as np\nnp.random.default_rng()"),
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),
+        (rules.pure, f"{rules.RESEARCH}noise_grid.py", "import os"),
         (rules.core_imports_little, "service/core/charge.py", "import pydantic"),
         (rules.estimates_need_nothing, "service/query/estimates.py", "import numpy as np"),
         (rules.estimates_need_nothing, f"{rules.ROOMS_OF_THE_CLIENT}estimates.py", "import service.query.plan"),
@@ -133,7 +144,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import service.core.noise"),
         (rules.client_without_the_service, "clients/python/src/sparing/_client.py", "import sparing._rooms.fake"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import sparing._rooms.core"),
-        (rules.client_without_the_service, "clients/python/src/sparing/research.py", "import sparing._rooms.fake"),
+        (rules.client_without_the_service, f"{rules.RESEARCH}descent.py", "import sparing._rooms.fake"),
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}fake.py", "from service.store import postgres"),
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}research.py", "import service.query.plan"),
         (rules.client_without_the_service, "clients/python/src/sparing/fake.py", "import service.core.noise"),
@@ -195,7 +206,7 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         ),
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}research.py", "import service.core.charge"),
         (rules.client_without_the_service, "clients/python/src/sparing/testing.py", "import sparing._rooms.fake"),
-        (rules.client_without_the_service, "clients/python/src/sparing/research.py", "import sparing._rooms.research"),
+        (rules.client_without_the_service, f"{rules.RESEARCH}descent.py", "import sparing._rooms.research"),
         (rules.no_word_for_everybody, "service/store/postgres.py", "connect(user='sparing')\nuserdata_free = 1"),
     ],
 )
