@@ -30,7 +30,6 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         "accounting arrays background bounds core engine failpoints incidents ledger maintenance numerals query reads "
         "writer".split()
     ),
-    "local": frozenset({"core"}),
     "embedded": frozenset(),
     "store": frozenset(
         "accounting background core embedded engine failpoints files incidents ledger query writer".split()
@@ -131,6 +130,7 @@ ROOMS_NAMED_IN = {
     f"{ROOMS_OF_THE_CLIENT}estimates.py": frozenset({"query"}),
     f"{ROOMS_OF_THE_CLIENT}fake.py": frozenset({"accounting", "core", "engine", "query"}),
     f"{ROOMS_OF_THE_CLIENT}research.py": frozenset({"accounting", "core"}),
+    "clients/local/src/sparing_local/_rooms/device.py": frozenset({"core"}),
 }
 IMPORTED_BY = {"": "_rooms.estimates", "testing": "_rooms.fake", "research": "_rooms.research"}
 RUN_BY_EVERY_CLIENT = ("service.query.estimated_items", "service.query.estimates")
@@ -255,7 +255,6 @@ _HOLDER_NAMES = frozenset({"base", "records", "state"})
 _KNOW_ARRAYS = (
     "service/core/",
     "service/engine/",
-    "service/local/",  # the account of one device
     "service/writer/shards/",
     "service/writer/state.py",
     "service/maintenance/calibration.py",

@@ -39,11 +39,9 @@ def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
 
 
 def test_the_client_does_without_the_service() -> None:
-    """But for its estimates, its fake and its research."""
-    assert (
-        complaints(rules.client_without_the_service, "clients/python/src", "clients/demo/src", "clients/audit/src")
-        == []
-    )
+    """But for its estimates, its fake and its research; a device runs the core alone."""
+    packages = [f"clients/{name}/src" for name in ("python", "demo", "audit", "local")]
+    assert complaints(rules.client_without_the_service, *packages) == []
     assert complaints(rules.estimates_need_nothing, "clients/python/src", "service/query") == []
 
 
@@ -148,6 +146,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}fake.py", "from service.store import postgres"),
         (rules.client_without_the_service, f"{rules.ROOMS_OF_THE_CLIENT}research.py", "import service.query.plan"),
         (rules.client_without_the_service, "clients/python/src/sparing/fake.py", "import service.core.noise"),
+        (rules.client_without_the_service, "clients/local/src/sparing_local/device.py", "import service.core.noise"),
         (rules.arrays_behind_the_state, "service/reads/forecast.py", f"from {MEMORY} import DatasetMemory"),
         (rules.arrays_behind_the_state, "service/reads/forecast.py", f"import {MEMORY}"),
         (rules.arrays_behind_the_state, "service/reads/forecast.py", "from service.engine import memory"),

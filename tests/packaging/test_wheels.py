@@ -1,4 +1,4 @@
-"""Both wheels work in fresh environments: the service serves, and the client's first examples run against it."""
+"""Each wheel works alone: the service serves, the client's first examples run against it, and a device reports."""
 
 import ast
 import gzip
@@ -84,6 +84,12 @@ def client_site(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def local_wheel(folder: Path) -> Path:
+    """The wheel of a device."""
+    return built("wheel", ROOT / "clients" / "local", folder / "local")
+
+
+@pytest.fixture(scope="module")
 def installed(folder: Path, service_wheel: Path) -> Iterator[Installed]:
     """The service's wheel in an environment of its own, served."""
     programs = fresh_environment(folder / "environment", service_wheel)
@@ -104,9 +110,13 @@ def client_python(folder: Path, client_wheel: Path) -> Path:
     return fresh_environment(folder / "of-client", client_wheel) / "python"
 
 
-def test_each_wheel_holds_its_own_package_and_nothing_else(service_wheel: Path, client_wheel: Path) -> None:
-    """No test or sister package hides in what is built; the service's brings the code of `sparing demo`."""
-    for wheel, packages in ((service_wheel, {"service", "sparing_demo"}), (client_wheel, {"sparing"})):
+def test_each_wheel_holds_its_own_package_and_nothing_else(
+    service_wheel: Path, client_wheel: Path, local_wheel: Path
+) -> None:
+    """No test or sister package hides in what is built; the service's brings `sparing demo`; all have one version."""
+    assert len({wheel.name.split("-")[1] for wheel in (service_wheel, client_wheel, local_wheel)}) == 1
+    held = {service_wheel: {"service", "sparing_demo"}, client_wheel: {"sparing"}, local_wheel: {"sparing_local"}}
+    for wheel, packages in held.items():
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
         assert [name for name in names if "node_modules" in name or name.endswith("package.json")] == []
@@ -159,7 +169,7 @@ def test_nothing_comes_from_the_clone(installed: Installed, client_python: Path,
         (
             installed.sparing.with_name("python"),
             "service",
-            ["sparing", "sparing_audit", "sparing_papers", "matplotlib", "pytest"],
+            ["sparing", "sparing_audit", "sparing_local", "sparing_papers", "matplotlib", "pytest"],
         ),
         (client_python, "sparing", ["service", "numpy", "pydantic", "pytest"]),
     ]:
@@ -228,6 +238,22 @@ print(*run.active, run.loss_epsilons(delta=1e-5).shape)
 """
 
 
+LOCAL = """
+import importlib, pkgutil, sys
+sys.path += sys.argv[1:]
+from pathlib import Path
+import sparing_local
+for module in pkgutil.walk_packages(sparing_local.__path__, "sparing_local."):
+    importlib.import_module(module.name)
+from sparing_local.aggregate import aggregate
+from sparing_local.device import LocalFilter
+devices = [LocalFilter(Path(f"{number}.json"), budget="1", clip=1.0, sigma=2.0) for number in range(3)]
+found = aggregate(device.report([1.0]) for device in devices)
+assert not {"mpmath", "pydantic", "scipy", "service", "sparing"} & sys.modules.keys(), sys.modules
+print(found.reports, found.standard_error == 2 * 3 ** 0.5)
+"""
+
+
 def _run_bare(script: str, site: Path, folder: Path) -> tuple[str, str]:
     """Stderr and stdout of a script that sees one wheel's contents and the packages of this environment."""
     command = [sys.executable, "-I", "-S", "-W", "error", "-c", script, str(site), sysconfig.get_path("purelib")]
@@ -251,6 +277,16 @@ def test_the_research_of_a_wheel_needs_numpy_and_mpmath_alone(client_site: Path,
     """Beside what the client itself needs; its accountants are the wheel's own copy."""
     assert _run_bare(RESEARCH, client_site, tmp_path) == ("", "4 4 4 (4,)\n")
     assert _extra(client_site, "research").keys() == {"mpmath", "numpy"}
+
+
+def test_a_device_needs_numpy_alone(local_wheel: Path, tmp_path: Path) -> None:
+    """Its copy of the core is whole, and it installs no server."""
+    with zipfile.ZipFile(local_wheel) as archive:
+        archive.extractall(tmp_path / "site")  # noqa: S202 - our own
+    (found,) = Distribution.discover(path=[str(tmp_path / "site")])
+
+    assert _run_bare(LOCAL, tmp_path / "site", tmp_path) == ("", "3 True\n")
+    assert [Requirement(each).name for each in found.requires or []] == ["numpy"]
 
 
 def test_the_extra_brings_what_the_rooms_import(client_site: Path) -> None:

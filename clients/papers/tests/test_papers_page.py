@@ -93,7 +93,7 @@ def test_a_missing_statement_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(re.findall(r"`((?:service|sparing|sparing_papers|sparing_audit)\.[\w.]+)`", PAGE)))
+    "name", sorted(set(re.findall(r"`((?:service|sparing|sparing_papers|sparing_audit|sparing_local)\.[\w.]+)`", PAGE)))
 )
 def test_each_function_of_the_page_exists(name: str) -> None:
     """By its full path, methods included."""

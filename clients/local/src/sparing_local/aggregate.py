@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from service.local.device import LocalReport
+from sparing_local.device import LocalReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

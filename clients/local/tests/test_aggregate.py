@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.local.aggregate import aggregate
-from service.local.device import LocalFilter, LocalReport
+from sparing_local.aggregate import aggregate
+from sparing_local.device import LocalFilter, LocalReport
 from tests.core.injected import seeded
 
 

@@ -29,9 +29,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.charge import charge_units, units_down
-from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, Entropy, rounded_gaussian
-from service.core.renyi_filter import Accounts, Touched
+from sparing_local._rooms.device import (
+    SIGMA_STEPS_MAX,
+    SIGMA_STEPS_MIN,
+    Accounts,
+    Entropy,
+    Touched,
+    charge_units,
+    rounded_gaussian,
+    units_down,
+)
 
 CLIP_BITS: Final = 20
 """A clip spans 2^19 to 2^20 steps of the grid, unless sigma is so large that it would be beyond 2^28 of them."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from service.core.charge import UNITS_PER_RHO
-from service.local.device import DIMENSION_MAX, AccountMismatch, LocalFilter
+from sparing_local.device import DIMENSION_MAX, AccountMismatch, LocalFilter
 from tests.core.injected import seeded
 
 CLIP, SIGMA = 1.0, 2.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "local-model.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "local-model.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
