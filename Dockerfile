@@ -14,6 +14,7 @@ COPY migrations ./migrations
 COPY clients/dashboard ./clients/dashboard
 COPY clients/guide ./clients/guide
 COPY clients/python ./clients/python
+COPY clients/ray/src ./clients/ray/src
 COPY docs ./docs
 RUN python -m hatchling build --target wheel --directory /wheels
 

@@ -66,7 +66,7 @@ golden: .venv/.dev-ok ## Compare plans, ledger entries and responses with the re
 check: .venv/.dev-ok ## Lint, formatting and types, and a report of the longest modules and functions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/local clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py) conftest.py
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo clients/audit clients/papers clients/local clients/ray clients/guide migrations loadtests tests .ci/install_lock.py .ci/report_sizes.py) conftest.py
 	@$(call PAGES_RUN,check)
 	@.venv/bin/python clients/python/sync_resources.py --check
 	@.venv/bin/python .ci/report_sizes.py

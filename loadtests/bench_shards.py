@@ -32,6 +32,7 @@ import httpx
 import numpy as np
 import orjson
 
+from clients.ray.tests.ray_head import RayHead, ray_head
 from loadtests.rig import DATASET, Rig, arrow_bytes, people, serving, throw_away_home
 from loadtests.writer_work import answer_in, state_on
 from service.core.charge import UNITS_PER_RHO
@@ -43,10 +44,9 @@ from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.shards import ProcessShards
 from service.store.shards.process import ProcessShard
-from service.store.shards.ray import RayShards
 from service.writer.shards.divided import DividedShards
 from service.writer.state import DatasetState
-from tests.store.shards.ray_head import RayHead, ray_head
+from sparing_ray.shards import RayShards
 
 TABLES: Final = {
     "people": {

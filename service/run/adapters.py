@@ -141,10 +141,10 @@ def _looking_after(replica: Replica, settings: Settings) -> Iterator[None]:
         yield
 
 
-def _divide(replica: Replica, shards_max: int, ray_address: str | None) -> None:
+def _divide(replica: Replica, shards_max: int, cluster_address: str | None) -> None:
     """Large datasets over several processes, if these are asked for; more of them than cores work by turns."""
-    if ray_address is not None:
-        _divide_over_ray(replica, shards_max, ray_address)
+    if cluster_address is not None:
+        _divide_over_cluster(replica, shards_max, cluster_address)
         return
     if shards_max == 1:
         return
@@ -158,11 +158,11 @@ def _divide(replica: Replica, shards_max: int, ray_address: str | None) -> None:
     replica.divide(ProcessShards(), shards_max)
 
 
-def _divide_over_ray(replica: Replica, shards_max: int, address: str) -> None:
-    """Large datasets over a cluster. Raises RayUnusable, and SettingsError where nothing would be divided."""
+def _divide_over_cluster(replica: Replica, shards_max: int, address: str) -> None:
+    """Large datasets over a cluster. Raises ShardsUnusable, and SettingsError where nothing would be divided."""
     if shards_max == 1:
         raise SettingsError("SPARING_RAY_ADDRESS needs SPARING_SHARDS of at least 2")
-    from service.store.shards.ray import RayShards  # noqa: PLC0415 - few have a cluster
+    from sparing_ray.shards import RayShards  # noqa: PLC0415 - few have a cluster
 
     replica.divide(RayShards(address), shards_max)
 

@@ -37,8 +37,8 @@ print(time.perf_counter() - began)
 """
 
 _NS_PER_MS: Final = 1_000_000
-RAY_ROUND_TRIP_NS: Final = 5_000_000.0
-"""Twice the median of a call to two shards on Ray that does nothing (docs/scale.md)."""
+CLUSTER_ROUND_TRIP_NS: Final = 5_000_000.0
+"""Twice the median of a call to two shards on a cluster that does nothing (docs/scale.md)."""
 
 
 class CommitProbe(Protocol):
@@ -53,7 +53,7 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
     if settings.release_slot_ms == 0:
         return Speed()
     speed = _kept_or_measured(settings, store)
-    return speed if settings.ray_address is None else replace(speed, shard_round_trip=RAY_ROUND_TRIP_NS)
+    return speed if settings.ray_address is None else replace(speed, shard_round_trip=CLUSTER_ROUND_TRIP_NS)
 
 
 def _kept_or_measured(settings: Settings, store: CommitProbe) -> Speed:

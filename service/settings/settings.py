@@ -15,8 +15,7 @@ from pydantic_settings import InitSettingsSource, SettingsConfigDict
 from service.files import folder_of
 from service.settings.bound_settings import BoundSettings, Milliseconds, Number
 from service.settings.oidc_settings import OidcIssuer, OidcOrigin, OidcRoles
-from service.settings.ray_settings import RAY, RayAddress
-from service.settings.url_settings import AlarmUrl, DatabaseUrl, PlainUrl, RedisUrl
+from service.settings.url_settings import AlarmUrl, DatabaseUrl, HostAndPort, PlainUrl, RedisUrl
 
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
@@ -140,7 +139,12 @@ class Settings(BoundSettings):
         description="The number of processes that serve behind the one address, each with a memory of its own.",
     )
     shards: Number = Field(validation_alias="SPARING_SHARDS", default=1, ge=1, le=64, description=_SHARDS)
-    ray_address: RayAddress | None = Field(validation_alias="SPARING_RAY_ADDRESS", default=None, description=RAY)
+    ray_address: HostAndPort | None = Field(
+        validation_alias="SPARING_RAY_ADDRESS",
+        default=None,
+        description="The host:port of a running Ray cluster that holds the shards "
+        "instead of processes of this machine.",
+    )
     forward_url: PlainUrl = Field(
         validation_alias="SPARING_FORWARD_URL",
         default="http://127.0.0.1",

@@ -57,6 +57,17 @@ def _plain_url(text: str) -> str:
     return text
 
 
+def _host_and_port(text: str) -> str:
+    try:
+        parts = urlsplit(f"//{text}")
+        is_address = bool(parts.hostname and parts.port and parts.netloc == text and parts.username is None)
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError("must be host:port")
+    return text
+
+
 def _alarm_url(text: str, info: ValidationInfo) -> str:
     try:
         parts = urlsplit(text)
@@ -73,5 +84,6 @@ def _alarm_url(text: str, info: ValidationInfo) -> str:
 
 DatabaseUrl = Annotated[str, AfterValidator(_database_url)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+HostAndPort = Annotated[str, AfterValidator(_host_and_port)]
 PlainUrl = Annotated[str, AfterValidator(_plain_url)]
 AlarmUrl = Annotated[str, AfterValidator(_alarm_url)]

@@ -71,8 +71,9 @@ HOME_OF: dict[str, frozenset[str]] = {
     "psycopg": frozenset({"embedded", "store"}),
     "psycopg_pool": frozenset({"store"}),
     "pydantic_settings": frozenset({"settings"}),
-    "ray": frozenset({"store"}),
+    "ray": frozenset(),
     "redis": frozenset({"embedded", "store"}),
+    "sparing_ray": frozenset({"run"}),
     "sqlalchemy": frozenset({"store"}),
     "starlette": frozenset({"api"}),
     "structlog": frozenset({"logs"}),
@@ -408,7 +409,6 @@ COVERS = {
     "tests/engine/test_evaluate.py": "engine/prepared",
     "tests/store/decoder/test_process.py": "store/decoder/*",  # by way of the process that asks for them
     "tests/store/shards/test_process.py": "store/shards/worker",  # by way of the process that it is
-    "tests/store/shards/test_ray.py": "store/shards/ray_actor store/shards/ray_relay",  # the same
     "tests/engine/ingest/test_reader.py": "engine/ingest/rows",
     "tests/api/test_auth.py": "api/routes/session",
     "tests/api/routes/test_overview.py": "api/streams",

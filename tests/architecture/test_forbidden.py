@@ -12,7 +12,7 @@ import pytest
 from tests.architecture.rules import Rule, imports
 from tests.architecture.source import Module, module, modules, texts
 
-SERVED = ("service", "migrations", "clients/python/src")
+SERVED = ("service", "migrations", "clients/python/src", "clients/ray/src")
 MODULES = {
     "code or objects made of bytes": "pickle cPickle dill marshal shelve jsonpickle yaml code codeop runpy",
     "XML, whose entities read files": "xml lxml defusedxml xmlrpc",

@@ -16,6 +16,7 @@ from tests.architecture.source import ROOT, modules
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 STATIONS = re.findall(r"^\| (\d+) \| [^|]+ \| `(service/[\w/]+\.py)` `([\w.]+)` \|$", MAP, re.MULTILINE)
+STARTING = modules("service", "clients/ray/src")
 EDGES = re.findall(r"^  (\w+) --> (\w+)$", MAP, re.MULTILINE)
 THREADS = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| `([\w/]+\.py)` \|$", MAP, re.MULTILINE)
 
@@ -79,7 +80,7 @@ def _classes(tree: ast.Module) -> set[str]:
 def test_each_thread_has_its_name_where_it_is_started(names: str, path: str) -> None:
     """The fixed part of the name stands in the file, or in one that calls it."""
     module = path.removesuffix(".py").replace("/", ".")
-    callers = "".join(each.text for each in modules("service") if each.path == path or module in each.text)
+    callers = "".join(each.text for each in STARTING if each.path == path or module in each.text)
     for name in re.findall(r"`([a-z-]+)", names):
         assert re.search(rf'"{name.rstrip("-")}\b', callers), name
 
@@ -88,7 +89,7 @@ def test_each_thread_of_the_code_is_in_the_table() -> None:
     """And the table has no other but the main thread, which the operating system starts."""
     listed = [name for names, _ in THREADS for name in re.findall(r"`([^`]+)`", names)]
 
-    assert sorted(listed) == sorted(set().union(*(_thread_names(each.tree) for each in modules("service"))))
+    assert sorted(listed) == sorted(set().union(*(_thread_names(each.tree) for each in STARTING)))
 
 
 def test_threads_are_found_by_the_ways_in_which_they_are_started() -> None:

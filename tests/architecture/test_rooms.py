@@ -45,6 +45,14 @@ def test_the_client_does_without_the_service() -> None:
     assert complaints(rules.estimates_need_nothing, "clients/python/src", "service/query") == []
 
 
+def test_shards_on_ray_import_what_an_adapter_may() -> None:
+    """The rooms of `store`, and `store` itself."""
+    found = [name for each in modules("clients/ray/src") for _, name in rules.imports(each)]
+    rooms = {name.split(".")[1] for name in found if name.startswith("service.")}
+    assert "ledger" in rooms
+    assert rooms <= rules.MAY_IMPORT["store"] | {"store"}
+
+
 def test_the_accountants_of_research_are_pure_and_tested() -> None:
     """Each of its modules has a test file of its name."""
     found = modules("clients/python/src/sparing/research")
@@ -126,6 +134,8 @@ def test_every_room_is_there(room: str) -> None:
         (rules.folders_in_order, "service/workflows/uploads.py", "import service.workflows.curator"),
         (rules.folders_in_order, "service/workflows/curator.py", "import service.workflows.replica"),
         (rules.foreign_packages_at_home, "service/workflows/replica.py", "import psycopg.rows"),
+        (rules.foreign_packages_at_home, "service/store/shards/process.py", "import ray"),
+        (rules.foreign_packages_at_home, "service/store/shards/process.py", "import sparing_ray.shards"),
         (rules.foreign_packages_at_home, "service/workflows/replica.py", "from fastapi import HTTPException"),
         (rules.foreign_packages_at_home, "service/store/postgres.py", "from starlette.requests import Request"),
         (rules.pure, "service/core/noise.py", "import os"),

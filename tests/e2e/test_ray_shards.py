@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
+from clients.ray.tests.ray_head import ray_head
 from tests.e2e.homes import Homes
 from tests.e2e.http_calls import analyst_of, ask, client
 from tests.e2e.processes import environment, new_key, served, sparing_apart, unexpected
 from tests.e2e.sharded import health, insist, register
-from tests.store.shards.ray_head import ray_head
 
 pytestmark = pytest.mark.slow
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "hidden-token"}

@@ -22,7 +22,7 @@ from tests import profiles
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
 from tests.rotation import TURN_VARIABLE, WHOLE_VARIABLE
 
-SOURCES = ("", *(f"clients/{name}/src" for name in ("python", "demo", "audit", "papers", "local")))
+SOURCES = ("", *(f"clients/{name}/src" for name in ("python", "demo", "audit", "papers", "local", "ray")))
 COPIED = ("service", "migrations", "clients", "tests", "conftest.py", "pyproject.toml", "README.md")
 TABLES = "tests/mutants/*.toml"
 REPORT = "report.xml"

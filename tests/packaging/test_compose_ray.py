@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from service.settings.settings import VARIABLES
-from service.store.shards.ray import check_secrecy
+from sparing_ray.shards import check_secrecy
 from tests.architecture.source import ROOT
 
 TEXT = (ROOT / "docker-compose.ray.yml").read_text(encoding="utf-8")

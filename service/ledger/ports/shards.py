@@ -19,6 +19,10 @@ class ShardLost(Unavailable):
     """A shard has died or does not reply: what it holds is unknown, and it is loaded again before the next use."""
 
 
+class ShardsUnusable(Exception):
+    """The machines that are to hold shards cannot: none is there, others could use them, or a version differs."""
+
+
 class ShardChannel(Protocol):
     """The way to one shard."""
 

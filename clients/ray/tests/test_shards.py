@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from service.ledger.ports.shards import ShardChannel, ShardLost
+from clients.ray.tests.ray_head import RayHead, listening, ray_head
+from service.ledger.ports.shards import ShardChannel, ShardLost, ShardsUnusable
 from service.store.shards import process
-from service.store.shards.ray import RayShard, RayShards, RayUnusable, check_secrecy, ray_environment
+from sparing_ray.shards import RayShard, RayShards, check_secrecy, ray_environment
 from tests.contracts.shard_channels import PLACE, ShardChannelContract, check_batches
 from tests.contracts.stores import dataset
 from tests.rotation import times
-from tests.store.shards.ray_head import RayHead, listening, ray_head
 from tests.waiting import until
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
@@ -133,7 +133,7 @@ def test_a_cluster_of_another_version_is_refused(
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sparing\nVersion: 9.9.9\n", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(
-        RayUnusable, match=r"^the Ray node 127\.0\.0\.1 has sparing 0.*, and this process sparing 9\.9\.9"
+        ShardsUnusable, match=r"^the Ray node 127\.0\.0\.1 has sparing 0.*, and this process sparing 9\.9\.9"
     ):
         RayShards(head.address)
     shard = RayShard(dataset(), PLACE, head.address)
@@ -146,7 +146,7 @@ def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypa
     """In one line that shows no token."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
     with pytest.raises(
-        RayUnusable, match=r"^no Ray cluster answers at SPARING_RAY_ADDRESS 127\.0\.0\.1:\d+, .*token[^\n]*$"
+        ShardsUnusable, match=r"^no Ray cluster answers at SPARING_RAY_ADDRESS 127\.0\.0\.1:\d+, .*token[^\n]*$"
     ):
         RayShards(head.address)
 
@@ -165,7 +165,7 @@ def test_a_cluster_with_another_token_or_none_is_refused(head: RayHead, monkeypa
 )
 def test_a_cluster_that_others_could_use_is_refused(address: str, environ: Mapping[str, str], refused: str) -> None:
     """Its ports run code for everything that reaches them."""
-    with pytest.raises(RayUnusable, match=refused):
+    with pytest.raises(ShardsUnusable, match=refused):
         check_secrecy(address, {"HOME": "/missing", **environ})
 
 

@@ -21,8 +21,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from service.embedded.launch import end_with
 from service.ledger.ports.shards import LANES
 from service.store.shards.messages import MessageLane, packed
-from service.store.shards.ray_actor import MAX_RESTARTS, ShardActor, versions
 from service.store.shards.worker import ignore_signals, lanes_at
+from sparing_ray.actor import MAX_RESTARTS, ShardActor, versions
 
 START_S: Final = 60.0
 """The longest that a new actor may take until it replies, the start of its process included."""
@@ -49,7 +49,7 @@ def main(descriptors: Sequence[tuple[int, int, int]], owner_pid: int) -> None:
 
 def connect(address: str) -> None:
     """Join the cluster at an address, by the node of it that runs on this machine."""
-    os.chdir(Path(__file__).parents[3])  # Ray's workers look for modules in the folder of who calls them
+    os.chdir(Path(__file__).parents[1])  # Ray's workers look for modules in the folder of who calls them
     ray.init(address, log_to_driver=False, configure_logging=False)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from service.ledger.model.rows import DatasetRecord
-from service.ledger.ports.shards import ShardChannel
+from service.ledger.ports.shards import ShardChannel, ShardsUnusable
 from service.query.division import ShardPlace
 from service.store.shards.process import ProcessShard, plain_environment
 
@@ -34,18 +34,14 @@ _HOLD_TO_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _PROGRAM: Final = """
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
-runpy.run_module("service.store.shards.ray_relay", run_name="__main__")
+runpy.run_module("sparing_ray.relay", run_name="__main__")
 """
-
-
-class RayUnusable(Exception):
-    """Ray is not installed, or the cluster is not there, is open to others, or is of another version."""
 
 
 class RayShard(ProcessShard):
     """The channel to a shard on Ray, by way of a process beside us that owns it."""
 
-    program = "service.store.shards.ray_relay"
+    program = "sparing_ray.relay"
 
     def __init__(self, record: DatasetRecord, place: ShardPlace, address: str) -> None:
         """Nothing is started yet."""
@@ -70,10 +66,10 @@ class RayShards:
     backend: Final = "ray"
 
     def __init__(self, address: str) -> None:
-        """Over the cluster at an address, host:port. Raises RayUnusable, in a line."""
+        """Over the cluster at an address, host:port. Raises ShardsUnusable, in a line."""
         self._address = address
         if importlib.util.find_spec("ray") is None:
-            raise RayUnusable("SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]")
+            raise ShardsUnusable("SPARING_RAY_ADDRESS needs Ray: pip install sparing[ray]")
         check_secrecy(address, os.environ)
         self._check_cluster()
 
@@ -84,7 +80,7 @@ class RayShards:
         try:
             _connect(self._address)
         except OSError as error:  # Ray would try for minutes
-            raise RayUnusable(
+            raise ShardsUnusable(
                 f"no Ray cluster answers at SPARING_RAY_ADDRESS {self._address}: {error.strerror or 'no reply'}"
             ) from None
         where = "loopback" if _is_on_loopback(self._address) else "beyond"
@@ -95,13 +91,13 @@ class RayShards:
                 command, env=environment, capture_output=True, text=True, cwd="/", timeout=CHECK_S, check=False
             )
         except subprocess.TimeoutExpired:
-            raise RayUnusable(
+            raise ShardsUnusable(
                 f"the Ray cluster at SPARING_RAY_ADDRESS {self._address} does not answer within {CHECK_S:.0f} s"
             ) from None
         if done.returncode != 0:
-            raise RayUnusable(f"the Ray cluster at SPARING_RAY_ADDRESS {self._address} cannot be joined")
+            raise ShardsUnusable(f"the Ray cluster at SPARING_RAY_ADDRESS {self._address} cannot be joined")
         if refusal := done.stdout.rpartition("\n")[2]:
-            raise RayUnusable(refusal)
+            raise ShardsUnusable(refusal)
 
 
 def ray_environment(address: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -115,12 +111,12 @@ def check_secrecy(address: str, environ: Mapping[str, str]) -> None:
     files = [environ.get("RAY_AUTH_TOKEN_PATH"), str(Path(environ.get("HOME", "/")) / ".ray" / "auth_token")]
     has_token = bool(environ.get("RAY_AUTH_TOKEN")) or any(path and Path(path).is_file() for path in files)
     if environ.get("RAY_AUTH_MODE") != "token" or not has_token:
-        raise RayUnusable(
+        raise ShardsUnusable(
             "SPARING_RAY_ADDRESS needs a token: RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH or RAY_AUTH_TOKEN"
         )
     has_tls = environ.get("RAY_USE_TLS") == "1" and all(Path(environ.get(name) or "/").is_file() for name in _TLS)
     if not _is_on_loopback(address) and not has_tls:
-        raise RayUnusable(
+        raise ShardsUnusable(
             f"SPARING_RAY_ADDRESS {address} is beyond this machine and needs TLS: "
             f"RAY_USE_TLS=1, and files in {', '.join(_TLS)}"
         )
