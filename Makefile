@@ -45,9 +45,9 @@ figures: .venv/.dev-ok ## Draw the papers' figures into build/figures; ARGS="--o
 docs: .venv/.dev-ok ## Build the guide that the service serves at /guide; a link that leads nowhere is an error
 	@$(BUILD_GUIDE)
 
-wheels: docs ## Build the wheels of service, guide and client into dist/
+wheels: docs ## Build the wheels of the service with its guide, the client and the local model into dist/
 	@.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist
-	@cd clients/python && ../../.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist
+	@for project in clients/python clients/local; do (cd $$project && $(CURDIR)/.venv/bin/python -m hatchling build --target wheel --directory $(CURDIR)/dist); done
 
 # Coverage slows every function of a process by half, so that it is measured where the gate is.
 test: .venv/.dev-ok ## The tests of core, accounting and research, which must reach each of their branches, then all others
