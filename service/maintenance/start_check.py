@@ -20,7 +20,6 @@ from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import DatasetRecord, Head
 from service.ledger.ports.store import Store, StoreUnavailable
 from service.ledger.ports.transaction import Transaction
-from service.maintenance.verify.journal import is_itself
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.threads import WriterThread
 
@@ -159,7 +158,7 @@ def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
         raise _Damage(f"{place}: says data_version {head.data_version}, the journal ends at {number}")
     last_hash = record.genesis
     for act in transaction.acts(after=number - 1) if newest else ():
-        if not is_itself(act):
+        if not act.is_itself:
             raise _Damage(f"journal row {act.number}: its contents do not give its hash")
         last_hash = act.hash
     if head.journal_hash != last_hash:

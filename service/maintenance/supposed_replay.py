@@ -33,7 +33,7 @@ from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.pieces import Measure, prices_of
 from service.ledger.model.rows import DatasetRecord, SlotsInUse
 from service.ledger.ports.transaction import Transaction
-from service.maintenance.verify.journal import JournalState
+from service.maintenance.journal_state import JournalState
 
 __all__ = ["Decision", "SupposedReplay", "SupposedRule"]
 

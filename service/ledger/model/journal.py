@@ -50,6 +50,14 @@ class JournalAct:
         digest = hashlib.sha256(_TAG + previous_hash + rfc8785.dumps(facts)).digest()
         return cls(number=number, at_seq=at_seq, act=act, detail=dict(detail), previous_hash=previous_hash, hash=digest)
 
+    @property
+    def is_itself(self) -> bool:
+        """Tell whether its contents give its hash."""
+        made = JournalAct.following(
+            self.previous_hash, number=self.number, at_seq=self.at_seq, act=self.act, detail=self.detail
+        )
+        return made.hash == self.hash
+
 
 def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
     """The slots in the detail of an upload, both increasing: the new individuals, and those with new rows."""

@@ -16,7 +16,7 @@ from service.arrays import Integers, kept
 from service.ledger.model.journal import JournalAct
 from service.ledger.model.ledger_entry import LedgerEntry
 from service.ledger.model.rows import DatasetRecord, Head, SlotsInUse
-from service.maintenance.verify.journal import JournalState
+from service.maintenance.journal_state import JournalState
 
 NAMED_MAX: Final = 5
 """The most rows named in findings of one kind; the rest are counted."""

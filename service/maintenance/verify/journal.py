@@ -1,116 +1,10 @@
-"""The journal replayed: its own chain, and all that it decides of a dataset's head and of every individual's account.
+"""The journal checked: its own chain, and the dataset's head against all that its acts decide."""
 
-An upload tells the individuals that joined by their slots; one with a long list of them tells pages, and from then on
-nothing but bounds is known of accounts where individuals may have come back (`JournalState.is_told`).
-"""
+from collections.abc import Iterable
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
-
-from service.arrays import Integers
-from service.ledger.model.journal import JournalAct, joined_slots
+from service.ledger.model.journal import JournalAct
 from service.ledger.model.rows import DatasetRecord, Head
-
-
-@dataclass(slots=True)
-class JournalState:
-    """The state that follows from the acts so far; `budget_units` is the largest limit, less the monitor's reserve.
-
-    By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
-    force; which slots `are_present`, which `have_paused`, and which `are_plain`: with limits and erasures only.
-    `is_told` says whether all slots are known.
-    """
-
-    budget_units: int
-    has_own_limits: bool
-    epoch: int = 1
-    fence: int = 1
-    joining_units: int = 0
-    slots: int = 0
-    is_told: bool = True
-    limits: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    largest: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    are_exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    are_present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    have_paused: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    are_plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-
-    @classmethod
-    def of(cls, record: DatasetRecord) -> Self:
-        """The state before any act."""
-        units = max(record.budget_units - record.reserve_units, 0)
-        return cls(budget_units=units, has_own_limits=record.schema.has_budget_column)
-
-    def apply(self, act: JournalAct) -> None:
-        """Apply an act. Raises KeyError, ValueError, TypeError or IndexError when its detail is invalid."""
-        detail = act.detail
-        match act.act:
-            case "rows":
-                self._join(detail)
-            case "limit":
-                self.make_room(int(detail["slot"]) + 1)
-                self.limits[int(detail["slot"])] = int(detail["limit_units"])
-                self.are_exact[int(detail["slot"])] = True
-            case "erase":
-                self.make_room(int(detail["slot"]) + 1)
-                self.are_present[int(detail["slot"])] = False
-            case "amend" | "prune" | "archive" | "correct" | "erasure_request":
-                pass  # acts that change neither accounts nor the head
-            case "epoch" | "extend":
-                self.epoch = int(detail["epoch"])
-            case "reconcile":
-                self.fence, self.joining_units = int(detail["fence"]), int(detail["joining_units"])
-            case _ if "slot" in detail:  # a pause or resumption
-                self.make_room(int(detail["slot"]) + 1)
-                self.are_plain[int(detail["slot"])] = False
-                self.have_paused[int(detail["slot"])] = act.act == "pause"
-
-    def follow(self, acts: deque[JournalAct], *, before: int) -> Iterator[JournalAct]:
-        """Take the acts that stand before the entry `before` off `acts`, apply them, and yield each.
-
-        An act whose detail is invalid is passed over: the verification of the journal reports it.
-        """
-        while acts and acts[0].at_seq < before:
-            act = acts.popleft()
-            try:
-                self.apply(act)
-            except (KeyError, ValueError, TypeError, IndexError):
-                continue
-            yield act
-
-    def _join(self, detail: Mapping[str, Any]) -> None:
-        joined = None if "of" in detail["joined"] else joined_slots(detail)
-        if joined is None and bool(self.are_present.all()):  # no individual can have come back
-            joined = self.slots + np.arange(int(detail["individuals"]))
-        if joined is None or not self.is_told:
-            self.is_told = False
-            if self.has_own_limits:  # an absent individual may have come back with a lower one
-                self.are_exact[~self.are_present] = False
-            return
-        self.are_present[joined[joined < self.slots]] = True
-        if self.has_own_limits:
-            self.are_exact[joined[joined < self.slots]] = False
-        limit = max(self.budget_units - self.joining_units, 0)
-        self._grow(int(np.count_nonzero(joined >= self.slots)), limit=limit, is_exact=not self.has_own_limits)
-
-    def _grow(self, count: int, *, limit: int, is_exact: bool) -> None:
-        self.limits = np.concatenate([self.limits, np.full(count, limit, dtype=np.int64)])
-        self.largest = np.concatenate([self.largest, np.full(count, limit, dtype=np.int64)])
-        self.are_exact = np.concatenate([self.are_exact, np.full(count, is_exact)])
-        self.are_present = np.concatenate([self.are_present, np.ones(count, dtype=np.bool_)])
-        self.have_paused = np.concatenate([self.have_paused, np.zeros(count, dtype=np.bool_)])
-        self.are_plain = np.concatenate([self.are_plain, np.ones(count, dtype=np.bool_)])
-        self.slots += count
-
-    def make_room(self, slots: int) -> None:
-        """If slots are not told, extend to `slots` slots, with the budget as the bound of the new limits."""
-        if slots > self.slots and not self.is_told:
-            self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)
+from service.maintenance.journal_state import JournalState
 
 
 def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, JournalState, list[str]]:
@@ -155,14 +49,8 @@ def _wrong_with(act: JournalAct, number: int, previous: bytes, head: Head) -> li
     wrong = []
     if act.number == number + 1 and act.previous_hash != previous:
         wrong.append("does not continue the row before")
-    if not is_itself(act):
+    if not act.is_itself:
         wrong.append("its contents do not give its hash")
     if act.at_seq > head.seq:
         wrong.append(f"stands after sequence {act.at_seq}, which the ledger has not reached")
     return wrong
-
-
-def is_itself(act: JournalAct) -> bool:
-    """Tell whether an act's contents give its hash."""
-    made = JournalAct.following(act.previous_hash, number=act.number, at_seq=act.at_seq, act=act.act, detail=act.detail)
-    return made.hash == act.hash

@@ -24,8 +24,8 @@ from service.ledger.model.ledger_entry import LedgerEntry, chain_hash, private_d
 from service.ledger.model.pieces import pieces_digest
 from service.ledger.model.rows import DatasetRecord, Head, StoredPage
 from service.ledger.ports.transaction import Transaction
+from service.maintenance.journal_state import JournalState
 from service.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
-from service.maintenance.verify.journal import JournalState
 from service.maintenance.verify.ticks import BeforeTick, wrong_with_tick
 from service.maintenance.verify.totals import ReplayedTotals, totals_digest
 

@@ -14,7 +14,7 @@ from service.accounting.monitor import GRID_LOG2, Monitor, coefficients
 from service.arrays import Integers
 from service.engine.pages import FirstTicks
 from service.ledger.model.ledger_entry import LedgerEntry
-from service.maintenance.verify.journal import JournalState
+from service.maintenance.journal_state import JournalState
 
 _NAMED_MAX = 5
 
