@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.arrays import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
@@ -143,6 +144,15 @@ def _entry(
     )
     draft = replace(draft, charged_units=sum(draft.decode()[1].tolist()))
     return replace(draft, **other).sealed()
+
+
+def spent_by(entries: Iterable[LedgerEntry], slots: int) -> NDArray[np.int64]:
+    """The spent total of each slot after these entries, from nothing, (slots,) units."""
+    spent = np.zeros(slots, dtype=np.int64)
+    for each in entries:
+        charged, charges, _ = each.decode()
+        spent[charged] += charges
+    return spent
 
 
 def totals(entries: Iterable[LedgerEntry], page: int = 0) -> PageTotals:

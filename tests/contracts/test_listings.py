@@ -10,12 +10,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, replay
+from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry
 from service.ledger.model.pieces import Outcome, OwnOutcome
 from service.ledger.model.rows import Checkpoint, DatasetRecord, EntryFilter, OwnCharge
 from service.ledger.ports.store import Store
 from service.query.keys import Key
-from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, join, priced_entry, totals, wall_clock
+from tests.contracts.stores import (
+    ANALYST,
+    answer,
+    burn,
+    dataset,
+    entry,
+    join,
+    priced_entry,
+    spent_by,
+    totals,
+    wall_clock,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -212,8 +223,7 @@ def test_an_account_is_its_page_plus_later_entries(
     last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(0,), length=1, is_priced=is_priced)
     made += appended(store, record, [last])
     burned(store, record, {0: 11, PAGE_SLOTS: 11})
-    given = np.zeros(2 * PAGE_SLOTS, dtype=np.int64)
-    replay(made, given)
+    given = spent_by(made, 2 * PAGE_SLOTS)
     given[[0, PAGE_SLOTS]] += 22
     with store.transaction(record.id, lock=False) as transaction:
         accounts = [transaction.account_of(slot) for slot in slots.tolist()]
@@ -242,9 +252,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
     with store.transaction(record.id, lock=False) as transaction:
         accounts = [transaction.account_of(slot) for slot in (0, 1)]
     assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(3, 1), (1, 3)]
-    given = np.zeros(2, dtype=np.int64)
-    replay(made, given)
-    assert [own.spent for own in accounts] == given.tolist()
+    assert [own.spent for own in accounts] == spent_by(made, 2).tolist()
 
 
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:

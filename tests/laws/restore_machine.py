@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from service.core.charge import LIMIT_UNITS_MAX
 from service.ledger.model.api_keys import Pepper
 from service.ledger.model.errors import Fenced
-from service.ledger.model.ledger_entry import replay
 from service.ledger.model.rows import Head
 from service.ledger.model.views import Principal
 from service.maintenance.reconcile import reconcile
@@ -28,6 +27,7 @@ from service.query.parse import parse_query
 from service.reads.ledger import promised
 from service.workflows.datasets import Registration
 from service.workflows.replica import Replica
+from tests.contracts.stores import spent_by
 from tests.factories import SeededEntropy
 from tests.laws.filter_world import registration
 from tests.laws.reference import UNIT, clipped_count
@@ -247,9 +247,7 @@ class RestoreMachine(RuleBasedStateMachine):
     def spent(self) -> NDArray[np.int64]:
         """The spent totals by slot: every entry from the first on."""
         with self.store.transaction(1, lock=False) as transaction:
-            spent = np.zeros(transaction.head.slots, dtype=np.int64)
-            replay(transaction.entries(after=0), spent)
-        return spent
+            return spent_by(transaction.entries(after=0), transaction.head.slots)
 
     def account(self, key: str) -> tuple[int, int]:
         """The spent total and limit of an individual in the database."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-
 from service.ledger.model.views import Principal
 from service.ledger.ports.store import Store
 from service.ledger.ports.witness import Witness
@@ -15,6 +13,7 @@ from service.store.redis.sealed import SealedCache
 from service.workflows.replica import Replica
 from service.writer.queue import WriterQueue
 from tests.contracts.caches import TIMEOUT_S, caches
+from tests.contracts.stores import spent_by
 from tests.factories import THREE_PEOPLE, SeededEntropy, open_replica, register, upload
 from tests.memory.shards import only_shard
 from tests.memory.store import MemoryStore
@@ -96,10 +95,7 @@ def analyst_like(who: Principal, number: int) -> Principal:
 
 def truth(store: Store) -> list[int]:
     """The spent totals of the three individuals by the ledger."""
-    spent = np.zeros(store.head(1).slots, dtype=np.int64)
     with store.transaction(1, lock=False) as transaction:
-        for entry in transaction.entries(after=0):
-            charged, charges, _ = entry.decode()
-            spent[charged] += charges
+        spent = spent_by(transaction.entries(after=0), transaction.head.slots)
     total: list[int] = spent[: len(THREE_PEOPLE)].tolist()
     return total

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import orjson
 import psycopg
 import pytest
@@ -17,7 +16,7 @@ from service.ledger.ports.telemetry import NullTelemetry
 from service.query.parse import parse_query
 from service.writer.state import DatasetState
 from service.writer.submission import PendingAnswer
-from tests.contracts.stores import open_store
+from tests.contracts.stores import open_store, spent_by
 from tests.factories import REJECTED_SIGMA, PassiveReplica, RejectingStore, SeededEntropy, analyst
 from tests.memory.shards import only_shard
 from tests.memory.transaction import CHECK_VIOLATION
@@ -84,11 +83,8 @@ def check_memory(replica: PassiveReplica, store: Store) -> None:
     """Check that memory stands at the ledger's head and equals the ledger's replay."""
     state = replica.writer._state
     spent = only_shard(state).memory.accounts.spent
-    replayed = np.zeros_like(spent)
     with store.transaction(1, lock=False) as transaction:
-        for entry in transaction.entries(after=0):
-            charged, charges, _ = entry.decode()
-            replayed[charged] += charges
+        replayed = spent_by(transaction.entries(after=0), spent.size)
         assert state.is_at(transaction.head)
     assert spent.tolist() == replayed.tolist()
 

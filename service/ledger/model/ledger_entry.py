@@ -7,7 +7,7 @@ the genesis gives every spent total again.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from math import ldexp
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.accounting.laws import law_of, tick_of
-from service.arrays import kept
 from service.core.laws import Law
 from service.core.release import Participants
 from service.ledger.model.pieces import OwnOutcome, Piece, Quantities, joined, pieces_digest, prices_of
+from service.ledger.model.priced import Priced
 from service.query.canonical import canonical_json
 from service.query.stated_noise import unpacked
 
@@ -186,20 +186,19 @@ class LedgerEntry(EntryRecord):
         """The pieces' quantities. Raises ValueError for pieces that cannot be read."""
         return joined(self.pieces)
 
-    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(charged slots, their charges in units, left-out slots), each increasing by slot.
+    def priced(self, law: Law | None = None) -> Priced:
+        """Its charges, by another law if one is given. Raises ValueError for pieces that cannot be read."""
+        return Priced.of(self.quantities(), law or self.law)
 
-        Raises ValueError for pieces that cannot be read.
-        """
-        quantities = self.quantities()
-        active = quantities.active
-        charges = kept(active, quantities.prices(self.law))
-        return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
+    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(charged slots, their charges in units, left-out slots), each increasing by slot. Raises as `priced`."""
+        priced = self.priced()
+        return priced.charged, priced.charges, priced.left_out
 
     def blocks(self, law: Law | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
-        """Its blocks with the charges by place (p,), units of those who are active, as a replay needs them.
+        """Its blocks with the charges by place (p,), units of those who are active, as a load needs them.
 
-        Charges are those of another law, if one is given. Raises what `decode` raises.
+        Charges are those of another law, if one is given. Raises as `priced`.
         """
         for piece in self.pieces:
             measure, block = piece.block()
@@ -207,7 +206,7 @@ class LedgerEntry(EntryRecord):
             yield block, prices_of(measure, amounts, law or self.law)
 
     def own(self, slot: int) -> OwnOutcome:
-        """The part of one slot. Raises what `decode` raises."""
+        """The part of one slot. Raises as `priced`."""
         return self.quantities().own(slot, self.law)
 
 
@@ -271,10 +270,3 @@ def _hash(entry: LedgerEntry, private: bytes) -> bytes:
     """Over the row before, the public part and the digest of the private one."""
     public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
     return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()
-
-
-def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:
-    """Add every entry's charges to `spent` (units per slot, grown by the caller to hold every slot)."""
-    for entry in entries:
-        charged, charges, _ = entry.decode()
-        spent[charged] += charges

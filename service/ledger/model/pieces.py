@@ -139,13 +139,18 @@ class Quantities:
         asked = None if self.asked is None else self.asked[start:end]
         return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts, asked=asked)
 
+    @property
+    def whole(self) -> Integers:
+        """The amounts of the whole vectors, (k,)."""
+        return self.amounts if self.asked is None else self.asked
+
     def prices(self, law: Law) -> Integers:
         """The charge of each touched individual if it is active, (k,) units."""
         return prices_of(self.measure, self.amounts, law)
 
     def asked_prices(self, law: Law) -> Integers:
         """The charge that the whole vector of each touched individual has, (k,) units."""
-        return prices_of(self.measure, self.amounts if self.asked is None else self.asked, law)
+        return prices_of(self.measure, self.whole, law)
 
     def own(self, slot: int, law: Law) -> OwnOutcome:
         """The part of one slot."""

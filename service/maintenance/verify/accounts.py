@@ -6,15 +6,15 @@ bounds them: no individual may be charged beyond the bound, and whether one was 
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.arrays import Integers, kept
+from service.arrays import Integers
 from service.ledger.model.journal import JournalAct
 from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.priced import Priced
 from service.ledger.model.rows import DatasetRecord, Head, SlotsInUse
 from service.maintenance.journal_state import JournalState
 
@@ -79,56 +79,6 @@ def _spent(accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -
     largest[:count] = journal_state.largest[:count]
     over = np.flatnonzero(spent > largest)
     yield from named(over, lambda slot: f"has spent {spent[slot]} units, its largest limit ever was {largest[slot]}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Priced:
-    """The slots that an entry touched (k,), which of them it charged (`active`, (k,)), and the units of each (k,).
-
-    `asked` (k,) are the units of the whole vectors; `is_shortened` (k,) tells whose the clip rule has shortened, and
-    `is_longer` (k,) whose counted vectors are longer than the whole ones.
-    """
-
-    touched: Integers
-    active: NDArray[np.bool_]
-    prices: Integers
-    asked: Integers
-    is_shortened: NDArray[np.bool_]
-    is_longer: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, entry: LedgerEntry) -> Self:
-        """Compute the charges again from an entry's pieces. Raises ValueError or IndexError if they cannot be read."""
-        quantities = entry.quantities()
-        whole = quantities.amounts if quantities.asked is None else quantities.asked
-        return cls(
-            touched=quantities.touched,
-            active=quantities.active,
-            prices=quantities.prices(entry.law),
-            asked=quantities.asked_prices(entry.law),
-            is_shortened=quantities.active & (quantities.amounts < whole),
-            is_longer=quantities.amounts > whole,
-        )
-
-    @property
-    def charged(self) -> Integers:
-        """The slots that were charged."""
-        return kept(self.active, self.touched)
-
-    @property
-    def charges(self) -> Integers:
-        """The charge of each slot that was charged."""
-        return kept(self.active, self.prices)
-
-    @property
-    def left_out(self) -> Integers:
-        """The slots that were left out."""
-        return kept(~self.active, self.touched)
-
-    @property
-    def of_left_out(self) -> Integers:
-        """The charge that the whole vector of each slot left out would have had."""
-        return kept(~self.active, self.asked)
 
 
 def _of(slots: Integers, which: NDArray[np.bool_], said: str) -> Iterator[str]:

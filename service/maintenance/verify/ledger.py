@@ -22,10 +22,11 @@ from service.ledger.model.amendments import Amendment, amendments_digest
 from service.ledger.model.journal import JournalAct
 from service.ledger.model.ledger_entry import LedgerEntry, chain_hash, private_digest
 from service.ledger.model.pieces import pieces_digest
+from service.ledger.model.priced import Priced
 from service.ledger.model.rows import DatasetRecord, Head, StoredPage
 from service.ledger.ports.transaction import Transaction
 from service.maintenance.journal_state import JournalState
-from service.maintenance.verify.accounts import NAMED_MAX, Participation, Priced
+from service.maintenance.verify.accounts import NAMED_MAX, Participation
 from service.maintenance.verify.ticks import BeforeTick, wrong_with_tick
 from service.maintenance.verify.totals import ReplayedTotals, totals_digest
 
@@ -133,7 +134,7 @@ class LedgerReplay:
     def _wrong_with_quantities(self, entry: LedgerEntry) -> Iterator[str]:
         """Add the charges; an individual that could have paid must not be left out."""
         try:
-            priced = Priced.of(entry)
+            priced = entry.priced()
         except (ValueError, IndexError):  # lengths that do not match
             yield "its charges cannot be read"
             return

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from service.arrays import Integers, exact_sum
 from service.engine.pages import PAGE_SLOTS, FirstTicks, PageTotals, pages_for, slots_on
+from service.ledger.model.priced import Priced
 from service.ledger.model.rows import StoredPage
-from service.maintenance.verify.accounts import NAMED_MAX, Priced
+from service.maintenance.verify.accounts import NAMED_MAX
 
 _TAG: Final = b"sparing totals 1\0"
 _PAGE: Final = Struct("!qq")  # number, sequence
