@@ -80,10 +80,10 @@ def _last(transaction: Transaction, before: int | datetime) -> int:
 
 def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Totals:
     """Every individual's totals at `seq`. Raises Damaged unless the whole ledger verifies."""
-    report, replay = verified(record, transaction, totals_at=seq)
+    report, totals = verified(record, transaction, totals_at=seq)
     if report.findings:
         raise Damaged(report)
-    return replay.totals.copied()
+    return totals.copied()
 
 
 def _begin(guard: RollbackGuard, totals: Totals, *, seq_before: int, salt: bytes) -> None:

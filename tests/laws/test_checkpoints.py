@@ -17,8 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from service.engine.pages import PAGE_SLOTS, slots_on
 from service.ledger.model.journal import told_slots
 from service.ledger.model.rows import Checkpoint
+from service.maintenance.replay import replay
 from service.maintenance.verify.journal import check_journal
-from service.maintenance.verify.ledger import LedgerReplay
+from service.maintenance.verify.ledger import LedgerCheck
 from service.query.keys import Key
 from service.writer.state import DatasetState
 from tests.contracts.stores import answer, dataset, entry, totals
@@ -154,11 +155,9 @@ class CheckpointMachine(RuleBasedStateMachine):
     def verified_pages(self, transaction: MemoryTransaction) -> list[str]:
         """The verifier's findings about pages; it would also report the acts and answers that are made up here."""
         acts = transaction.acts(after=0)
-        _, journal_state, _ = check_journal(self.record, transaction.head, acts)
-        checked = LedgerReplay(self.record, transaction, journal_state=journal_state, acts=acts)
-        for following in transaction.entries(after=0):
-            checked.apply(following)
-        checked.end({})
+        last_state, _ = check_journal(self.record, transaction.head, acts)
+        checked = LedgerCheck(self.record, transaction, acts=acts, last_state=last_state)
+        replay(self.record, transaction, acts, [checked])
         return [finding for finding in checked.findings if finding.startswith("pages")]
 
     @staticmethod

@@ -15,6 +15,8 @@ import orjson
 from service.ledger.model.ledger_entry import LedgerEntry, answer_digest
 from service.ledger.model.parameters import KeptParameters, hashes_in, with_numbers
 from service.ledger.model.rows import AnswerRecord, DatasetRecord, RegistrationHistory
+from service.maintenance.journal_state import JournalState
+from service.maintenance.replay import Visitor
 from service.query.canonical import request_hash
 from service.query.estimated_items import EstimatedItem, items_of
 from service.query.parse import parse_query
@@ -30,7 +32,7 @@ KeptOf = Callable[[UUID, str], KeptParameters | None]
 """The parameters that are kept of an analyst, by their hash."""
 
 
-class AnswersCheck:
+class AnswersCheck(Visitor):
     """Checks the answers, in the order of the sequences that they show, entry by entry."""
 
     def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord], kept: KeptOf) -> None:
@@ -40,7 +42,7 @@ class AnswersCheck:
         self._next = next(answers, None)
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
-    def apply(self, entry: LedgerEntry) -> None:
+    def entry(self, entry: LedgerEntry, then: JournalState) -> None:  # noqa: ARG002 - answers do not go by acts
         """Check the answers that show an entry, and that one of them is the answer to the entry's analyst."""
         self._orphans(before=entry.seq)
         fresh = 0

@@ -1,40 +1,40 @@
 """The journal checked: its own chain, and the dataset's head against all that its acts decide."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from service.ledger.model.journal import JournalAct
 from service.ledger.model.rows import DatasetRecord, Head
 from service.maintenance.journal_state import JournalState
 
 
-def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, JournalState, list[str]]:
-    """(number of acts, their state, findings). The head is compared with them."""
-    journal_state = JournalState.of(record)
+def check_journal(record: DatasetRecord, head: Head, acts: Sequence[JournalAct]) -> tuple[JournalState, list[str]]:
+    """(state after the acts, findings). The head is compared with them."""
+    last_state = JournalState.of(record)
     findings: list[str] = []
-    count, number, previous = 0, 0, record.genesis
+    number, previous = 0, record.genesis
     for act in acts:
         findings += [f"journal row {missing}: is missing" for missing in range(number + 1, min(act.number, number + 6))]
         findings += [f"journal row {act.number}: {wrong}" for wrong in _wrong_with(act, number, previous, head)]
         try:
-            journal_state.apply(act)
+            last_state.apply(act)
         except (KeyError, ValueError, TypeError, IndexError) as error:
             findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
-        count, number, previous = count + 1, act.number, act.hash
-    findings += [f"heads row {record.id}: {wrong}" for wrong in _wrong_with_head(head, count, previous, journal_state)]
-    journal_state.make_room(min(head.slots, record.capacity))
-    return count, journal_state, findings
+        number, previous = act.number, act.hash
+    findings += [f"heads row {record.id}: {wrong}" for wrong in _wrong_with_head(head, len(acts), previous, last_state)]
+    last_state.make_room(min(head.slots, record.capacity))
+    return last_state, findings
 
 
-def _wrong_with_head(head: Head, count: int, last_hash: bytes, journal_state: JournalState) -> list[str]:
+def _wrong_with_head(head: Head, count: int, last_hash: bytes, last_state: JournalState) -> list[str]:
     """Findings where the head differs from the journal."""
     given = {
         "data_version": count,
-        "epoch": journal_state.epoch,
-        "fence": journal_state.fence,
-        "joining_units": journal_state.joining_units,
+        "epoch": last_state.epoch,
+        "fence": last_state.fence,
+        "joining_units": last_state.joining_units,
     }
-    if journal_state.is_told:
-        given["slots"] = journal_state.slots
+    if last_state.is_told:
+        given["slots"] = last_state.slots
     findings = [
         f"says {name} {getattr(head, name)}, the journal gives {value}"
         for name, value in given.items()

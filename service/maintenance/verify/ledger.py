@@ -1,4 +1,4 @@
-"""The replay of the entries: their chain, their fields, and every individual's totals, compared with the pages.
+"""The entries checked: their chain, their fields, and every individual's totals, compared with the pages.
 
 What entries do not tell any more is accounted for. Up to a pruning the stored totals stand in, which the last `prune`
 act binds. An amendment takes one erased individual out of one entry, whose charge for it is then unknown: every changed
@@ -8,7 +8,7 @@ erased individuals hold beyond the replay.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -26,15 +26,16 @@ from service.ledger.model.priced import Priced
 from service.ledger.model.rows import DatasetRecord, Head, StoredPage
 from service.ledger.ports.transaction import Transaction
 from service.maintenance.journal_state import JournalState
-from service.maintenance.verify.accounts import NAMED_MAX, Participation
-from service.maintenance.verify.ticks import BeforeTick, wrong_with_tick
+from service.maintenance.replay import Visitor
+from service.maintenance.verify.accounts import NAMED_MAX
+from service.maintenance.verify.participation import named_in, wrong_with_participants, wrong_with_tick
 from service.maintenance.verify.totals import ReplayedTotals, totals_digest
 
 _UNKNOWN = -1
 
 
-class LedgerReplay:
-    """One pass over one ledger.
+class LedgerCheck(Visitor):
+    """Checks the entries one by one, with the accounts before each.
 
     `accounts` are as stored, `totals` every individual's, `worst_cases` by analyst in units. `findings` begin with
     those about amendments and about the pruning.
@@ -45,29 +46,29 @@ class LedgerReplay:
         record: DatasetRecord,
         transaction: Transaction,
         *,
-        journal_state: JournalState,
         acts: Sequence[JournalAct],
+        last_state: JournalState,
         totals_at: int | None = None,
     ) -> None:
-        """`journal_state` is that after all `acts`. The totals at the sequence `totals_at` will be copied."""
+        """`last_state` is that after all `acts`. The totals at the sequence `totals_at` will be copied."""
         self._record, self._head, self._totals_at = record, transaction.head, totals_at
+        self._stored_worst_cases = transaction.worst_cases()
         self._pages = {page.number: page for page in transaction.pages()}
         self.accounts = accounts = transaction.individuals()
         self._amended = Amended(transaction.amendments(), acts)
         self._pruned = PrunedLedger.of(self._head, acts, transaction.pruned_totals())
         self.findings: list[str] = [*self._amended.findings, *self._pruned.findings]
         self.entries = self.last_seq = self.worst_case_units = self._ticks = 0
-        self.totals = ReplayedTotals(journal_state.slots, erased=self._amended.slots)
+        self.totals = ReplayedTotals(last_state.slots, erased=self._amended.slots)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
         self._last_hash = record.genesis
-        self._participation = Participation(record, acts)
-        self._limits: Integers = np.full(journal_state.slots, _UNKNOWN, dtype=np.int64)
-        is_held = accounts.slots < journal_state.slots
+        self._limits: Integers = np.full(last_state.slots, _UNKNOWN, dtype=np.int64)
+        is_held = accounts.slots < last_state.slots
         self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
-        self._limits[~journal_state.are_plain] = _UNKNOWN
+        self._limits[~last_state.are_plain] = _UNKNOWN
         self._compare_pages(seq=0)
 
-    def apply(self, entry: LedgerEntry) -> None:
+    def entry(self, entry: LedgerEntry, then: JournalState) -> None:
         """Check the next entry, and debit it."""
         self.findings += [
             f"ledger row {missing}: is missing"
@@ -75,7 +76,7 @@ class LedgerReplay:
         ]
         wrong = list(self._wrong_with_place(entry))
         if entry.seq > self._pruned.seq:
-            wrong += self._wrong_with_quantities(entry)
+            wrong += self._wrong_with_quantities(entry, then)
         elif entry.seq == self._pruned.seq:
             wrong += self._begin_with_totals(entry)
         self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
@@ -88,7 +89,7 @@ class LedgerReplay:
         if entry.seq == self._totals_at:
             self.totals.copy(seq=entry.seq, digest=entry.hash)
 
-    def end(self, stored_worst_cases: Mapping[UUID, int]) -> None:
+    def end(self) -> None:
         """Compare with the head, the stored worst cases, and pages that are ahead."""
         head, place = self._head, f"heads row {self._record.id}"
         if head.seq != self.last_seq:
@@ -105,8 +106,8 @@ class LedgerReplay:
         if self.totals.missing_units != 0:
             said = f"{self.totals.missing_units} units more than the accounts of erased individuals hold"
             self.findings.append(f"amendments: the entries that were amended miss {said}")
-        for analyst in sorted({*self.worst_cases, *stored_worst_cases}):
-            held, given = stored_worst_cases.get(analyst, 0), min(self.worst_cases[analyst], CHARGE_UNITS_MAX)
+        for analyst in sorted({*self.worst_cases, *self._stored_worst_cases}):
+            held, given = self._stored_worst_cases.get(analyst, 0), min(self.worst_cases[analyst], CHARGE_UNITS_MAX)
             if held != given:
                 self.findings.append(f"worst_cases row {analyst}: says {held} units, the ledger gives {given}")
 
@@ -131,7 +132,7 @@ class LedgerReplay:
             yield "its hash is not the one that the journal gives for the pruned ledger's end"
         self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
 
-    def _wrong_with_quantities(self, entry: LedgerEntry) -> Iterator[str]:
+    def _wrong_with_quantities(self, entry: LedgerEntry, then: JournalState) -> Iterator[str]:
         """Add the charges; an individual that could have paid must not be left out."""
         try:
             priced = entry.priced()
@@ -147,18 +148,16 @@ class LedgerReplay:
         if touched_last >= self.totals.spent.size:
             yield f"touches slot {touched_last}, which no individual has"
             return
-        spent, is_known, before = self.totals.spent, self.totals.is_known, self.totals.left_out
+        totals, monitor, drops = self.totals, self._record.monitor, self._record.rule == "drop"
         if entry.tick:
-            then = BeforeTick(ticks=self._ticks, spent=spent, first=self.totals.ticks, known=is_known)
-            yield from wrong_with_tick(entry, self._record.monitor, then, self._participation.until(entry))
+            yield from wrong_with_tick(entry, priced, totals, then, monitor=monitor, ticks_before=self._ticks)
         else:
-            yield from self._participation.wrong_with(entry, priced, spent, before, is_known=is_known)
+            yield from wrong_with_participants(entry, priced, totals, then, drops=drops)
         left_out = priced.left_out
-        can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
-        if self._record.rule == "drop":
-            can_pay &= before[left_out] == 0
-        for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
-            yield f"leaves out slot {slot}, whose limit affords it"
+        can_pay = self._limits[left_out] - totals.spent[left_out] >= priced.of_left_out
+        if drops:
+            can_pay &= totals.left_out[left_out] == 0
+        yield from named_in(left_out[can_pay & totals.is_known[left_out]], "leaves out slot {}, whose limit affords it")
         self.totals.add(priced, is_counted=entry.is_counted, missing_units=missing_units, tick=entry.tick)
 
     def _compare_pages(self, *, seq: int) -> None:

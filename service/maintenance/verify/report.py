@@ -6,22 +6,21 @@ answer (`verify.answers`); all together give the accounts (`verify.accounts`). W
 A finding names table and row; docs/known-limits.md lists the data that nothing binds.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from service.ledger.model.rows import DatasetRecord, RegistrationHistory, WitnessRecord
 from service.ledger.ports.store import Store
 from service.ledger.ports.transaction import Transaction
 from service.ledger.ports.witness import Witness, WitnessUnavailable
+from service.maintenance.replay import Watch, replay
 from service.maintenance.verify.accounts import check_accounts
 from service.maintenance.verify.answers import AnswersCheck
 from service.maintenance.verify.journal import check_journal
-from service.maintenance.verify.ledger import LedgerReplay
+from service.maintenance.verify.ledger import LedgerCheck
 from service.maintenance.verify.registration import check_registration
+from service.maintenance.verify.totals import ReplayedTotals
 from service.writer.rollback.guard import judge, unaccounted, witness_name
-
-Watch = Callable[[str, int, int], None]
-"""Is told the dataset, the sequence that was verified, and the last one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,34 +86,27 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
 
 def verified(
     record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None, watch: Watch | None = None
-) -> tuple[Report, LedgerReplay]:
+) -> tuple[Report, ReplayedTotals]:
     """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
-    head = transaction.head
+    head, acts = transaction.head, transaction.acts(after=0)
     history = RegistrationHistory(transaction.registration(), transaction.earlier_registrations())
-    journal = transaction.acts(after=0)
-    acts, journal_state, findings = check_journal(record, head, journal)
-    replay = LedgerReplay(record, transaction, journal_state=journal_state, acts=journal, totals_at=totals_at)
+    last_state, findings = check_journal(record, head, acts)
+    ledger = LedgerCheck(record, transaction, acts=acts, last_state=last_state, totals_at=totals_at)
     answers = AnswersCheck(history, transaction.answers(), transaction.parameters)
-    for entry in transaction.entries(after=0):
-        replay.apply(entry)
-        answers.apply(entry)
-        if watch is not None:
-            watch(record.name, entry.seq, head.seq)
-    replay.end(transaction.worst_cases())
-    answers.end()
+    replay(record, transaction, acts, [ledger, answers], watch=watch)
     report = Report(
         dataset=record.name,
-        entries=replay.entries,
-        acts=acts,
+        entries=ledger.entries,
+        acts=len(acts),
         answers=answers.count,
-        accounts=int(replay.accounts.slots.size),
+        accounts=int(ledger.accounts.slots.size),
         uncompiled=answers.uncompiled,
         findings=[
-            *check_registration(history, journal),
+            *check_registration(history, acts),
             *findings,
-            *replay.findings,
+            *ledger.findings,
             *answers.findings,
-            *check_accounts(head, replay.accounts, journal_state, replay.totals.spent),
+            *check_accounts(head, ledger.accounts, last_state, ledger.totals.spent),
         ],
     )
-    return report, replay
+    return report, ledger.totals

@@ -1,0 +1,61 @@
+"""The replay of a ledger: its acts and its entries in their order, shown to visitors.
+
+Verification and what-if are visitors. The loads of the writer replay entries by themselves, because they begin with
+stored pages and change accounts alone.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from service.ledger.model.journal import JournalAct
+from service.ledger.model.ledger_entry import LedgerEntry
+from service.ledger.model.rows import DatasetRecord
+from service.ledger.ports.transaction import Transaction
+from service.maintenance.journal_state import JournalState
+
+Watch = Callable[[str, int, int], None]
+"""Is told the dataset, the sequence that was replayed, and the last one."""
+
+
+class Visitor:
+    """Looks at a ledger that is replayed. Each kind of visitor replaces what it needs of the following."""
+
+    def act(self, act: JournalAct, then: JournalState) -> None:
+        """Look at an act, which `then`, the state of the journal, has taken in."""
+
+    def entry(self, entry: LedgerEntry, then: JournalState) -> None:
+        """Look at the next entry, after all acts before it."""
+
+    def end(self) -> None:
+        """Look back after the last act."""
+
+
+def replay(
+    record: DatasetRecord,
+    transaction: Transaction,
+    acts: Sequence[JournalAct],
+    visitors: Sequence[Visitor],
+    *,
+    watch: Watch | None = None,
+) -> None:
+    """Show every visitor all `acts` and entries of a dataset; `watch` is told of each entry.
+
+    An act that the state of the journal cannot take in is shown to nobody.
+    """
+    then, waiting = JournalState.of(record), deque(acts)
+
+    def act(*, before: int) -> None:
+        for each in then.follow(waiting, before=before):
+            for visitor in visitors:
+                visitor.act(each, then)
+
+    for entry in transaction.entries(after=0):
+        act(before=entry.seq)
+        for visitor in visitors:
+            visitor.entry(entry, then)
+        if watch is not None:
+            watch(record.name, entry.seq, transaction.head.seq)
+    act(before=sys.maxsize)
+    for visitor in visitors:
+        visitor.end()
