@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
@@ -132,10 +131,10 @@ def _facts(found: "WhatIf") -> list[tuple[str, str]]:
     first = "none" if found.first_incomplete is None else f"{found.first_incomplete:,}"
     share, delta = found.largest_units / found.budget_units, found.delta
     facts = [
-        ("dataset", found.dataset),
-        ("rule", f"{found.rule}{near}; its own is {found.own_rule}"),
-        ("accounting", f"{_named(found.accounting)}; its own is {_named(found.own_accounting)}"),
-        ("budget", f"{_rho(found.budget_units)} {found.accounting.unit}; its own is {_rho(found.own_budget_units)}"),
+        ("dataset", found.record.name),
+        ("rule", f"{found.rule}{near}; its own is {found.record.rule}"),
+        ("accounting", f"{_named(found.accounting)}; its own is {_named(found.record.accounting)}"),
+        ("budget", f"{_rho(found.budget_units)} {found.accounting.unit}; its own is {_rho(found.record.budget_units)}"),
         ("queries", f"{found.queries:,}, and {found.burns:,} burns"),
         ("contributions", f"{found.contributions:,}"),
         ("kept", f"{100 * found.share_kept:.3f} %; the ledger itself {100 * found.share_kept_here:.3f} %"),
@@ -162,7 +161,7 @@ class _Json:
     def tell(self, outcome: "QueryOutcome") -> None:
         """Print an object of the list `by_query`."""
         self._begin()
-        print(self._separator + json.dumps(asdict(outcome)), end="")
+        print(self._separator + json.dumps({name: getattr(outcome, name) for name in (*_COLUMNS, "kept")}), end="")
         self._separator = ",\n"
 
     def end(self, found: "WhatIf") -> None:
@@ -189,14 +188,14 @@ def _named(accounting: "Accounting") -> str:
 def _document(found: "WhatIf") -> Mapping[str, Any]:
     """The totals; `share_kept_here` is of the ledger as it is."""
     return {
-        "dataset": found.dataset,
+        "dataset": found.record.name,
         "rule": found.rule,
-        "own_rule": found.own_rule,
+        "own_rule": found.record.rule,
         "is_approximate": found.rule == "clip",
         "accounting": found.accounting.document,
-        "own_accounting": found.own_accounting.document,
+        "own_accounting": found.record.accounting.document,
         "budget_rho": _rho(found.budget_units),
-        "own_budget_rho": _rho(found.own_budget_units),
+        "own_budget_rho": _rho(found.record.budget_units),
         "queries": found.queries,
         "burns": found.burns,
         "ticks": found.ticks,

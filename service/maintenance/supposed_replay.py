@@ -14,9 +14,8 @@ Entries hold nothing of an individual that was erased after them. If it came bac
 much it must have spent before at least, or that it was left out before; no more is assumed.
 """
 
-import sys
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -26,39 +25,69 @@ from numpy.typing import NDArray
 from service.accounting.accountings import Accounting
 from service.accounting.laws import repriced
 from service.arrays import Integers, Mask
-from service.core.release import Participants
+from service.core.laws import Gaussian
 from service.core.renyi_filter import Accounts, Touched
 from service.ledger.model.journal import JournalAct
 from service.ledger.model.ledger_entry import LedgerEntry
-from service.ledger.model.pieces import Measure, prices_of
+from service.ledger.model.priced import Priced
 from service.ledger.model.rows import DatasetRecord, SlotsInUse
 from service.ledger.ports.transaction import Transaction
 from service.maintenance.journal_state import JournalState
+from service.maintenance.replay import Visitor, Watch, replay
 
-__all__ = ["Decision", "SupposedReplay", "SupposedRule"]
+__all__ = ["NoBudget", "NormsMissing", "QueryOutcome", "SupposedReplay", "SupposedRule"]
 
 SupposedRule = Literal["skip", "drop", "clip"]
 """The rule for an individual that cannot pay; under `clip` its vector is shortened to what is left."""
 
-_SLOTS_A_BYTE: Final = 8
-"""A piece that marks slots ends with a whole byte."""
+_WHOLE_ROW: Final = "`sparing ledger verify` looks at the whole row"
+_JOURNAL: Final = "the journal cannot be read; `sparing ledger verify` names the rows"
+
+
+class NormsMissing(Exception):
+    """The ledger does not hold the norms of every entry, so that it cannot be replayed under anything else."""
+
+
+class NoBudget(Exception):
+    """No budget follows from what is supposed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Decision:
-    """A block as the entry has it, and who of it is `active` (p,) now among those `touched` now, at the same places.
+class QueryOutcome:
+    """One query decided again: whom it touches now, and who of these is `active` (p,), at the same places.
 
-    The number of active ones is `counted`, some of them `shortened`; `kept` sums the shares of their contributions.
-    The number of touched ones that have `paused` is 0 where a rule leaves them untouched.
+    Of the active ones `shortened` count with a part, and `kept` sums the shares of contributions that count; the ledger
+    itself has `counted_here`. Of those left out some have `paused`, none of them where a rule leaves the paused
+    untouched. `unknown` individuals were touched and have been erased since: they are in no other number.
     """
 
-    block: Participants
+    sequence: int
     touched: Touched
     active: Mask
-    counted: int
     shortened: int
     paused: int
+    unknown: int
     kept: float
+    counted_here: int
+
+    @property
+    def counted(self) -> int:
+        """The number of individuals that are counted."""
+        return int(np.count_nonzero(self.active))
+
+    @property
+    def left_out(self) -> int:
+        """The number of individuals that are left out."""
+        return self.touched.count - self.counted
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Tell whether an individual that had not paused could not pay in full."""
+        return self.shortened > 0 or self.left_out > self.paused
+
+
+Tell = Callable[[LedgerEntry, QueryOutcome | None], None]
+"""Is told of each entry, and the outcome of a query; burns and ticks decide about nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +124,7 @@ class _Limits:
         return made
 
 
-class SupposedReplay:
+class SupposedReplay(Visitor):
     """Every individual's account in one pass over a ledger, under a rule and a budget that are supposed.
 
     `returned` counts the individuals that came back after an erasure and of whom something had to be assumed.
@@ -109,162 +138,159 @@ class SupposedReplay:
         rule: SupposedRule | None,
         budget_units: int,
         accounting: Accounting,
+        tell: Tell,
     ) -> None:
-        """Read the acts and the stored limits. The entries come by `decisions`, all of them and in order.
+        """Read the acts and the stored limits; `tell` is told of each entry. Without a `rule` each query has its own.
 
-        Without a `rule` each query has its own.
+        Raises NormsMissing.
         """
-        self._rule, self._own_rule, self._accounting = rule, record.rule, accounting
+        head = transaction.head
+        if head.pruned_seq > 0:
+            raise NormsMissing(f"entries up to {head.pruned_seq} are pruned and hold no norms")
+        self._record, self._transaction = record, transaction
+        self._rule, self._accounting, self._tell = rule, accounting, tell
         self._drops = (rule or record.rule) == "drop"
-        self._units, self._own_units = budget_units, record.budget_units
-        self._largest_units = max(record.budget_units, budget_units)
-        self._then = JournalState.of(replace(record, budget_units=self._largest_units))
-        self._slots = transaction.head.slots
-        acts, slots = transaction.acts(after=0), -(-self._slots // _SLOTS_A_BYTE) * _SLOTS_A_BYTE
-        self._acts = deque(acts)
-        self._limits = _Limits.of(record, acts, transaction.individuals(), slots)
-        nothing: Integers = np.zeros(slots, dtype=np.int64)
-        self._accounts = Accounts.of(spent=nothing, limits=nothing, paused=np.zeros(slots, dtype=np.bool_))
+        self._units, self._largest_units = budget_units, max(record.budget_units, budget_units)
+        self._slots, self._joined = head.slots, 0
+        self._acts = transaction.acts(after=0)
+        with _reading(_JOURNAL):
+            self._limits = _Limits.of(record, self._acts, transaction.individuals(), self._slots)
+            self._unrecorded = _Unrecorded.of(self._acts, self._slots)
+        nothing: Integers = np.zeros(self._slots, dtype=np.int64)
+        self._accounts = Accounts.of(spent=nothing, limits=nothing, paused=np.zeros(self._slots, dtype=np.bool_))
         self._own_limits: Integers = nothing.copy()
-        self._was_left_out = np.zeros(slots, dtype=np.uint8)
-        self._joined = 0
-        self._unrecorded = _Unrecorded.of(acts, slots)
+        self._was_left_out = np.zeros(self._slots, dtype=np.bool_)
 
     @property
     def spent(self) -> Integers:
         """The spent totals so far by slot, (slots,) units."""
-        return self._accounts.spent[: self._slots]
+        return self._accounts.spent
 
     @property
     def returned(self) -> int:
         """The number of individuals of whose time before an erasure the later decisions show something."""
-        return 0 if self._unrecorded is None else int(np.count_nonzero(self._unrecorded.ever_missed))
+        return int(np.count_nonzero(self._unrecorded.ever_missed))
 
-    def decisions(self, entry: LedgerEntry) -> Iterator[Decision]:
-        """Decide about the next entry, block by block, and debit it.
+    def run(self, *, watch: Watch | None = None) -> None:
+        """Replay the whole ledger. Raises NormsMissing where it cannot be read, NoBudget where it has no price."""
+        record = replace(self._record, budget_units=self._largest_units)
+        replay(record, self._transaction, self._acts, [self], watch=watch)
 
-        Raises ValueError for pieces that cannot be read, IndexError for a slot that nobody has.
-        """
-        for act in self._then.follow(self._acts, before=entry.seq):
-            self._apply(act)
+    def act(self, act: JournalAct, then: JournalState) -> None:
+        """Pause and resume, and set the limits that the act sets."""
+        with _reading(_JOURNAL):
+            self._let_join(then)
+            if act.act in {"pause", "resume"}:
+                slot = int(act.detail["slot"])
+                self._accounts.paused[slot] = then.have_paused[slot]
+            if act.number in self._limits.changes:
+                slot, units = self._limits.changes[act.number]
+                if act.act == "erase":
+                    self._assume(np.array([slot]), -self._unrecorded.missing[[slot]])
+                self._set_limits(then, slice(slot, slot + 1), np.array([units]))
+
+    def entry(self, entry: LedgerEntry, then: JournalState) -> None:
+        """Decide about the next entry, and debit it."""
+        law, mechanisms = entry.law, self._accounting.mechanisms
+        if entry.kind == "query" and isinstance(law, Gaussian) and law.word not in mechanisms:
+            name = self._accounting.name
+            raise NoBudget(f"ledger row {entry.seq} is of a Gaussian, which has no finite charge under {name}")
         if entry.tick:  # it is paid from the reserve, and decides about nobody
+            self._tell(entry, None)
             return
-        law = repriced(entry.law, self._accounting.name)
-        for block, charges in entry.blocks(law):
-            whole = charges if block.asked is None else prices_of(Measure.NORMS, block.asked.astype(np.int64), law)
-            if block.touched.end > self._joined:
-                self._then.make_room(self._slots)
-                self._let_join()
-            if self._unrecorded is not None:
-                self._learn(self._unrecorded, entry, block, whole, charges)
-            yield self._decided(block, whole, charges) if entry.kind == "query" else self._burned(block, charges)
+        with _reading(f"ledger row {entry.seq}: its norms cannot be read; {_WHOLE_ROW}"):
+            priced = entry.priced(repriced(law, self._accounting.name))
+            unknown = entry.charged_count + entry.left_out_count - priced.touched.size
+            if unknown < 0 or (unknown > 0 and not entry.is_rewritten):
+                raise ValueError("the pieces hold other numbers of individuals than the entry")
+            if priced.touched.size > 0 and priced.touched[-1] >= self._joined:
+                then.make_room(self._slots)
+                self._let_join(then)
+            self._learn(entry, priced)
+            outcome = None
+            if entry.kind == "query":
+                outcome = self._decided(entry, priced, unknown)
+            else:
+                self._burn(priced)
+        self._tell(entry, outcome)
 
-    def end(self) -> None:
-        """Apply the acts after the last entry."""
-        for act in self._then.follow(self._acts, before=sys.maxsize):
-            self._apply(act)
-
-    def _apply(self, act: JournalAct) -> None:
-        self._let_join()
-        if act.act in {"pause", "resume"}:
-            slot = int(act.detail["slot"])
-            self._accounts.paused[slot] = self._then.have_paused[slot]
-        if act.number in self._limits.changes:
-            slot, units = self._limits.changes[act.number]
-            if act.act == "erase" and self._unrecorded is not None:
-                self._assume(self._unrecorded, np.array([slot]), -self._unrecorded.missing[[slot]])
-            self._set_limits(slice(slot, slot + 1), np.array([units]))
-
-    def _let_join(self) -> None:
+    def _let_join(self, then: JournalState) -> None:
         """Give limits to the slots that were handed out since."""
-        to = min(self._then.slots, self._slots)
+        to = min(then.slots, self._slots)
         if to > self._joined:
-            self._set_limits(slice(self._joined, to), self._limits.first[self._joined : to])
+            self._set_limits(then, slice(self._joined, to), self._limits.first[self._joined : to])
             self._joined = to
 
-    def _set_limits(self, slots: slice, units: Integers) -> None:
+    def _set_limits(self, then: JournalState, slots: slice, units: Integers) -> None:
         """Set the ledger's own limits, and the supposed ones: those as large as the budget allowed follow it."""
-        largest = self._then.largest[slots]
-        own = np.maximum(largest - (self._largest_units - self._own_units), 0)
+        largest = then.largest[slots]
+        own = np.maximum(largest - (self._largest_units - self._record.budget_units), 0)
         supposed = np.maximum(largest - (self._largest_units - self._units), 0)
         self._own_limits[slots] = np.minimum(units, own)
         self._accounts.set_limits(slots, np.where(units >= own, supposed, np.minimum(units, supposed)))
 
-    def _burned(self, block: Participants, units: Integers) -> Decision:
-        left = np.maximum(self._accounts.room[block.touched.index], 0)
-        self._accounts.debit(block.touched, block.active, np.minimum(units, left))
-        count = block.count
-        return Decision(
-            block=block, touched=block.touched, active=block.active, counted=count, shortened=0, paused=0, kept=count
-        )
+    def _burn(self, priced: Priced) -> None:
+        left = np.maximum(self._accounts.room[priced.touched], 0)
+        self._accounts.debit(Touched(priced.touched), priced.active, np.minimum(priced.prices, left))
 
-    def _decided(self, block: Participants, prices: Integers, charges: Integers) -> Decision:
-        """`prices` (p,) are of whole vectors, `charges` (p,) of what was counted."""
-        accounts, touched = self._accounts, block.touched
-        resting = accounts.paused[touched.index]
-        if self._drops:
-            touched = Touched(touched.index, ~resting if touched.marks is None else np.greater(touched.marks, resting))
-        before = self._was_left_out[touched.index] if self._drops else None
-        active = accounts.active(touched, prices, before)
+    def _decided(self, entry: LedgerEntry, priced: Priced, unknown: int) -> QueryOutcome:
+        accounts, slots, prices = self._accounts, priced.touched, priced.asked
+        resting, was_out = accounts.paused[slots], self._was_left_out[slots] & self._drops
+        touched = Touched(slots, ~resting if self._drops else None)
+        active = accounts.active(touched, prices, was_out.view(np.uint8))
         whole = int(np.count_nonzero(active))
         pays, kept, shortened = prices, float(whole), 0
-        if self._rule == "clip" or (self._rule is None and block.asked is not None):
-            room = np.array(accounts.room[touched.index])
-            is_short = touched.among((room > 0) & ~resting & ~active)
-            if before is not None:
-                is_short &= before == 0
-            if block.asked is not None:
-                is_short &= block.active
-                room = np.where(charges < prices, np.minimum(room, charges), room)
+        was_clipped = priced.quantities.asked is not None
+        if self._rule == "clip" or (self._rule is None and was_clipped):
+            room = accounts.room[slots]
+            is_short = (room > 0) & ~resting & ~active & ~was_out
+            if was_clipped:
+                is_short &= priced.active
+                room = np.where(priced.prices < prices, np.minimum(room, priced.prices), room)
             shortened, kept = int(np.count_nonzero(is_short)), kept + float(_lengths(room, prices, is_short).sum())
             active, pays = active | is_short, np.where(is_short, room, prices)
         accounts.debit(touched, active, pays)
-        if self._drops:
-            self._was_left_out[touched.slots(touched.among(~active))] = 1
-        return Decision(
-            block=block,
+        self._was_left_out[slots[touched.among(~active)]] = True
+        return QueryOutcome(
+            sequence=entry.seq,
             touched=touched,
             active=active,
-            counted=whole + shortened,
             shortened=shortened,
-            paused=0 if self._drops else int(np.count_nonzero(touched.among(resting))),
+            paused=int(np.count_nonzero(touched.among(resting))),
             kept=kept,
+            counted_here=int(np.count_nonzero(priced.active)),
+            unknown=unknown,
         )
 
-    def _learn(
-        self, unrecorded: "_Unrecorded", entry: LedgerEntry, block: Participants, prices: Integers, charges: Integers
-    ) -> None:
+    def _learn(self, entry: LedgerEntry, priced: Priced) -> None:
         """Learn from what the ledger decided of individuals of whom entries are silent before.
 
         One that it left out or shortened, although all that is known was affordable, has spent the rest before; or,
         under the drop rule of the ledger, one that it left out was left out before.
         """
-        index = block.touched.index
-        places = np.flatnonzero(block.touched.among(unrecorded.was_erased[index]))
-        if places.size == 0:
-            return
-        slots = places + index.start if isinstance(index, slice) else index[places]
-        prices, charges, active = prices[places], charges[places], block.active[places]
+        unrecorded = self._unrecorded
+        places = np.flatnonzero(unrecorded.was_erased[priced.touched])
+        slots, active = priced.touched[places], priced.active[places]
+        prices, charges = priced.asked[places], priced.prices[places]
         if entry.kind == "query":
             is_out, is_short = ~active & ~self._accounts.paused[slots], active & (charges < prices)
             least = self._own_limits[slots] - unrecorded.recorded[slots] - prices + 1
-            if self._own_rule == "drop":
+            if self._record.rule == "drop":
                 silent = slots[is_out & (least > 0) & ~unrecorded.was_left_out[slots]]
-                self._was_left_out[silent], unrecorded.ever_missed[silent] = 1, True
+                self._was_left_out[silent], unrecorded.ever_missed[silent] = True, True
                 unrecorded.was_left_out[slots] |= is_out
                 is_out = np.zeros_like(is_out)
-            more = np.where(is_out | is_short, np.maximum(least - unrecorded.missing[slots], 0), 0)
-            self._assume(unrecorded, slots, more)
+            self._assume(slots, np.where(is_out | is_short, np.maximum(least - unrecorded.missing[slots], 0), 0))
         unrecorded.recorded[slots] += np.where(active, charges, 0)
 
-    def _assume(self, unrecorded: "_Unrecorded", slots: Integers, units: Integers) -> None:
+    def _assume(self, slots: Integers, units: Integers) -> None:
         """Add `units` (k,) to what some slots (k,) must have spent in entries that do not hold it."""
-        unrecorded.missing[slots] += units
-        unrecorded.ever_missed[slots] |= units > 0
+        self._unrecorded.missing[slots] += units
+        self._unrecorded.ever_missed[slots] |= units > 0
         self._accounts.set_spent(slots, self._accounts.spent_of(slots) + units)
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Unrecorded:
     """By slot: who `was_erased` at any time, and of those the units `recorded` so far, and whether it `was_left_out`.
 
@@ -278,13 +304,10 @@ class _Unrecorded:
     ever_missed: Mask
 
     @classmethod
-    def of(cls, acts: Sequence[JournalAct], slots: int) -> "_Unrecorded | None":
-        """The unrecorded; None where nobody was erased, and entries hold everything."""
-        erased = [int(act.detail["slot"]) for act in acts if act.act == "erase"]
-        if not erased:
-            return None
+    def of(cls, acts: Sequence[JournalAct], slots: int) -> "_Unrecorded":
+        """Nothing learnt yet."""
         was_erased, was_left_out, ever_missed = np.zeros((3, slots), dtype=np.bool_)
-        was_erased[erased] = True
+        was_erased[[int(act.detail["slot"]) for act in acts if act.act == "erase"]] = True
         recorded, missing = np.zeros((2, slots), dtype=np.int64)
         return cls(
             was_erased=was_erased,
@@ -293,6 +316,15 @@ class _Unrecorded:
             missing=missing,
             ever_missed=ever_missed,
         )
+
+
+@contextmanager
+def _reading(refusal: str) -> Iterator[None]:
+    """Raise NormsMissing for what a damaged row holds."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, IndexError) as fault:
+        raise NormsMissing(refusal) from fault
 
 
 def _lengths(room: Integers, prices: Integers, is_short: Mask) -> NDArray[np.float64]:

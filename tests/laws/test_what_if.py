@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
+from service.ledger.model.ledger_entry import LedgerEntry
 from service.maintenance import amend as amend_module
 from service.maintenance.amend import amend_erased
-from service.maintenance.supposed_replay import SupposedReplay
+from service.maintenance.supposed_replay import QueryOutcome, SupposedReplay
 from service.writer.state import DatasetState
 from tests.laws.restore_machine import NAME, RestoreMachine
 from tests.memory.shards import only_shard
@@ -65,17 +66,24 @@ class WhatIfMachine(RestoreMachine):
         with self.store.transaction(1, lock=False) as transaction:
             record = transaction.registration()
             supposed = record.budget_units + self.more_units
-            replay = SupposedReplay(record, transaction, rule=None, budget_units=supposed, accounting=record.accounting)
-            for entry in transaction.entries(after=0):
-                for each in replay.decisions(entry):
-                    wanted, found = each.block.touched.slots(each.block.active), each.touched.slots(each.active)
-                    assert found.tolist() == wanted.tolist(), entry.seq
-                    assert each.touched.slots().tolist() == each.block.touched.slots().tolist()
-            replay.end()
+            replay = SupposedReplay(
+                record, transaction, rule=None, budget_units=supposed, accounting=record.accounting, tell=is_as_it_was
+            )
+            replay.run()
             erased = [act.detail["slot"] for act in transaction.acts_of("erase")]
         found, wanted = replay.spent, self.spent()
         assert bool((found <= wanted).all())
         assert np.delete(found, erased).tolist() == np.delete(wanted, erased).tolist()
+
+
+def is_as_it_was(entry: LedgerEntry, outcome: QueryOutcome | None) -> None:
+    """Check that a query touches and counts the very slots that it did."""
+    assert (outcome is None) == (entry.kind == "burn")
+    if outcome is not None:
+        wanted, found = entry.priced(), outcome.touched
+        assert found.slots(outcome.active).tolist() == wanted.charged.tolist(), entry.seq
+        assert found.slots().tolist() == wanted.touched.tolist()
+        assert outcome.counted_here == outcome.counted
 
 
 @pytest.mark.slow

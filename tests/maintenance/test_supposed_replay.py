@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service.ledger.model.errors import InvalidRequest
 from service.ledger.model.ledger_entry import LedgerEntry
-from service.maintenance.supposed_replay import SupposedReplay
+from service.maintenance.supposed_replay import QueryOutcome, SupposedReplay
 from service.workflows.individual import lowering, pausing
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.memory.store import MemoryStore
@@ -61,23 +61,24 @@ class Reference:
 
 def told(store: MemoryStore, rule: str, budget: int) -> tuple[list[tuple[set[int], set[int]]], float, list[int]]:
     """(counted, left out) slots by query, the contributions that are kept, and the spent totals."""
-    sets, kept = [], 0.0
+    outcomes: list[QueryOutcome] = []
     with store.transaction(1, lock=False) as transaction:
         record = transaction.registration()
-        replay = SupposedReplay(
+        supposed = SupposedReplay(
             record,
             transaction,
             rule=rule,  # type: ignore[arg-type]
             budget_units=budget,
             accounting=record.accounting,
+            tell=lambda _, outcome: outcomes.extend([outcome] if outcome else []),
         )
-        for entry in transaction.entries(after=0):
-            for each in replay.decisions(entry):
-                touched, active = set(each.touched.slots().tolist()), set(each.touched.slots(each.active).tolist())
-                sets.append((active, touched - active))
-                kept += each.kept
-        replay.end()
-        return sets, kept, replay.spent.tolist()
+        supposed.run()
+    sets = []
+    for each in outcomes:
+        touched, active = set(each.touched.slots().tolist()), set(each.touched.slots(each.active).tolist())
+        assert (each.counted, each.left_out) == (len(active), len(touched - active))
+        sets.append((active, touched - active))
+    return sets, sum(each.kept for each in outcomes), supposed.spent.tolist()
 
 
 def prices(entry: LedgerEntry) -> dict[int, int]:

@@ -94,7 +94,7 @@ def test_the_service_counts_what_one_ledger_foretells(
     counted = [entry.charged_count for entry in entries_of(store)]
     foretold = under(name, rule)
     assert foretold.kept == counted
-    assert foretold.found.own_rule == "skip"
+    assert foretold.found.record.rule == "skip"
 
 
 @pytest.mark.parametrize("name", one_of([*SIGMAS]))

@@ -210,7 +210,7 @@ def test_another_accounting_has_the_budget_of_the_guarantee() -> None:
         assert [each for each, _ in by_query] == counted
         assert found.budget_units == accounting.budget_units(epsilon=Decimal(2), delta=Decimal("1e-5"))
         assert found.largest_epsilon == accounting.epsilon_of_units(found.largest_units, Decimal("1e-5"))
-        assert (found.accounting, found.own_accounting) == (accounting, GAUSSIAN)
+        assert (found.accounting, found.record.accounting) == (accounting, GAUSSIAN)
     more = StatedGuarantee(epsilon=Decimal(8), delta=Decimal("1e-6"))
     found, _ = supposed(store, accounting=ZCDP, guarantee=more)
     assert found.budget_units == ZCDP.budget_units(epsilon=Decimal(8), delta=Decimal("1e-6"))

@@ -195,15 +195,12 @@ class LedgerEntry(EntryRecord):
         priced = self.priced()
         return priced.charged, priced.charges, priced.left_out
 
-    def blocks(self, law: Law | None = None) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
-        """Its blocks with the charges by place (p,), units of those who are active, as a load needs them.
-
-        Charges are those of another law, if one is given. Raises as `priced`.
-        """
+    def blocks(self) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+        """Its blocks with the charges by place (p,), units of those who are active. Raises as `priced`."""
         for piece in self.pieces:
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
-            yield block, prices_of(measure, amounts, law or self.law)
+            yield block, prices_of(measure, amounts, self.law)
 
     def own(self, slot: int) -> OwnOutcome:
         """The part of one slot. Raises as `priced`."""
