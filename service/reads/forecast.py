@@ -7,7 +7,7 @@ between make it less. A query that counts who has r left takes i in while r is l
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from service.ledger.model.views import LedgerSequence, NoiseSigma, QueryWords, W
 from service.query.plan import Plan
 from service.query.schema import doc
 from service.reads.budget_summary import AllAccounts
-from service.writer.state import RecordsView
 
 DROPPED_SHARES: Final = (0.01, 0.1, 0.5)
 QUERIES_MAX: Final = 1000
@@ -61,21 +60,9 @@ class Forecast:
     ]
 
 
-class Charges(NamedTuple):
-    """The charges of one query on all individuals that it touches: slots (k,), units (k,)."""
-
-    slots: Integers
-    units: Integers
-
-
-def charges_of(plan: Plan, records: RecordsView) -> Charges:
-    """The charges that a query would have now; nothing is charged."""
-    return Charges(*records.charges(plan))
-
-
-def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Forecast:
-    """The forecast from the charges of one such query and all accounts."""
-    is_known = charges.slots < taken.present.size  # an upload between the two copies adds slots
+def forecast(plan: Plan, words: str, charges: tuple[Integers, Integers], taken: AllAccounts) -> Forecast:
+    """The forecast from the charges of one such query, slots (k,) and units (k,), and all accounts."""
+    is_known = charges[0] < taken.present.size  # an upload between the two copies adds slots
     slots, units = (each[is_known] for each in charges)
     unspent = 0 if plan.layout.items[0].room_units is None else plan.layout.items[0].room_units - units
     payable = np.maximum(taken.remaining[slots] - unspent, 0)

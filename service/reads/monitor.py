@@ -21,11 +21,6 @@ def monitor_ticks(monitor: Monitor, transaction: Transaction, ticks: list[Public
     return MonitorTicks(**asdict(facts), values=values)
 
 
-def asked_ticks(transaction: Transaction) -> list[PublicEntry]:
-    """Every tick as of the transaction, in order."""
-    return transaction.ticks(up_to=transaction.head.seq)
-
-
 def _facts(monitor: Monitor, transaction: Transaction, asked: int) -> MonitorFacts:
     return MonitorFacts(
         rho=monitor.rho,

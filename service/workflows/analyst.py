@@ -25,7 +25,7 @@ from service.query.stated import promise_of
 from service.query.stated_noise import unpacked
 from service.query.words import in_words
 from service.reads.ledger import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
-from service.reads.monitor import asked_ticks, monitor_ticks
+from service.reads.monitor import monitor_ticks
 from service.workflows.datasets import dataset_row, listed_datasets, public_dataset
 from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.writer.admission.admission import Admission
@@ -160,7 +160,7 @@ class Analysts:
         if record.monitor is None:
             raise NotFound("This dataset has no monitor.")
         with guard.transaction(lock=False) as transaction:
-            head, ticks = transaction.head, asked_ticks(transaction)
+            head, ticks = transaction.head, transaction.ticks()
             shown = monitor_ticks(record.monitor, transaction, ticks)
         if ticks:
             guard.confirm_recorded_up_to(ticks[-1].seq, head)  # it may have been withheld when it was committed

@@ -27,7 +27,7 @@ from service.query.language import Query
 from service.query.schema import doc
 from service.query.words import in_words
 from service.reads.budget_summary import QUANTILES, all_accounts, ledger_facts, summary
-from service.reads.forecast import Forecast, charges_of, forecast
+from service.reads.forecast import Forecast, forecast
 from service.reads.ledger import snapshot
 from service.workflows.queries.submit import compiled
 from service.writer.operations import look_beside
@@ -127,7 +127,7 @@ class Overview:
         words = in_words(orjson.loads(plan.canonical))
 
         def task() -> Forecast:
-            charges = look_beside(writer, partial(charges_of, plan))
+            charges = look_beside(writer, lambda records: records.charges(plan))
             return forecast(plan, words, charges, all_accounts(writer))
 
         return in_background(task, name=f"forecast-{dataset}")

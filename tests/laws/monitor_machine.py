@@ -50,7 +50,7 @@ class MonitorMachine(RestoreMachine):
         """Ask for the next tick; none comes after a reconciliation, nor after the last one."""
         self.asked += 1
         with self.store.transaction(1, lock=False) as transaction:
-            before = len(transaction.ticks(up_to=transaction.head.seq))
+            before = len(transaction.ticks())
         pending = self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", TICK)
         refusal = pending.exception(timeout=30)
         is_over = self.head.is_reconciled or before == TICKS

@@ -111,8 +111,8 @@ class MemorySnapshot:
     def burns(self) -> list[LedgerEntry]:
         return [entry for entry in self._draft.entries if entry.kind == "burn"]
 
-    def ticks(self, *, up_to: int) -> list[PublicEntry]:
-        return [entry.public() for entry in self._draft.entries[:up_to] if entry.tick]
+    def ticks(self) -> list[PublicEntry]:
+        return [entry.public() for entry in self._draft.entries if entry.tick]
 
     def last_tick(self, *, up_to: int) -> int:
         return max((entry.tick for entry in self._draft.entries[:up_to]), default=0)

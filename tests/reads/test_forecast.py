@@ -1,6 +1,5 @@
 """The forecast: its curve is what happens when the query is really asked again and again."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.ledger.model.errors import InvalidRequest, NotFound
 from service.query.parse import parse_query
-from service.reads.forecast import QUERIES_MAX, Forecast, charges_of
+from service.reads.forecast import QUERIES_MAX, Forecast
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
 from service.writer.operations import look_beside
@@ -97,9 +96,9 @@ def test_a_look_is_made_again_if_records_changed_meanwhile(replica: Replica) -> 
         if looks == 1:
             upload(replica, "people", [("late", "NO", 40, 7)])
             raise RuntimeError("the records moved under this look")
-        return int(charges_of(plan, memory).slots.size)
+        return int(memory.charges(plan)[0].size)
 
-    before = look_beside(writer, partial(charges_of, plan)).slots.size
+    before = look_beside(writer, lambda memory: memory.charges(plan)[0].size)
     assert look_beside(writer, look) == before + 1
     assert looks == 2
 

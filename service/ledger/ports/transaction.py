@@ -83,11 +83,11 @@ class Transaction(Protocol):
     def burns(self) -> list[LedgerEntry]:
         """Every entry of the kind `burn`, in order."""
 
-    def ticks(self, *, up_to: int) -> list[PublicEntry]:
-        """Every tick of the monitor with seq <= `up_to`, in order."""
+    def ticks(self) -> list[PublicEntry]:
+        """Every tick of the monitor, in order."""
 
     def last_tick(self, *, up_to: int) -> int:
-        """The number of the last of these; 0 if there is none."""
+        """The number of the last tick with seq <= `up_to`; 0 if there is none."""
 
     def has_other_noise(self) -> bool:
         """Tell whether the noise of any entry is not a Gaussian."""

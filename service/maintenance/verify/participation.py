@@ -68,7 +68,7 @@ def wrong_with_tick(
         yield "is a tick after a reconciliation, which has ended the monitor"
     if (entry.sigma, entry.grid_log2, entry.worst_case_units) != (monitor.sigma, GRID_LOG2, 0):
         yield "its noise or its worst case is not that of the monitor"
-    count = min(then.slots, before.spent.size)
+    count = then.slots
     known, first = before.is_known[:count], before.ticks[:count].astype(np.int64)
     added: Integers = np.zeros(count, dtype=np.int64)
     is_told = priced.touched < count

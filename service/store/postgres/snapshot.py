@@ -210,8 +210,8 @@ class PostgresSnapshot:
         )
         return [self._entry_of(row) for row in rows]
 
-    def ticks(self, *, up_to: int) -> list[PublicEntry]:
-        return list(map(public_entry_of, self._rows(TICKS, [self._dataset_id, up_to])))
+    def ticks(self) -> list[PublicEntry]:
+        return list(map(public_entry_of, self._rows(TICKS, [self._dataset_id, self.head.seq])))
 
     def last_tick(self, *, up_to: int) -> int:
         rows = self._rows(LAST_TICK, [self._dataset_id, up_to])
