@@ -1,6 +1,6 @@
 """The maintenance: what operators run on a ledger.
 
-Verification replays a ledger and compares every charge and answer. Reconciliation burns what a lost backup may have
-spent; amendments change budgets and limits; what-if replays a ledger under other limits; calibration measures the
-speed that prices follow; start checks refuse a damaged dataset.
+One replay shows a ledger to its visitors: verification compares every charge and answer, and what-if decides each
+query again under another rule or budget. Reconciliation burns what a lost backup may have spent; amendments take erased
+individuals out of entries; calibration measures the speed that prices follow; start checks close a damaged dataset.
 """

@@ -17,7 +17,7 @@ from service.ledger.model.errors import ClockImplausible, WorkflowError
 from service.ledger.model.rows import DatasetRecord
 from service.ledger.ports.alarms import AlarmNotice
 from service.ledger.ports.store import BudgetAlarm, Store, SummaryPoint
-from service.reads.budget_summary import all_accounts, ledger_facts, quantiles_of
+from service.reads.budget_summary import all_accounts, quantiles_of, recent_queries
 from service.reads.ledger import snapshot
 from service.writer.rollback.guard import RollbackGuard
 from service.writer.threads import WriterThread
@@ -95,7 +95,7 @@ class SummaryPoints(Background):
     def _store_point(self, record: DatasetRecord, writer: WriterThread, now: datetime) -> None:
         taken = all_accounts(writer)
         with snapshot(writer.guard) as transaction:
-            typical = taken.typical(ledger_facts(record, transaction, seq=taken.seq).recent)
+            typical = taken.typical(recent_queries(transaction, seq=taken.seq))
         point = SummaryPoint(
             seq=taken.seq,
             at=now,

@@ -132,13 +132,18 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
 
 def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -> LedgerFacts:
     """The facts of the entries up to `seq`."""
-    entries = transaction.entry_records(before=seq + 1, limit=RECENT, bytes_max=PAGE_BYTES_MAX)
     return LedgerFacts(
-        recent=[entry for entry in entries if entry.kind == "query"],
+        recent=recent_queries(transaction, seq=seq),
         erasures_asked=sum(not each.is_done for each in transaction.erasures_asked()),
         worst_case_ended_after=_ended_after(record, transaction, seq),
         promise_epsilon_advisory=_advisory(record, transaction),
     )
+
+
+def recent_queries(transaction: Transaction, *, seq: int) -> list[EntryRecord]:
+    """The queries among the RECENT entries up to `seq`, newest first."""
+    entries = transaction.entry_records(before=seq + 1, limit=RECENT, bytes_max=PAGE_BYTES_MAX)
+    return [entry for entry in entries if entry.kind == "query"]
 
 
 def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
