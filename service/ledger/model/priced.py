@@ -24,7 +24,9 @@ class Priced:
     @classmethod
     def of(cls, quantities: Quantities, law: Law) -> "Priced":
         """Price quantities by a law of noise."""
-        return cls(quantities=quantities, prices=quantities.prices(law), asked=quantities.asked_prices(law))
+        prices = quantities.prices(law)
+        asked = prices if quantities.asked is None else quantities.asked_prices(law)
+        return cls(quantities=quantities, prices=prices, asked=asked)
 
     @property
     def touched(self) -> Integers:
