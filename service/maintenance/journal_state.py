@@ -1,4 +1,4 @@
-"""What the acts of a journal decide: the head's fields, and the limit and presence of every individual.
+"""The state to which the acts of a journal lead: fields of the head, and every individual's limit and presence.
 
 An upload tells the individuals that joined by their slots; one with a long list of them tells pages, and from then on
 nothing but bounds is known of accounts where individuals may have come back (`JournalState.is_told`).

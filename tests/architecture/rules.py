@@ -391,7 +391,7 @@ COVERS = {
     "tests/e2e": "__main__ cli/* run/*",  # a command is run as a process, and its parts are put together by it
     "tests/contracts": "store/postgres/* ledger/ports/* workflows/registration_changes",
     "tests/api/routes": "workflows/auditor workflows/curator workflows/overview workflows/replica",
-    "tests/maintenance/verify/test_report.py": "maintenance/verify/*",  # one report for all
+    "tests/maintenance/verify/test_report.py": "maintenance/verify/* maintenance/journal_state",  # one report for all
     "tests/reads/test_continual_counts.py": "reads/monitor",
     "tests/ledger/model/test_formats.py": "ledger/model/*",  # records: the bytes that are kept of them
     "tests/writer/rollback/test_guard.py": "maintenance/reconcile",  # the guard calls for it

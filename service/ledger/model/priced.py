@@ -1,4 +1,4 @@
-"""The charges of an entry, worked out from its pieces: who is charged how much, and who is left out."""
+"""The charges of an entry, worked out from its pieces for those charged and for those left out."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Priced:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Which of the touched are charged, (k,)."""
+        """Marks of the touched that are charged, (k,)."""
         return self.quantities.active
 
     @property
@@ -60,11 +60,11 @@ class Priced:
 
     @property
     def is_shortened(self) -> NDArray[np.bool_]:
-        """Whose vector the clip rule has shortened, (k,)."""
+        """Marks of those whose vector the clip rule has shortened, (k,)."""
         quantities = self.quantities
         return self.active & (quantities.amounts < quantities.whole)
 
     @property
     def is_longer(self) -> NDArray[np.bool_]:
-        """Whose counted vector is longer than the whole one, (k,): nobody's in a sound entry."""
+        """Marks of those whose counted vector is longer than the whole one, (k,): nobody in a sound entry."""
         return self.quantities.amounts > self.quantities.whole

@@ -1,4 +1,4 @@
-"""Who takes part in an entry, decided again: in a query by the filter, in a tick by the monitor.
+"""Participation decided again, entry by entry: in a query by the filter, in a tick by the monitor.
 
 The journal decides limits and pauses, the ledger gives the spent totals. Where uploads state limits the journal only
 bounds them: no individual may be charged beyond the bound, and whether one was left out rightly is unknown.
@@ -85,7 +85,7 @@ def wrong_with_tick(
 
 
 def _is_counted(before: ReplayedTotals, then: JournalState, first: Integers, threshold_units: int) -> Mask:
-    """Which of the first slots a tick counts: those counted `first` (k,) at some tick, and those with little left."""
+    """Marks of the slots (k,) that a tick counts: those counted `first` (k,) at some tick, and those with little left."""
     limits = then.limits[: first.size]
     is_below = limits - before.spent[: first.size] < threshold_units
     takes_part = then.are_present[: first.size] & ~then.have_paused[: first.size] & (limits > 0)
