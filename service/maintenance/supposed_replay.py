@@ -54,7 +54,7 @@ class NoBudget(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryOutcome:
-    """One query decided again: the individuals that it touches now, and marks of the `active` ones (p,) at their places.
+    """One query decided again: the individuals that it touches now, and marks of the `active` ones, (p,).
 
     Of the active ones `shortened` count with a part, and `kept` sums the shares of contributions that count; the ledger
     itself has `counted_here`. Of those left out some have `paused`, none of them where a rule leaves the paused

@@ -85,7 +85,7 @@ def wrong_with_tick(
 
 
 def _is_counted(before: ReplayedTotals, then: JournalState, first: Integers, threshold_units: int) -> Mask:
-    """Marks of the slots (k,) that a tick counts: those counted `first` (k,) at some tick, and those with little left."""
+    """Marks of the slots that a tick counts, (k,): those counted `first` (k,) before, and those with little left."""
     limits = then.limits[: first.size]
     is_below = limits - before.spent[: first.size] < threshold_units
     takes_part = then.are_present[: first.size] & ~then.have_paused[: first.size] & (limits > 0)
