@@ -134,9 +134,7 @@ function requestExample(operation) {
     stated.filter((each) => each.in === "query").map((each) => [each.name, each.example]),
   );
   const bodies = Object.entries(operation.requestBody?.content ?? {}).flatMap(([type, content]) =>
-    Object.entries(content.examples ?? (content.example === undefined ? {} : { [type]: content })).map(
-      ([title, each]) => ({ title, type, value: each.value ?? each.example }),
-    ),
+    Object.entries(content.examples ?? {}).map(([title, { value }]) => ({ title, type, value })),
   );
   const lines = (type) =>
     [

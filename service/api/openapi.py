@@ -1,16 +1,16 @@
 """The OpenAPI document: FastAPI writes it; here is added what the routes read, answer and refuse by themselves.
 
 The query language comes from `service.api.openapi_schemas`, the problems of every operation by status from
-`service.api.openapi_errors`. For each operation there is a request that works and its response: `openapi_examples.json`
-holds them by operation, in an order in which they can be sent one after the other; `tests/api/test_openapi.py` sends
-them, and compares the responses. Everything else is described where it is declared: a property beside its field, a
-parameter beside its type.
+`service.api.openapi_errors`. For each route there is a request that works and its response: `openapi_examples.jsonl`
+has a line for each, which `python -m tests.golden` records and compares. Everything else is described where it is
+declared: a property beside its field, a parameter beside its type.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,18 +18,17 @@ from fastapi import FastAPI
 
 from service.api.auth import COOKIE
 from service.api.models import KEY_PATTERN
-from service.api.openapi_errors import METHODS, OF_EVERY_RESPONSE, REFUSED, refuse
+from service.api.openapi_errors import OF_EVERY_RESPONSE, REFUSED, refuse
 from service.api.openapi_schemas import Schema, complete, tidy
 from service.api.responses import JSON
 
-__all__ = ["REFUSED", "Example", "attach", "describe", "examples"]
+__all__ = ["EXAMPLES", "REFUSED", "Example", "describe", "examples"]
 
 Example = dict[str, Any]
-"""The members, each where there is one: `parameters` by name, `request` and `response` by media type, `others`: further
-requests, in JSON, by what they ask."""
+"""The members: `route`, `title`, `parameters` by name, `request` of the media type `type`, and the response's `status`,
+`headers` and `body`."""
 
-_FILE: Final = Path(__file__).with_name("openapi_examples.json")
-
+EXAMPLES: Final = Path(__file__).with_name("openapi_examples.jsonl")
 
 ABOUT: Final = """\
 Every request but the probes carries an API key, `Authorization: Bearer <key>`, or the cookie of a browser's sign-in.
@@ -106,26 +105,14 @@ def _completed(document: Schema) -> Schema:
     components["headers"] = {
         name: {"description": text, "schema": {"type": "string"}} for name, text in _HEADERS.items()
     }
-    for methods in document["paths"].values():
-        for operation in (methods[method] for method in methods if method in METHODS):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
             _complete(operation)
             if success(operation)["description"] == "Successful Response":
                 success(operation)["description"] = _told(success(operation), components["schemas"])
-            attach(operation)
+            _attach(operation, examples().get(f"{method.upper()} {path}", ()))
     refuse(document)
-    document["paths"] = _in_order(document["paths"])
     return document
-
-
-def _in_order(paths: Mapping[str, Schema]) -> Schema:
-    """The paths and their methods in the order in which the examples use them."""
-    places = {name: place for place, name in enumerate(examples())}
-
-    def place_of(method: tuple[str, Schema]) -> int:
-        return places.get(method[1]["operationId"], len(places))
-
-    found = {path: dict(sorted(methods.items(), key=place_of)) for path, methods in paths.items()}
-    return dict(sorted(found.items(), key=lambda each: min(map(place_of, each[1].items()))))
 
 
 def _complete(operation: Schema) -> None:
@@ -157,27 +144,27 @@ def _told(response: Schema, schemas: Mapping[str, Schema]) -> str:
 
 
 @cache
-def examples() -> dict[str, Example]:
-    """The examples by operation."""
-    found: dict[str, Example] = json.loads(_FILE.read_text(encoding="utf-8"))
+def examples() -> dict[str, list[Example]]:
+    """The examples by route."""
+    found: dict[str, list[Example]] = {}
+    for line in EXAMPLES.read_text(encoding="utf-8").splitlines():
+        example = json.loads(line)
+        found.setdefault(example["route"], []).append(example)
     return found
 
 
-def attach(operation: Schema) -> None:
-    """Add to an operation its example, if it has one."""
-    example = examples().get(operation["operationId"], {})
-    for parameter in operation.get("parameters", ()):
-        if parameter["name"] in example.get("parameters", {}):
-            parameter["example"] = example["parameters"][parameter["name"]]
-    others = example.get("others", {})
-    for media_type, value in example.get("request", {}).items():
-        content = operation["requestBody"]["content"][media_type]
-        if media_type == JSON and others:
-            content["examples"] = {summary: {"value": each} for summary, each in others.items()}
-        else:
-            content["example"] = value
-    for media_type, value in example.get("response", {}).items():
-        success(operation)["content"][media_type]["example"] = value
+def _attach(operation: Schema, shown: Sequence[Example]) -> None:
+    """Add to an operation its examples: every request, and the first response of success."""
+    bodies = operation.get("requestBody", {}).get("content", {})
+    for each in shown:
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in each["parameters"]:
+                parameter["example"] = each["parameters"][parameter["name"]]
+        if isinstance(each["request"], str | dict | list):
+            bodies[each["type"]].setdefault("examples", {})[each["title"]] = {"value": each["request"]}
+        if each["body"] is not None and each["status"] < HTTPStatus.BAD_REQUEST:
+            media_type = each["headers"]["content-type"].partition(";")[0]
+            success(operation)["content"][media_type].setdefault("example", each["body"])
 
 
 def success(operation: Schema) -> Schema:

@@ -1,7 +1,7 @@
 """Every route of the wire contract: its roles, and one call that works in the world of the tests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -31,14 +31,20 @@ class Route:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    dataset: str = "care"
 
     def __str__(self) -> str:
         return f"{self.method} {self.template}"
 
     def path(self, world: World) -> str:
         """The address of what is there."""
-        names = {"dataset": "care", "table": "people", "query_id": world.query_id}
-        return self.template.format(**names, principal=world.ids["spare"])
+        return self.template.format(**self.names(world))
+
+    def names(self, world: World) -> dict[str, str]:
+        """The names that addresses have, of what is there."""
+        names = {"dataset": self.dataset, "table": "people", "query_id": world.query_id}
+        return names | {"principal": world.ids["spare"]}
 
     async def call(self, world: World, role: str | None, *, path: str | None = None, **instead: Any) -> httpx.Response:
         """The call that works, here or at another address or with other options, under one request id."""
@@ -56,7 +62,56 @@ def route(roles: set[str], method: str, template: str, **call: Any) -> Route:
     return Route(method=method, template=f"/v1{template}", roles=frozenset(roles), **call)
 
 
+COUNT_ITEM: dict[str, Any] = {"count": {}}
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "Counts by country and age": {"select": [COUNT_ITEM], "group_by": ["country", "age"]},
+    "A count beside a histogram": {
+        "select": [COUNT_ITEM, {"histogram": {"column": "age"}}],
+        "group_by": ["country"],
+        "noise": {"half_width": 500, "confidence": 0.95},
+    },
+    "A histogram": {"select": [{"histogram": {"column": "country"}}], "noise": {"rho": 0.0005}},
+    "A sum of a calculated value": {
+        "select": [{"sum": {"of": {"abs": {"sub": [{"col": "age"}, 40]}}}}],
+        "where": {"or": [{"is_null": {"col": "country"}}, {"between": [{"col": "age"}, 18, 64]}]},
+        "per_individual": {"l2_clip": 30},
+    },
+    "Groups by bins with edges": {
+        "select": [COUNT_ITEM],
+        "group_by": [{"bin": {"column": "age", "edges": [0, 18.5, 65]}}],
+    },
+    "Groups by bins of one width": {"select": [COUNT_ITEM], "group_by": [{"bin": {"column": "age", "width": 10}}]},
+    "A sum of weights": {"select": [{"linear": {"column": "country", "weights": {"indices": ["NO"], "values": [2]}}}]},
+    "Individuals with an event": {
+        "from": "visits",
+        "select": [{"count_individuals": {}}],
+        "where": {"not": {"eq": [{"col": "people.country"}, "NO"]}},
+        "per_individual": {"rows": 2},
+    },
+    "Events by what the individual's record says": {
+        "from": "visits",
+        "select": [COUNT_ITEM],
+        "group_by": ["people.country"],
+        "per_individual": {"rows": 2},
+    },
+    "Means, variances and quantiles": {
+        "select": [
+            COUNT_ITEM,
+            *({kind: {"column": "age"}} for kind in ("mean", "variance", "stddev")),
+            {"quantile": {"column": "age", "probability": 0.5, "bins": 2}},
+            {"ratio": {"of": {"sum": {"column": "age"}}, "to": COUNT_ITEM}},
+            {"difference": {"of": {"mean": {"column": "age"}}, "by": "country", "from": "NO", "to": "SE"}},
+        ],
+        "group_by": ["country"],
+        "noise": {"share": 0.1},
+    },
+    "People with a tenth of the budget left": {"select": [{"active": {"share": 0.1}}], "noise": {"share": 0.005}},
+}
+QUESTIONS = {title: {"version": 1, "noise": {"sigma": 500}, **asked} for title, asked in QUESTIONS.items()}
+"""Queries of every kind, by what they ask; each is answered."""
+
 QUERY = {"content": COUNT}
+TITLE = "The number of people"
 KEYED = {"Idempotency-Key": "k1"}
 REGISTRATION = {"name": "new", "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": TABLES}
 BATCH = {"content": b'{"queries":[{"idempotency_key":"b1","query":' + COUNT + b"}]}"}
@@ -100,9 +155,9 @@ ROUTES = [
     route({CURATOR}, "DELETE", "/principals/{principal}", status=204),
     route({CURATOR}, "GET", "/datasets/{dataset}/analysts"),
     route({CURATOR}, "POST", "/datasets/{dataset}/individuals/keys", status=201, options={"json": ["bo", "cy"]}),
-    route({ANALYST}, "POST", "/datasets/{dataset}/queries", headers=KEYED, options=QUERY),
+    route({ANALYST}, "POST", "/datasets/{dataset}/queries", title=TITLE, headers=KEYED, options=QUERY),
     route({ANALYST}, "DELETE", "/datasets/{dataset}/queries", headers=KEYED, status=409),  # it waits no more
-    route({CURATOR, ANALYST}, "POST", "/datasets/{dataset}/queries/preview", options=QUERY),
+    route({CURATOR, ANALYST}, "POST", "/datasets/{dataset}/queries/preview", title=TITLE, options=QUERY),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries/batch", options=BATCH),
     route({ANALYST}, "GET", "/queries/{query_id}"),
     route({ANALYST}, "GET", "/queries"),
@@ -120,6 +175,18 @@ ROUTES = [
     route({CURATOR}, "DELETE", "/datasets/{dataset}", status=409),  # it has answered
     route({CURATOR}, "POST", "/datasets/{dataset}/archive", options={"json": {"rows": "keep"}}),
 ]
+
+_QUERIES = [each for each in ROUTES if each.title]
+_ROWS, _MONITOR = (next(each for each in ROUTES if each.template.endswith(end)) for end in ("/rows", "/monitor"))
+NDJSON = {"Content-Type": "application/x-ndjson"}
+SHOWN = [
+    *(Route(method="GET", template=path, roles=frozenset()) for path in ("/livez", "/readyz")),
+    *ROUTES,
+    *(replace(each, title=title, options={"json": asked}) for each in _QUERIES for title, asked in QUESTIONS.items()),
+    replace(_ROWS, headers=NDJSON, options={"content": b'{"person_id":"fa","country":"NO","age":40}\n'}),
+    replace(_MONITOR, dataset="watched", status=200),
+]
+"""The requests that the OpenAPI document shows: those above, and further ones of the same routes."""
 
 
 def served(app: FastAPI) -> set[tuple[str, str]]:

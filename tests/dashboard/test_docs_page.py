@@ -119,7 +119,7 @@ def test_an_example_is_copied(docs: Visit, document: dict[str, Any]) -> None:
         ask.get_by_role("button", name="Copy: Request body, ask").click()
         expect(ask.get_by_text("Copied")).to_be_visible()
         assert json.loads(docs.page.evaluate("navigator.clipboard.readText()")) == example["value"]
-    expect(ask.locator("pre.request")).to_contain_text("POST /v1/datasets/town/queries")
+    expect(ask.locator("pre.request")).to_contain_text("POST /v1/datasets/care/queries")
     expect(ask.locator("pre.request")).to_contain_text("Idempotency-Key: ")
 
 

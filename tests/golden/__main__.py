@@ -14,7 +14,7 @@ from tests.golden import entries, queries, requests
 from tests.golden.differences import differences
 from tests.golden.net import Net
 
-NETS: Final = (queries.NET, entries.NET, requests.NET)
+NETS: Final = (queries.NET, entries.NET, requests.NET, requests.EXAMPLES)
 
 
 def main() -> int:

@@ -1,36 +1,40 @@
-"""A hundred and fifty requests with their responses: each route as its role asks, with an unknown parameter, and amiss.
+"""Requests with their responses: each route as its role asks, with an unknown parameter, and amiss.
 
-A line holds the route, how it was asked, and the response. Ids, keys, instants and cursors are left out by their form;
-of a body that is no JSON the hash is kept. Each request meets a world of its own, under frozen entropy.
+A line holds the route, how it was asked, and the response. Ids, keys, instants and hashes are replaced by fixed ones of
+the same form; of a body that is no text its length is kept. Each request meets a world of its own, under frozen
+entropy. The requests that work are the examples of the OpenAPI document: the service reads their lines.
 """
 
 import asyncio
-import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 from fastapi import FastAPI
 
-from tests.api.route_table import ROUTES, Route
+from service.api.openapi import EXAMPLES as EXAMPLES_FILE
+from service.api.responses import JSON
+from tests.api.route_table import REGISTRATION, ROUTES, SHOWN, Route
 from tests.api.world import World, build_world
 from tests.factories import CLOCK, SeededEntropy
 from tests.golden.net import Net
 
+_ID: Final = "5f0c9a4e-6d1b-47f2-a3c8-e09b7d21f604"
 _FORMS: Final = {
-    "<id>": re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
-    "<key>": re.compile(r"sparing_[A-Za-z0-9_-]{40,}"),
-    "<instant>": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)"),
-    "<hash>": re.compile(r"[0-9a-f]{64}"),
+    _ID: re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    f"sparing_{_ID.replace('-', '')}_made-up-for-this-page-and-kept-by-no-holder": re.compile(
+        r"sparing_[A-Za-z0-9_-]{40,}"
+    ),
+    f"{CLOCK:%Y-%m-%dT%H:%M:%SZ}": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)"),
+    "5e" * 32: re.compile(r"[0-9a-f]{64}"),
 }
 _LEFT_OUT: Final = frozenset({"set-cookie"})
-
-
-async def _as_asked(route: Route, world: World, role: str) -> httpx.Response:
-    return await route.call(world, role)
+_TEXT: Final = re.compile(r"text/|application/(?:[a-z-]+\+|x-nd)?json")
+_MONITOR: Final = {"rho": "0.0001", "ticks": 1000, "share": 0.1}
 
 
 async def _with_a_parameter(route: Route, world: World, role: str) -> httpx.Response:
@@ -45,39 +49,65 @@ async def _amiss(route: Route, world: World, role: str) -> httpx.Response:
 
 
 WAYS: Final[Mapping[str, Callable[[Route, World, str], Awaitable[httpx.Response]]]] = {
-    "as asked": _as_asked,
     "with an unknown parameter": _with_a_parameter,
     "amiss": _amiss,
 }
 
 
-async def _lines() -> list[str]:
-    built = build_world()
-    app = built.app
-    built.replica.close()
-    return [await _line(route, way, app) for route in ROUTES for way in WAYS]
+def _refused(app: FastAPI) -> Iterable[Awaitable[str]]:
+    return (_refusal(route, way, app) for route in ROUTES for way in WAYS)
 
 
-async def _line(route: Route, way: str, app: FastAPI) -> str:
+async def _refusal(route: Route, way: str, app: FastAPI) -> str:
+    async with _world(app) as world:
+        return _line(route, {"way": way}, await WAYS[way](route, world, min(route.roles)))
+
+
+def _shown(app: FastAPI) -> Iterable[Awaitable[str]]:
+    return (_example(route, app) for route in SHOWN)
+
+
+async def _example(route: Route, app: FastAPI) -> str:
+    async with _world(app) as world:
+        if route.dataset == "watched":
+            registration = REGISTRATION | {"name": "watched", "monitor": _MONITOR}
+            await world.call("curator", "POST", "/v1/datasets", json=registration)
+        response = await route.call(world, min(route.roles, default=None))
+        parameters = {name: text for name, text in route.names(world).items() if f"{{{name}}}" in route.template}
+    assert response.status_code == route.status, (str(route), response.text)
+    parameters |= {**route.options.get("params", {}), **route.headers}
+    media_type = parameters.pop("Content-Type", JSON)
+    sent = {"title": route.title or media_type, "type": media_type, "parameters": parameters}
+    return _line(route, sent | {"request": _text_of(media_type, response.request.content)}, response)
+
+
+@asynccontextmanager
+async def _world(app: FastAPI) -> AsyncIterator[World]:
     world = build_world(app=app, clock=lambda: CLOCK, entropy=SeededEntropy())
     try:
-        response = await WAYS[way](route, world, min(route.roles))
+        yield world
     finally:
         await world.client.aclose()
         world.replica.close()
-    facts = {"route": str(route), "way": way, "status": response.status_code, "headers": _headers(response)}
-    return json.dumps({**facts, "body": _body(response)}, ensure_ascii=False, separators=(",", ":"))
 
 
-def _headers(response: httpx.Response) -> dict[str, str]:
-    return {name: masked(value) for name, value in response.headers.items() if name not in _LEFT_OUT}
+def _line(route: Route, asked: Mapping[str, Any], response: httpx.Response) -> str:
+    headers = {name: text for name, text in response.headers.items() if name not in _LEFT_OUT}
+    body = _in_order(_text_of(headers.get("content-type", ""), response.content))
+    facts = {"route": str(route), **asked, "status": response.status_code, "headers": headers, "body": body}
+    line = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    for fixed, form in _FORMS.items():
+        line = form.sub(fixed, line)
+    return line
 
 
-def _body(response: httpx.Response) -> Any:
-    if "json" in response.headers.get("content-type", "") and "zstd" not in response.headers["content-type"]:
-        return _in_order(json.loads(masked(response.text)))
-    text = masked(response.content.decode("latin-1"))
-    return {"length": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]} if text else ""
+def _text_of(media_type: str, content: bytes) -> Any:
+    """The document or the text that a body is, or the length of any other."""
+    if not content:
+        return None
+    if _TEXT.match(media_type) is None:
+        return len(content)
+    return content.decode() if media_type.startswith(("text/", "application/x-")) else json.loads(content)
 
 
 def _in_order(body: Any) -> Any:
@@ -89,20 +119,19 @@ def _in_order(body: Any) -> Any:
             return body
 
 
-def masked(text: str) -> str:
-    """The text without what differs each time."""
-    for name, form in _FORMS.items():
-        text = form.sub(name, text)
-    return text
+def _net(file: Path, asked: Callable[[FastAPI], Iterable[Awaitable[str]]]) -> Net:
+    """The lines of requests, whose routes are those of the application."""
+
+    async def lines() -> list[str]:
+        built = build_world()
+        built.replica.close()
+        return [await line for line in asked(built.app)]
+
+    def renewed(_kept: Sequence[str]) -> Iterator[str]:
+        yield from asyncio.run(lines())
+
+    return Net(file=file, drawn=lambda: renewed(()), renewed=renewed)
 
 
-def _drawn() -> Iterator[str]:
-    yield from asyncio.run(_lines())
-
-
-def _renewed(_lines_kept: Sequence[str]) -> Iterator[str]:
-    """The lines of the same requests: the routes are those of the application."""
-    return _drawn()
-
-
-NET: Final = Net(file=Path(__file__).parent / "data" / "requests.jsonl", drawn=_drawn, renewed=_renewed)
+NET: Final = _net(Path(__file__).parent / "data" / "requests.jsonl", _refused)
+EXAMPLES: Final = _net(EXAMPLES_FILE, _shown)

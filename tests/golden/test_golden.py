@@ -119,8 +119,10 @@ def test_entries_charge_shorten_and_leave_out() -> None:
 
 def test_every_route_is_asked_in_every_way() -> None:
     """With responses of success and of refusal."""
-    statuses = Counter(record["status"] // 100 for record in records(requests.NET))
-    assert len(records(requests.NET)) == len(ROUTES) * len(requests.WAYS)
+    asked, shown = records(requests.NET), records(requests.EXAMPLES)
+    assert len(asked) == len(ROUTES) * len(requests.WAYS)
+    assert {each["route"] for each in shown} > {each["route"] for each in asked}
+    statuses = Counter(record["status"] // 100 for record in asked + shown)
     assert min(statuses[2], statuses[4]) > 40
     assert statuses[5] == 0
 
