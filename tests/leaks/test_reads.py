@@ -21,9 +21,10 @@ import pytest
 
 from service.api.app import HttpOptions
 from service.core.release import Release
+from service.ledger.model.entry_fields import ENTRY_FIELDS
 from service.ledger.model.pieces import Measure
 from service.ledger.model.views import Role
-from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
+from service.store.postgres.rows import ENTRY_COLUMNS, PUBLIC_COLUMNS, LedgerSeal, entry_of
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.store.shards import ProcessShards
@@ -187,7 +188,8 @@ def differing(ours: dict[str, list[Note]], theirs: dict[str, list[Note]]) -> dic
 def private_columns(notes: list[Note]) -> set[str]:
     """The private columns of the ledger that a statement about it names, `*` among them."""
     about = [note.text for note in notes if re.search(r"\bledger\b", note.text)]
-    names = [rf"\b{name.strip()}\b" for name in PRIVATE_COLUMNS.split(",")]
+    private = [*(each.name for each in ENTRY_FIELDS if each.tells_charges), "piece", "first_digest"]
+    names = [rf"\b{name}\b" for name in private]
     found = re.findall("|".join([*names, r"\*"]), " ".join(about))
     return set(found)
 

@@ -1,6 +1,7 @@
 """The half of a transaction in memory that changes nothing."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
 from uuid import UUID
 
 import numpy as np
@@ -8,7 +9,6 @@ from numpy.typing import NDArray
 
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.ledger.model.amendments import Amendment, OwnPart
-from service.ledger.model.entry_fields import LISTED_FIELDS, record_from
 from service.ledger.model.journal import JournalAct, UploadRecord
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.ledger.model.parameters import KeptParameters, bytes_kept
@@ -81,7 +81,8 @@ class MemorySnapshot:
         self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY, first: int = 0
     ) -> list[EntryRecord]:
         listed = self._listed(before, limit, bytes_max, only, first)
-        return [record_from([getattr(entry, each.name) for each in LISTED_FIELDS]) for entry in listed]
+        names = [each.name for each in fields(EntryRecord) if each.name != "values"]
+        return [EntryRecord(**{name: getattr(entry, name) for name in names}) for entry in listed]
 
     def entries_reach(self, *, before: int, limit: int, bytes_max: int) -> int:
         return min((entry.seq for entry in self._listed(before, limit, bytes_max)), default=1)

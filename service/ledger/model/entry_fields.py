@@ -5,11 +5,11 @@ The pieces of an entry are no field: how many there are depends on the entry. Wh
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.ledger.model.ledger_entry import LedgerEntry
 
 FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
 """A type of Postgres; `numeric` holds whole numbers beyond 64 bits."""
@@ -67,15 +67,6 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
 )
 """In the order of the columns of a row."""
 
-_PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
-_LISTED_NAMES: Final = frozenset(each.name for each in fields(EntryRecord)) - {"values"}
-PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
-"""The fields of a `PublicEntry`, in the same order."""
-LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _LISTED_NAMES)
-"""The fields of an `EntryRecord`, in the same order; a listing reads no values."""
-
-_PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
-_LISTED_ATTRIBUTES: Final = [each.name for each in LISTED_FIELDS]
 _ATTRIBUTES: Final = [each.name for each in ENTRY_FIELDS]
 
 entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*_ATTRIBUTES)
@@ -85,13 +76,3 @@ entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*_ATT
 def entry_from(values: Sequence[Any]) -> LedgerEntry:
     """The entry of these values of ENTRY_FIELDS, without its pieces."""
     return LedgerEntry(**dict(zip(_ATTRIBUTES, values, strict=True)))
-
-
-def public_from(values: Sequence[Any]) -> PublicEntry:
-    """The public part of an entry, of these values of PUBLIC_FIELDS."""
-    return PublicEntry(**dict(zip(_PUBLIC_ATTRIBUTES, values, strict=True)))
-
-
-def record_from(values: Sequence[Any]) -> EntryRecord:
-    """The row of a listing, of these values of LISTED_FIELDS."""
-    return EntryRecord(**dict(zip(_LISTED_ATTRIBUTES, values, strict=True)))

@@ -31,6 +31,7 @@ from service.store.postgres.rows import (
     LedgerSeal,
     answer_row,
     entry_row,
+    names_in,
     stored,
 )
 
@@ -134,7 +135,7 @@ Postgres copies an array of rows several times: what fits in a cache is stored i
 
 
 def _layout(names: str, types: str) -> list[tuple[str, str]]:
-    return list(zip(["dataset_id", *names.replace('"', "").split(", ")], ["int4", *types.split()], strict=True))
+    return list(zip(["dataset_id", *names_in(names)], ["int4", *types.split()], strict=True))
 
 
 LAYOUTS: Final = {
@@ -179,7 +180,7 @@ _PIECES: Final = (
 EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES}, {_PIECES} SELECT count(*) FROM moved"
 MORE_PIECES: Final = (
     "INSERT INTO pieces SELECT "
-    + ", ".join(f"(sent).{name}" for name in ("dataset_id", *PIECE_COLUMNS.split(", ")))
+    + ", ".join(f"(sent).{name}" for name in ("dataset_id", *names_in(PIECE_COLUMNS)))
     + " FROM (SELECT unnest($1::pieces[]) AS sent) AS rows"
 )
 """For the pieces that do not go with EXTEND, in its transaction. A function in FROM would be stored once more."""

@@ -6,7 +6,7 @@ ledger, and no erased individual be recognised, so that one who returns would ha
 
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Final
@@ -17,24 +17,14 @@ from psycopg.types.json import Jsonb
 from service.ledger.model.rows import EVERY_PRINCIPAL, PrincipalFilter, PrincipalRecord
 from service.ledger.ports.store import BudgetAlarm, SignIn, SummaryPoint
 from service.store.postgres.listings import escaped
-from service.store.postgres.rows import by_name
+from service.store.postgres.rows import by_name, columns_of, insertion
 from service.store.postgres.sessions import SessionPool
 
 __all__ = ["PepperMismatch", "PostgresPrincipals", "PostgresSignIns", "PostgresSummaries", "check_pepper"]
 
 
-def _columns(kind: type[PrincipalRecord | SignIn]) -> str:
-    return ", ".join(each.name for each in fields(kind))
-
-
-def _insert(table: str, columns: str) -> str:
-    return f"INSERT INTO {table} ({columns}) VALUES ({', '.join(['%s'] * (columns.count(',') + 1))})"
-
-
-_PRINCIPAL_COLUMNS: Final = _columns(PrincipalRecord)
-_SIGN_IN_COLUMNS: Final = _columns(SignIn)
-_INSERT_PRINCIPAL: Final = _insert("principals", _PRINCIPAL_COLUMNS)
-_INSERT_SIGN_IN: Final = _insert("sign_ins", _SIGN_IN_COLUMNS)
+_PRINCIPAL_COLUMNS: Final = columns_of(PrincipalRecord)
+_SIGN_IN_COLUMNS: Final = columns_of(SignIn)
 _ADDED_AT_ONCE: Final = 1000
 _MAY_CHANGE: Final = ("name", "allowance_units", "key_hash", "organisation", "purpose", "expires_at")
 _UPDATE: Final = (
@@ -67,7 +57,7 @@ class PostgresPrincipals:
         with self._pool.changing() as session, session.cursor() as cursor:
             for begin in range(0, len(records), _ADDED_AT_ONCE):  # one transaction, and never all of it in flight
                 piece = records[begin : begin + _ADDED_AT_ONCE]
-                cursor.executemany(_INSERT_PRINCIPAL, [_values(record) for record in piece])
+                cursor.executemany(insertion("principals", _PRINCIPAL_COLUMNS), [_values(record) for record in piece])
 
     def find(self, principal_id: UUID) -> PrincipalRecord | None:
         return next(iter(self._read("id = %s", [principal_id])), None)
@@ -119,7 +109,7 @@ class PostgresSignIns:
         self._pool = pool
 
     def add(self, sign_in: SignIn, *, now: datetime) -> None:
-        self._pool.commit(_INSERT_SIGN_IN, _sign_in_values(sign_in))
+        self._pool.commit(insertion("sign_ins", _SIGN_IN_COLUMNS), _sign_in_values(sign_in))
         self._pool.commit("DELETE FROM sign_ins WHERE expires_at <= %s", [now])
 
     def some(self, token_hashes: Collection[bytes]) -> list[SignIn]:
@@ -144,16 +134,10 @@ class PostgresSummaries:
         self._pool = pool
 
     def add_point(self, dataset_id: int, point: SummaryPoint) -> None:
-        detail = {
-            "individuals": point.individuals,
-            "exhausted": point.exhausted,
-            "paused": point.paused,
-            "cannot_afford": point.cannot_afford,
-            "quantiles": list(point.quantiles),
-        }
+        detail = asdict(point)
+        values = [dataset_id, detail.pop("seq"), detail.pop("at"), Jsonb(detail)]
         self._pool.commit(
-            "INSERT INTO summary_points (dataset_id, seq, at, detail) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
-            [dataset_id, point.seq, point.at, Jsonb(detail)],
+            insertion("summary_points", "dataset_id, seq, at, detail") + " ON CONFLICT DO NOTHING", values
         )
 
     def points(self, dataset_id: int) -> list[SummaryPoint]:

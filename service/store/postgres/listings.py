@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from service.accounting.laws import law_of
 from service.ledger.model.pieces import CONTENT_BYTES_MAX, TWO_NORMS_BYTES_MAX, WHOLE, OwnOutcome
-from service.ledger.model.rows import OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
+from service.ledger.model.rows import ActRecord, OwnAnswer, OwnCharge, ReleasePlace, ReleaseRecord
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ANSWER_COUNT,
@@ -21,6 +21,8 @@ from service.store.postgres.rows import (
     LedgerSeal,
     answer_of,
     by_name,
+    columns_of,
+    names_in,
     shown_by,
 )
 
@@ -65,7 +67,8 @@ _ADMITTED: Final = (
 ENTRIES_FOUND: Final = (
     f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS, _ADMITTED)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
-_CHARGED: Final = "seq, query_id, canonical, asked_at, kind, analyst_id"
+_CHARGED: Final = columns_of(OwnCharge, "part")
+_CHARGED_COUNT: Final = len(names_in(_CHARGED))
 _PRICED: Final = "mechanism, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
@@ -86,7 +89,7 @@ OWN_CHARGES: Final = (
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
-ACT_LISTED_COLUMNS: Final = "number, at_seq, act, detail, at, key"
+ACT_LISTED_COLUMNS: Final = columns_of(ActRecord)
 ACTS_LISTED: Final = (
     f"SELECT {ACT_LISTED_COLUMNS} FROM ("
     "SELECT newest.*, key, sum(coalesce(octet_length(key), 0)) OVER (ORDER BY number DESC)"
@@ -121,8 +124,8 @@ def escaped(word: str) -> str:
 
 def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:
     """A row of OWN_CHARGES. Raises Unreadable."""
-    part = own_part(row[6:], slot, seal)
-    return OwnCharge(**by_name(_CHARGED, row[:6]), part=None if row[0] <= pruned_seq else part)
+    part = own_part(row[_CHARGED_COUNT:], slot, seal)
+    return OwnCharge(**by_name(_CHARGED, row[:_CHARGED_COUNT]), part=None if row[0] <= pruned_seq else part)
 
 
 def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
@@ -139,7 +142,7 @@ def own_part(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnOutcome:
 
 # Of one analyst
 
-_ANSWER: Final = ", ".join(f"a.{column.strip()}" for column in ANSWER_COLUMNS.split(",")) + f", {SHOWN_COLUMNS}"
+_ANSWER: Final = ", ".join(f"a.{name}" for name in names_in(ANSWER_COLUMNS)) + f", {SHOWN_COLUMNS}"
 # The index of a principal's answers, in its order: no other index has that. Keys compare by their bytes, as in Python.
 _OWN: Final = "principal_id, at, dataset_id, seq"
 _PLACE: Final = 'at, dataset_id, seq, idempotency_key COLLATE "C"'
@@ -162,7 +165,7 @@ OWN_LATER: Final = (
 )
 """An answer that was given another's entry, at some later instant."""
 
-_RELEASED: Final = "query_id, epoch, canonical, mechanism, sigma, sigmas, dimension, worst_case_units"
+_RELEASED: Final = columns_of(ReleaseRecord, "dataset", "place")
 _SHOWN: Final = _RELEASED.replace("canonical", "coalesce(asked_form, canonical) AS canonical")
 # The canonical form may lie outside of its row; its length stands in the row, so that only what is listed is fetched.
 RELEASES: Final = (

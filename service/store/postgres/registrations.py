@@ -26,13 +26,10 @@ from service.ledger.ports.store import NotEmpty, StoreUnavailable
 from service.query.schema import Schema
 from service.store.fault_words import words_of
 from service.store.postgres.data_tables import RecordsTable, records_tables
-from service.store.postgres.rows import by_name
+from service.store.postgres.rows import by_name, columns_of, names_in
 from service.store.postgres.sessions import Session, committing, translated
 
-HEAD_COLUMNS: Final = (
-    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash,"
-    " pruned_seq"
-)
+HEAD_COLUMNS: Final = columns_of(Head)
 LOCK_HEAD: Final = " FOR UPDATE"
 LONG_ACTS: Final = 0x53504143
 """The class of the advisory locks of long acts; the dataset's number is the other half of such a lock's key."""
@@ -52,16 +49,15 @@ def head_in(rows: Sequence[Sequence[Any]]) -> Head:
     return head_of(rows[0])
 
 
-REGISTERED_COLUMNS: Final = (
-    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, accounting, schema, genesis, version,"
-    " instance, monitor, salt, keys"
-)
+_STATED: Final = columns_of(DatasetRecord, "id", "guarantee", "is_archived", "reserve_units")
+REGISTERED_COLUMNS: Final = f"{columns_of(Guarantee)}, {_STATED}"
 DATASET_COLUMNS: Final = f"id, {REGISTERED_COLUMNS}, archived_at IS NOT NULL"
 DATASETS_AFTER: Final = (
     f'SELECT {DATASET_COLUMNS} FROM datasets WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s'
 )
 REGISTRATION: Final = f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = %s"
-EARLIER: Final = "SELECT version, until_seq, capacity, schema FROM registrations WHERE dataset_id = %s ORDER BY version"
+_EARLIER: Final = columns_of(EarlierRegistration)
+EARLIER: Final = f"SELECT {_EARLIER} FROM registrations WHERE dataset_id = %s ORDER BY version"
 KEEP_EARLIER: Final = (
     "INSERT INTO registrations (dataset_id, version, until_seq, capacity, schema)"
     " SELECT id, version, %s, capacity, schema FROM datasets WHERE id = %s AND version < %s"
@@ -98,15 +94,13 @@ def registered_row(record: DatasetRecord) -> list[object]:
         "accounting": Jsonb(record.accounting.document),
         "monitor": record.monitor and Jsonb(record.monitor.document),
     }
-    return [values[name] if name in values else getattr(record, name) for name in REGISTERED_COLUMNS.split(", ")]
+    return [values[name] if name in values else getattr(record, name) for name in names_in(REGISTERED_COLUMNS)]
 
 
 def earlier_of(row: Sequence[Any]) -> EarlierRegistration:
     """A replaced registration from a row of EARLIER."""
-    version, until_seq, capacity, schema = row
-    return EarlierRegistration(
-        version=version, until_seq=until_seq, capacity=capacity, schema=Schema.model_validate(schema)
-    )
+    values = by_name(_EARLIER, row)
+    return EarlierRegistration(schema=Schema.model_validate(values.pop("schema")), **values)
 
 
 def json_of(schema: Schema) -> Jsonb:

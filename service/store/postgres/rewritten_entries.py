@@ -6,12 +6,13 @@ other content in the same place, and no key and nonce may serve for two.
 
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import Any, Final
 
 from service.ledger.model.amendments import Amendment, OwnPart, Rewritten
 from service.ledger.model.pieces import WHOLE, number_for
 from service.ledger.model.rows import StoredPage
-from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
+from service.store.postgres.rows import PAGE_COLUMNS, by_name, columns_of, insertion, opened, page_of, page_row
 from service.store.postgres.sessions import translated
 from service.store.postgres.snapshot import PostgresSnapshot
 
@@ -23,13 +24,9 @@ OWN_PARTS: Final = (
     " LEFT JOIN pieces p ON p.dataset_id = l.dataset_id AND p.seq = l.seq AND p.number = %s"
     " WHERE l.dataset_id = %s AND l.seq > %s AND l.seq <= %s ORDER BY l.seq LIMIT %s"
 )
-_AMENDMENTS: Final = (
-    "SELECT erasure, seq, number, old_digest, new_digest FROM amendments WHERE dataset_id = %s"
-    " ORDER BY seq, number, erasure"
-)
-_NOTE: Final = (
-    "INSERT INTO amendments (dataset_id, erasure, seq, number, old_digest, new_digest) VALUES (%s, %s, %s, %s, %s, %s)"
-)
+_AMENDED: Final = columns_of(Amendment)
+_AMENDMENTS: Final = f"SELECT {_AMENDED} FROM amendments WHERE dataset_id = %s ORDER BY seq, number, erasure"
+_NOTE: Final = insertion("amendments", f"dataset_id, {_AMENDED}")
 _REWRITE_WHOLE: Final = "UPDATE ledger SET piece = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
 _REWRITE_PIECE: Final = "UPDATE pieces SET sealed = %s WHERE dataset_id = %s AND seq = %s AND number = %s"
 _DROP_WHOLE: Final = (
@@ -37,7 +34,7 @@ _DROP_WHOLE: Final = (
 )
 _TOTALS: Final = f"SELECT {PAGE_COLUMNS} FROM pruned_totals WHERE dataset_id = %s ORDER BY page"
 _FORGET_TOTALS: Final = "DELETE FROM pruned_totals WHERE dataset_id = %s"
-_KEEP_TOTALS: Final = f"INSERT INTO pruned_totals (dataset_id, {PAGE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_KEEP_TOTALS: Final = insertion("pruned_totals", f"dataset_id, {PAGE_COLUMNS}")
 _DROP_PIECES: Final = "DELETE FROM pieces WHERE dataset_id = %s AND seq > %s AND seq <= %s"
 
 
@@ -56,15 +53,13 @@ class RewrittenEntries(PostgresSnapshot):
             after = rows[-1][0]
 
     def amendments(self) -> Iterator[Amendment]:
-        for erasure, seq, number, old, new in self._rows(_AMENDMENTS, [self._dataset_id]):
-            yield Amendment(erasure=erasure, seq=seq, number=number, old_digest=bytes(old), new_digest=bytes(new))
+        for row in self._rows(_AMENDMENTS, [self._dataset_id]):
+            yield Amendment(**by_name(_AMENDED, row))
 
     def amend(self, parts: Sequence[Rewritten]) -> None:
         with translated(), self._connection.pipeline():
             for part in parts:
-                each = part.amendment
-                noted = [self._dataset_id, each.erasure, each.seq, each.number, each.old_digest, each.new_digest]
-                self._connection.execute(_NOTE, noted)
+                self._connection.execute(_NOTE, [self._dataset_id, *astuple(part.amendment)])
                 self._connection.execute(*self._rewrites(part))
         self._start_clock()
 

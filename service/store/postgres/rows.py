@@ -1,14 +1,16 @@
 """Ledger entries, answers and pages as rows: which columns, in which order, and back.
 
-Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of each of
-PRIVATE_COLUMNS depends on charges. The pieces of an entry are sealed: a reader of the database or its backups reads no
+Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of a field that
+`tells_charges` depends on charges. The pieces of an entry are sealed: a reader of the database or its backups reads no
 norms.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
 from operator import attrgetter
 from struct import Struct
 from typing import Any, Final
@@ -18,17 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from service.engine.pages import PageTotals
-from service.ledger.model.entry_fields import (
-    ENTRY_FIELDS,
-    LISTED_FIELDS,
-    PUBLIC_FIELDS,
-    EntryField,
-    FieldType,
-    entry_from,
-    entry_values,
-    public_from,
-    record_from,
-)
+from service.ledger.model.entry_fields import ENTRY_FIELDS, entry_values
 from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
 from service.ledger.model.long_answers import with_values, without_values
 from service.ledger.model.parameters import KeptParameters
@@ -89,37 +81,53 @@ SealedPiece = tuple[int, bytes, bytes]
 """The number of a piece, what is stored of it, and the digest that it was written with."""
 
 
-def _columns(fields: Iterable[EntryField]) -> str:
-    return ", ".join(f'"{each.name}"' if each.name in _RESERVED else each.name for each in fields)
+def columns_of(kind: type[Any], *left_out: str, **renamed: str) -> str:
+    """The columns of a stored dataclass, in the order of its fields; `renamed` gives other names to some."""
+    return _columns(renamed.get(each.name, each.name) for each in fields(kind) if each.name not in left_out)
+
+
+def _columns(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' if name in _RESERVED else name for name in names)
+
+
+@cache
+def names_in(columns: str) -> list[str]:
+    """The names of some columns."""
+    return columns.replace('"', "").split(", ")
+
+
+def insertion(table: str, columns: str) -> str:
+    """The statement that inserts one row."""
+    return f"INSERT INTO {table} ({columns}) VALUES ({', '.join(['%s'] * len(names_in(columns)))})"
 
 
 _FIRST_FIELDS, _LAST_FIELD = ENTRY_FIELDS[:-1], ENTRY_FIELDS[-1]
-ENTRY_COLUMNS: Final = f"{_columns(_FIRST_FIELDS)}, piece, first_digest, {_LAST_FIELD.name}"
+ENTRY_COLUMNS: Final = f"{_columns(each.name for each in _FIRST_FIELDS)}, piece, first_digest, {_LAST_FIELD.name}"
 """Columns of a row: the last field came to the table after the sealed piece of an entry that has one over all slots,
 and the digest that this was written with.
 """
 ENTRY_TYPES: Final = " ".join([*(each.type for each in _FIRST_FIELDS), "bytea", "bytea", _LAST_FIELD.type])
 """Columns in the order in which `append.columns` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
-PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
-LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
-PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
+PUBLIC_COLUMNS: Final = columns_of(PublicEntry)
+LISTED_COLUMNS: Final = columns_of(EntryRecord, "values")
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out, ticks"
 PARAMETERS_COLUMNS: Final = "principal_id, sha256, classes, numbers"
 """`classes` counts the rows of numbers, 0 where they are one list."""
-ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at, asked_form"
-STORED_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
+ANSWER_COLUMNS: Final = columns_of(AnswerRecord, key="idempotency_key")
+STORED_COUNT: Final = len(fields(AnswerRecord))
 SHOWN_COLUMNS: Final = 'shown."values", shown.sigma, shown.grid_log2, shown.sigmas'
 """What an answer of more than 10,000 numbers is stored without, from the table expression of `shown_by`."""
 ANSWER_COUNT: Final = STORED_COUNT + SHOWN_COLUMNS.count(",") + 1
 
 
 def by_name(columns: str, row: Sequence[Any]) -> dict[str, Any]:
-    """A row's values by the names of its columns; instants in UTC."""
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in zip(columns.split(", "), row, strict=True)
-    }
+    """A row's values by the names of its columns; instants in UTC, and numerics as whole numbers."""
+    values = dict(zip(names_in(columns), row, strict=True))
+    return values | {name: _READ_AS[type(each)](each) for name, each in values.items() if type(each) in _READ_AS}
+
+
+_READ_AS: Final[Mapping[type, Callable[[Any], object]]] = {Decimal: int, datetime: lambda value: value.astimezone(UTC)}
 
 
 def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
@@ -138,8 +146,9 @@ def entry_of(
     One whose pieces cannot be opened has none. One up to `pruned_seq` has none either, although they may still be
     stored.
     """
-    *first, whole, first_digest, last = row
-    entry = entry_from(_read(_ENTRY_READ_AS, [*first, last]))
+    values = by_name(ENTRY_COLUMNS, row)
+    whole, first_digest = values.pop("piece"), values.pop("first_digest")
+    entry = LedgerEntry(**values)
     if entry.seq <= pruned_seq:
         return entry.pruned()
     sealed = [(WHOLE, whole, first_digest)] if whole is not None else pieces_of(entry.seq)
@@ -159,33 +168,15 @@ def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
 
 def public_entry_of(row: Sequence[Any]) -> PublicEntry:
     """The public part of an entry from the values of PUBLIC_COLUMNS."""
-    return public_from(_read(_PUBLIC_READ_AS, row))
+    return PublicEntry(**by_name(PUBLIC_COLUMNS, row))
 
 
 def entry_record_of(row: Sequence[Any]) -> EntryRecord:
     """The row of a listing from the values of LISTED_COLUMNS."""
-    return record_from(_read(_LISTED_READ_AS, row))
+    return EntryRecord(**by_name(LISTED_COLUMNS, row))
 
 
-def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
-
-
-_READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, "numeric": int, "timestamptz": _utc}
-"""The conversion of a column's value, where the driver gives something else."""
-
-_ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]
-_PUBLIC_READ_AS: Final = [_READ_AS.get(each.type) for each in PUBLIC_FIELDS]
-_LISTED_READ_AS: Final = [_READ_AS.get(each.type) for each in LISTED_FIELDS]
-
-
-def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any]) -> list[Any]:
-    return [value if read is None else read(value) for read, value in zip(read_as, row, strict=True)]
-
-
-answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(
-    *ANSWER_COLUMNS.replace("idempotency_key", "key").split(", ")
-)
+answer_row: Final[Callable[[AnswerRecord], tuple[Any, ...]]] = attrgetter(*(each.name for each in fields(AnswerRecord)))
 """The values of ANSWER_COLUMNS."""
 
 

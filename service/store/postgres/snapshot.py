@@ -77,6 +77,7 @@ from service.store.postgres.rows import (
     SealedPiece,
     answer_of,
     by_name,
+    columns_of,
     entry_of,
     entry_record_of,
     page_of,
@@ -125,7 +126,7 @@ ERASURES_ASKED: Final = (
     " AND later.number > asked.number AND later.act = 'erase')"
     " FROM journal asked WHERE dataset_id = %s AND act = 'erasure_request' AND number > %s ORDER BY number LIMIT %s"
 )
-_ACT_COLUMNS: Final = "number, at_seq, act, detail, previous_hash, hash"
+ACT_COLUMNS: Final = columns_of(JournalAct)
 
 
 class PostgresSnapshot:
@@ -266,10 +267,10 @@ class PostgresSnapshot:
 
     def _acts(self, condition: LiteralString, *values: object) -> list[JournalAct]:
         rows = self._rows(
-            f"SELECT {_ACT_COLUMNS} FROM journal WHERE dataset_id = %s AND {condition} ORDER BY number",
+            f"SELECT {ACT_COLUMNS} FROM journal WHERE dataset_id = %s AND {condition} ORDER BY number",
             [self._dataset_id, *values],
         )
-        return [JournalAct(**by_name(_ACT_COLUMNS, row)) for row in rows]
+        return [JournalAct(**by_name(ACT_COLUMNS, row)) for row in rows]
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         rows = self._rows(ACTS_LISTED, [list(TOUCHED), self._dataset_id, before, limit, bytes_max])

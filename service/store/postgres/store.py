@@ -42,7 +42,7 @@ from service.store.postgres.registrations import (
     registered_row,
     stored_tables,
 )
-from service.store.postgres.rows import LedgerSeal, page_row
+from service.store.postgres.rows import LedgerSeal, insertion, page_row
 from service.store.postgres.sessions import Session, SessionPool, refuse_commit, translated
 from service.store.postgres.transaction import PostgresTransaction
 
@@ -199,16 +199,13 @@ class PostgresStore:
         values = registered_row(record)
         with self._pool.changing() as session:
             rows = session.execute(
-                f"INSERT INTO datasets ({REGISTERED_COLUMNS})"
-                f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
-                values,
+                insertion("datasets", REGISTERED_COLUMNS) + " ON CONFLICT (name) DO NOTHING RETURNING id", values
             ).fetchall()
             if not rows:
                 raise NameTaken
             registered = replace(record, id=rows[0][0])
             session.execute(
-                "INSERT INTO heads (dataset_id, hash, journal_hash) VALUES (%s, %s, %s)",
-                [registered.id, record.genesis, record.genesis],
+                insertion("heads", "dataset_id, hash, journal_hash"), [registered.id, record.genesis, record.genesis]
             )
             for table in records_tables(registered.id, record.schema).values():
                 session.execute(table.create())

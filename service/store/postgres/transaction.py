@@ -1,6 +1,7 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -40,10 +41,12 @@ from service.store.postgres.rows import (
     SHOWN_COLUMNS,
     LedgerSeal,
     answer_of,
+    insertion,
     public_entry_of,
     shown_by,
 )
 from service.store.postgres.sessions import Session, committing, translated
+from service.store.postgres.snapshot import ACT_COLUMNS
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
@@ -73,6 +76,9 @@ _FORGET_PRINCIPALS: Final = (
     " organisation = NULL, purpose = NULL"
     " FROM individuals i JOIN datasets d ON d.id = i.dataset_id"
     " WHERE i.dataset_id = %s AND i.slot = %s AND p.dataset = d.name AND p.individual = i.key"
+)
+_ADD_ACT: Final = (
+    f"INSERT INTO journal (at, dataset_id, {ACT_COLUMNS}) VALUES (now(), %s{', %s' * len(fields(JournalAct))})"
 )
 KNOWN_WORST_CASES: Final = (
     "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"
@@ -170,8 +176,7 @@ class PostgresTransaction(RewrittenEntries):
 
     def keep_upload(self, upload: UploadRecord) -> None:
         self._run(
-            "INSERT INTO keyed_uploads (dataset_id, principal_id, idempotency_key, digest, report)"
-            " VALUES (%s, %s, %s, %s, %s)",
+            insertion("keyed_uploads", "dataset_id, principal_id, idempotency_key, digest, report"),
             [self._dataset_id, *upload.address, upload.digest, upload.report],
         )
 
@@ -232,19 +237,8 @@ class PostgresTransaction(RewrittenEntries):
         following = JournalAct.following(
             self.head.journal_hash, number=number, at_seq=self.head.seq, act=act, detail=detail
         )
-        self._run(
-            "INSERT INTO journal (dataset_id, number, at_seq, act, detail, at, previous_hash, hash)"
-            " VALUES (%s, %s, %s, %s, %s, now(), %s, %s)",
-            [
-                self._dataset_id,
-                number,
-                following.at_seq,
-                act,
-                Jsonb(following.detail),
-                following.previous_hash,
-                following.hash,
-            ],
-        )
+        facts = (getattr(following, each.name) for each in fields(JournalAct))
+        self._run(_ADD_ACT, [self._dataset_id, *(Jsonb(fact) if fact is following.detail else fact for fact in facts)])
         self._move_head(
             "data_version = data_version + 1, slots = coalesce(%s, slots), epoch = coalesce(%s, epoch),"
             " journal_hash = %s",

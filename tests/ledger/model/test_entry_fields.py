@@ -5,16 +5,8 @@ from dataclasses import fields, replace
 from sqlalchemy.dialects import postgresql
 
 from migrations.tables import LEDGER
-from service.ledger.model.entry_fields import (
-    ENTRY_FIELDS,
-    LISTED_FIELDS,
-    PUBLIC_FIELDS,
-    entry_from,
-    entry_values,
-    public_from,
-    record_from,
-)
-from service.ledger.model.ledger_entry import EntryRecord, LedgerEntry, PublicEntry
+from service.ledger.model.entry_fields import ENTRY_FIELDS, entry_from, entry_values
+from service.ledger.model.ledger_entry import LedgerEntry, PublicEntry
 from service.ledger.model.rows import Head
 from tests.contracts.stores import priced_entry
 
@@ -51,19 +43,11 @@ def test_the_columns_are_those_of_the_table() -> None:
 
 
 def test_an_entry_is_made_again_from_its_values() -> None:
-    """Its public part is made from the values of the public fields."""
+    """All but its pieces."""
     made = priced_entry(HEAD, {0: 1, 3: 2})
     assert replace(entry_from(entry_values(made)), pieces=made.pieces) == made
-    public = made.public()
-    assert public_from([getattr(public, each.name) for each in PUBLIC_FIELDS]) == public
-    assert {each.name for each in PUBLIC_FIELDS} == {each.name for each in fields(PublicEntry)}
-    assert not any(each.tells_charges for each in PUBLIC_FIELDS)
 
 
-def test_a_listing_is_made_again_from_its_values() -> None:
-    """It has every field of its row."""
-    made = priced_entry(HEAD, {0: 1, 3: 2})
-    listed = record_from([getattr(made, each.name) for each in LISTED_FIELDS])
-    assert {each.name for each in fields(EntryRecord)} == {each.name for each in LISTED_FIELDS} | {"values"}
-    assert listed.values == b""
-    assert all(getattr(listed, each.name) == getattr(made, each.name) for each in LISTED_FIELDS)
+def test_no_public_field_tells_charges() -> None:
+    """By the names that analysts' statements read."""
+    assert not {each.name for each in ENTRY_FIELDS if each.tells_charges} & {each.name for each in fields(PublicEntry)}
