@@ -13,21 +13,20 @@ import pytest
 
 from service import logs
 from service.incidents import REQUEST_ID, report_incident
-from service.logs import FIELDS, FOLDED_S, FoldingHandler, configure_logs
+from service.logs import FIELDS, FoldingHandler, configure_logs
 from tests.architecture.source import ROOT, modules
 from tests.run.raw_server import RawServer, raw_server
+from tests.waiting import until
 
 SECRET = "Kari Nordmann, 42"
 LOGGERS = {"library", "sparing.alarm", "sparing.incidents", "sparing.test"}
 
 
 class WrittenLog:
-    """The lines of a configured log, and its clock, which stands."""
+    """The lines of a configured log."""
 
     def __init__(self, handler: FoldingHandler, stream: io.StringIO) -> None:
         self.handler, self._stream = handler, stream
-        self.now_s = 0.0
-        handler._clock = lambda: self.now_s
 
     def read(self) -> list[dict[str, Any]]:
         """The lines of the tests' loggers so far."""
@@ -82,32 +81,33 @@ def test_a_line_has_its_fields(log: WrittenLog) -> None:
 
 
 def test_repetitions_are_counted(log: WrittenLog) -> None:
-    """The first is written at once, the others as a number after a minute; another dataset's fault is another line."""
+    """The first is written at once, the others as a number; another dataset's fault is another line."""
     for number in range(5):
         incident(f"request_id=r{number}", "survey")
     incident("request_id=r9", "care")
     assert [line["dataset"] for line in log.read()] == ["survey", "care"]
-    log.now_s = FOLDED_S
     log.handler.write_repeats()
     incident("request_id=r10", "survey")
     assert [line.get("count") for line in log.read()] == [None, None, 4]
-    log.now_s = 2 * FOLDED_S
-    log.handler.write_repeats()
+    log.handler.close()
     assert [line.get("count") for line in log.read()] == [None, None, 4, 1]
+    log.handler.write_repeats()
+    incident("request_id=r11", "survey")
+    assert [line.get("count") for line in log.read()] == [None, None, 4, 1, None]
 
 
 def test_repetitions_are_written_without_another_line(log: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a thread of their own, and at the end of the process at the latest."""
-    monkeypatch.setattr(logs, "FOLDED_S", 0.01)
-    incident("one", "survey")
-    incident("two", "survey")
-    log.now_s = FOLDED_S
-    for thread in [each for each in threading.enumerate() if each.name == "logs"]:
-        thread.join(10)
-    assert [line.get("count") for line in log.read()] == [None, 1]
-    incident("three", "survey")
-    log.handler.close()
-    assert [line.get("count") for line in log.read()] == [None, 1, 1]
+    """A thread writes them every minute."""
+    monkeypatch.setattr(logs, "FOLDED_S", 0.001)
+    stream = io.StringIO()
+    handler = configure_logs("json", stream)
+    assert handler.lock is not None
+    with handler.lock:
+        incident("one", "survey")
+        incident("two", "survey")
+    until(lambda: '"count": 1' in stream.getvalue())
+    logging.getLogger().removeHandler(handler)
+    handler.close()
 
 
 def test_different_lines_are_forgotten_at_a_bound(log: WrittenLog) -> None:
@@ -115,7 +115,7 @@ def test_different_lines_are_forgotten_at_a_bound(log: WrittenLog) -> None:
     for number in range(2000):
         logging.getLogger("sparing.test").warning("fault %d", number)
     assert len(log.read()) == 2000
-    assert len(log.handler._folds) <= logs.FOLDS_MAX
+    assert len(log.handler._lines) <= logs.FOLDS_MAX
 
 
 def test_no_text_of_an_exception_is_written(log: WrittenLog) -> None:
