@@ -23,26 +23,27 @@ LOGGERS = {"library", "sparing.alarm", "sparing.incidents", "sparing.test"}
 
 
 class WrittenLog:
-    """The lines of a configured log."""
+    """The log of this process, and its lines."""
 
-    def __init__(self, handler: FoldingHandler, stream: io.StringIO) -> None:
-        self.handler, self._stream = handler, stream
+    def __init__(self, style: Any = "json") -> None:
+        self.stream = io.StringIO()
+        self.handler = configure_logs(style, self.stream)
 
     def read(self) -> list[dict[str, Any]]:
         """The lines of the tests' loggers so far."""
-        lines = [json.loads(line) for line in self._stream.getvalue().splitlines()]
+        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
         return [line for line in lines if line["logger"] in LOGGERS]
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[WrittenLog]:
-    """The log of this process as JSON; as it was before after the test."""
-    root, stream, ours = logging.getLogger(), io.StringIO(), logging.getLogger("sparing").level
+    """The log as JSON; as it was before after the test."""
+    root, ours = logging.getLogger(), logging.getLogger("sparing").level
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    handler = configure_logs("json", stream)
-    yield WrittenLog(handler, stream)
-    root.removeHandler(handler)
-    handler.close()
+    yield WrittenLog()
+    for handler in [each for each in root.handlers if isinstance(each, FoldingHandler)]:
+        root.removeHandler(handler)
+        handler.close()
     logging.getLogger("sparing").setLevel(ours)
 
 
@@ -96,18 +97,15 @@ def test_repetitions_are_counted(log: WrittenLog) -> None:
     assert [line.get("count") for line in log.read()] == [None, None, 4, 1, None]
 
 
-def test_repetitions_are_written_without_another_line(log: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("log")
+def test_repetitions_are_written_without_another_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread writes them every minute."""
     monkeypatch.setattr(logs, "FOLDED_S", 0.001)
-    stream = io.StringIO()
-    handler = configure_logs("json", stream)
-    assert handler.lock is not None
-    with handler.lock:
+    log = WrittenLog()
+    with log.handler.lock or threading.RLock():
         incident("one", "survey")
         incident("two", "survey")
-    until(lambda: '"count": 1' in stream.getvalue())
-    logging.getLogger().removeHandler(handler)
-    handler.close()
+    until(lambda: log.read()[-1].get("count") == 1)
 
 
 def test_different_lines_are_forgotten_at_a_bound(log: WrittenLog) -> None:
@@ -143,13 +141,12 @@ def test_no_text_of_an_exception_is_written(log: WrittenLog) -> None:
 
 @pytest.mark.parametrize("style", ["json", "console"])
 @pytest.mark.parametrize("logger", ["sparing.test", "library"])
-def test_no_text_begins_a_line_of_its_own(log: WrittenLog, style: Any, logger: str) -> None:
+@pytest.mark.usefixtures("log")
+def test_no_text_begins_a_line_of_its_own(style: Any, logger: str) -> None:
     """Ends of lines and the characters that steer a terminal are written as escapes, or not at all."""
-    stream = io.StringIO()
-    handler = configure_logs(style, stream)
+    log = WrittenLog(style)
     logging.getLogger(logger).warning("one %s", "\r\v\x1b[2J\x85\u2028\u202e\nforged")
-    logging.getLogger().removeHandler(handler)
-    (line,) = stream.getvalue().splitlines()
+    (line,) = log.stream.getvalue().splitlines()
     assert "one" in line
     assert line.isprintable()
     assert ("forged" in line) == (logger == "sparing.test")
@@ -179,13 +176,12 @@ def test_the_log_goes_to_stderr_alone() -> None:
 
 
 @pytest.mark.parametrize(("style", "is_json"), [(None, True), ("json", True), ("console", False)])
-def test_the_form_is_chosen_or_follows_the_terminal(log: WrittenLog, style: Any, is_json: bool) -> None:
+@pytest.mark.usefixtures("log")
+def test_the_form_is_chosen_or_follows_the_terminal(style: Any, is_json: bool) -> None:
     """JSON for everything but a terminal."""
-    stream = io.StringIO()
-    handler = configure_logs(style, stream)
+    log = WrittenLog(style)
     logging.getLogger("sparing.test").warning("once", extra={"dataset": "survey"})
-    logging.getLogger().removeHandler(handler)
-    text = stream.getvalue()
+    text = log.stream.getvalue()
     assert text.startswith("{") is is_json
     assert all(part in text for part in ("once", "survey", "warning", "sparing.test"))
     assert "\x1b" not in text
