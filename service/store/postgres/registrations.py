@@ -153,8 +153,6 @@ def _place(name: str) -> int:
 
 
 MIGRATIONS = folder_of("migrations", in_clone="migrations")
-UNRELEASED_COMMIT = "717ac36"
-"""The last checkout that reads schemas 0001 to 0019, of which no version was released."""
 _ONE_AT_A_TIME = 0x5350_4152
 _CONNECT_TIMEOUT_S = 5
 _WAIT_POLL_S = 0.2
@@ -278,10 +276,7 @@ def _is_begun(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
 
 def _refusal(found: str, known: list[str]) -> str:
     if found < known[0]:
-        return (
-            f"the database has schema {found}, which was never released: commit {UNRELEASED_COMMIT} still reads it,"
-            " and this version begins with an empty database"
-        )
+        return f"the database has schema {found}, which was never released: this version begins with an empty database"
     return f"the database has schema {found}, of a later version: this one knows schemas up to {known[-1]}"
 
 

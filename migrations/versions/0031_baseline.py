@@ -1,15 +1,15 @@
-"""The baseline: all tables of version 0.2.0. The steps before it, 0001 to 0019, were never released.
+"""The baseline makes all tables of the first release. The steps before it, 0001 to 0030, were never released.
 
-It is frozen: later changes are migrations of their own, and `migrations/tables.py` is compared with what
-all of them make together. There is no way back from here, because nothing came before.
+It is frozen when it is released: later changes are migrations of their own, and `migrations/tables.py` is compared
+with what all of them make together. There is no way back from here, because nothing came before.
 
-Revision ID: 0020
+Revision ID: 0031
 Revises:
 """
 
 from alembic import op
 
-revision = "0020"
+revision = "0031"
 down_revision = None
 
 DATASETS = """
@@ -26,10 +26,12 @@ CREATE TABLE datasets (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, epsilon text, delta text,
     budget_units bigint NOT NULL CHECK (budget_units > 0 AND budget_units <= 2305843009213693952),
     limit_floor_units bigint NOT NULL CHECK (limit_floor_units >= 0 AND limit_floor_units <= budget_units),
-    capacity bigint NOT NULL CHECK (capacity > 0), rule text NOT NULL CHECK (rule = 'skip'), schema jsonb NOT NULL,
-    genesis bytea NOT NULL CHECK (length(genesis) = 32), created_at timestamptz NOT NULL DEFAULT now(),
+    capacity bigint NOT NULL CHECK (capacity > 0), rule text NOT NULL CHECK (rule IN ('skip', 'drop')),
+    schema jsonb NOT NULL, genesis bytea NOT NULL CHECK (length(genesis) = 32),
+    created_at timestamptz NOT NULL DEFAULT now(),
     version integer NOT NULL DEFAULT 1 CHECK (version >= 1), instance integer NOT NULL DEFAULT 1 CHECK (instance >= 1),
-    archived_at timestamptz);
+    archived_at timestamptz, accounting jsonb NOT NULL, monitor jsonb, salt bytea NOT NULL,
+    keys text NOT NULL CHECK (keys IN ('exact', 'caseless', 'number', 'uuid')));
 CREATE TABLE registrations (  -- what extensions have replaced
     dataset_id integer NOT NULL REFERENCES datasets, version integer NOT NULL CHECK (version >= 1),
     until_seq bigint NOT NULL CHECK (until_seq >= 0), capacity bigint NOT NULL, schema jsonb NOT NULL,
@@ -74,12 +76,15 @@ CREATE TABLE ledger (
     private_digest bytea NOT NULL CHECK (length(private_digest) = 32), answer_digest bytea NOT NULL,
     acts bigint NOT NULL, acts_hash bytea NOT NULL, settled bytea NOT NULL,
     piece bytea STORAGE EXTERNAL, first_digest bytea NOT NULL,
+    sigmas bytea NOT NULL DEFAULT '' CHECK (length(sigmas) % 8 = 0),
     PRIMARY KEY (dataset_id, seq), CHECK (length("values") = 8 * dimension),
     CONSTRAINT ledger_noise_check CHECK (
         CASE kind WHEN 'query' THEN sigma > 0 AND dimension > 0 ELSE sigma = 0 AND dimension = 0 END));
 -- The query comes first: no plan then takes this index for a look-up by dataset and sequence.
 CREATE INDEX ledger_reuse ON ledger (query_hash, dataset_id, epoch, seq);
 CREATE INDEX ledger_burns ON ledger (dataset_id, seq) WHERE kind = 'burn';
+CREATE INDEX ledger_ticks ON ledger (dataset_id, seq) WHERE mechanism LIKE 'gaussian prepaid %';
+CREATE INDEX ledger_other_noise ON ledger (dataset_id) WHERE mechanism NOT LIKE 'gaussian%';
 CREATE TABLE pieces (
     dataset_id integer NOT NULL, seq bigint NOT NULL, number integer NOT NULL CHECK (number >= 0),
     digest bytea NOT NULL CHECK (length(digest) = 32), sealed bytea STORAGE EXTERNAL,
@@ -92,9 +97,14 @@ CREATE TABLE answers (
     dataset_id integer NOT NULL, principal_id uuid NOT NULL,
     idempotency_key text NOT NULL CHECK (length(idempotency_key) BETWEEN 1 AND 128),
     request_hash bytea NOT NULL CHECK (length(request_hash) = 32), seq bigint NOT NULL, query_id uuid NOT NULL,
-    body bytea STORAGE EXTERNAL NOT NULL, at timestamptz NOT NULL,
+    body bytea STORAGE EXTERNAL NOT NULL, at timestamptz NOT NULL, asked_form bytea,
     PRIMARY KEY (dataset_id, principal_id, idempotency_key), FOREIGN KEY (dataset_id, seq) REFERENCES ledger);
 CREATE INDEX answers_of_principal ON answers (principal_id, at, dataset_id, seq, idempotency_key COLLATE "C");
+CREATE TABLE parameters (
+    dataset_id integer NOT NULL REFERENCES datasets, principal_id uuid NOT NULL,
+    sha256 bytea NOT NULL CHECK (length(sha256) = 32), classes integer NOT NULL CHECK (classes >= 0),
+    numbers bytea STORAGE EXTERNAL NOT NULL CHECK (length(numbers) > 0 AND length(numbers) % 8 = 0),
+    PRIMARY KEY (dataset_id, principal_id, sha256));
 CREATE TABLE worst_cases (
     dataset_id integer NOT NULL REFERENCES datasets, principal_id uuid NOT NULL,
     units bigint NOT NULL CHECK (units >= 0), PRIMARY KEY (dataset_id, principal_id));
@@ -102,6 +112,8 @@ CREATE TABLE journal (
     dataset_id integer NOT NULL REFERENCES datasets, number bigint NOT NULL CHECK (number > 0), at_seq bigint NOT NULL,
     act text NOT NULL, detail jsonb NOT NULL, at timestamptz NOT NULL, previous_hash bytea NOT NULL,
     hash bytea NOT NULL CHECK (length(hash) = 32), PRIMARY KEY (dataset_id, number));
+CREATE INDEX journal_acts ON journal (dataset_id, act, number);
+CREATE INDEX journal_slots ON journal (dataset_id, (detail ->> 'slot'), number);
 """
 
 # Individuals do not refer to their dataset: the check of each row took more than half of a large upload, and the
@@ -111,15 +123,18 @@ CREATE TABLE individuals (
     dataset_id integer NOT NULL, slot integer NOT NULL CHECK (slot >= 0), key text,
     tombstone bytea CHECK (length(tombstone) = 32),
     limit_units bigint NOT NULL CHECK (limit_units >= 0 AND limit_units <= 2305843009213693952),
-    paused boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (dataset_id, slot), CHECK ((key IS NULL) <> (tombstone IS NULL)));
+    paused boolean NOT NULL DEFAULT false, plain text,
+    PRIMARY KEY (dataset_id, slot), CHECK ((key IS NULL) <> (tombstone IS NULL)), CHECK (plain <> key));
 CREATE UNIQUE INDEX individuals_key ON individuals (dataset_id, key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX individuals_tombstone ON individuals (dataset_id, tombstone) WHERE tombstone IS NOT NULL;
+CREATE INDEX individuals_plain ON individuals (dataset_id, plain) WHERE plain IS NOT NULL;
 CREATE TABLE pages (
     dataset_id integer NOT NULL REFERENCES datasets, page integer NOT NULL CHECK (page >= 0), seq bigint NOT NULL,
     spent bytea STORAGE EXTERNAL NOT NULL CHECK (length(spent) = 524288),
     charged bytea STORAGE EXTERNAL NOT NULL CHECK (length(charged) = 262144),
-    left_out bytea STORAGE EXTERNAL NOT NULL CHECK (length(left_out) = 262144), PRIMARY KEY (dataset_id, page));
+    left_out bytea STORAGE EXTERNAL NOT NULL CHECK (length(left_out) = 262144),
+    ticks bytea STORAGE EXTERNAL NOT NULL DEFAULT '' CHECK (length(ticks) IN (0, 131072)),
+    PRIMARY KEY (dataset_id, page));
 CREATE TABLE pruned_totals (LIKE pages INCLUDING ALL, FOREIGN KEY (dataset_id) REFERENCES datasets);
 CREATE TABLE keyed_uploads (
     dataset_id integer NOT NULL REFERENCES datasets, principal_id uuid NOT NULL,
@@ -137,6 +152,7 @@ CREATE TABLE sign_ins (  -- `key_hash` is of the API key: a principal whose key 
     principal_id uuid NOT NULL REFERENCES principals ON DELETE CASCADE, key_hash bytea NOT NULL,
     began_at timestamptz NOT NULL, expires_at timestamptz NOT NULL);
 CREATE INDEX sign_ins_expiry ON sign_ins (expires_at);
+CREATE INDEX sign_ins_principal ON sign_ins (principal_id);
 CREATE TABLE summary_points (
     dataset_id integer NOT NULL REFERENCES datasets, seq bigint NOT NULL, at timestamptz NOT NULL,
     detail jsonb NOT NULL, PRIMARY KEY (dataset_id, seq));
@@ -202,8 +218,8 @@ CREATE TRIGGER ledger_only_quantities BEFORE UPDATE ON ledger FOR EACH ROW EXECU
 CREATE TRIGGER pieces_only_sealed BEFORE UPDATE OR DELETE ON pieces FOR EACH ROW EXECUTE FUNCTION only_sealed();
 """
 REFUSALS = {
-    "answers, journal, amendments, pepper": "{0}_append_only BEFORE UPDATE OR DELETE ON {0} FOR EACH ROW",
-    "ledger, answers, amendments, pieces": "{0}_no_truncate BEFORE TRUNCATE ON {0} FOR EACH STATEMENT",
+    "answers, parameters, journal, amendments, pepper": "{0}_append_only BEFORE UPDATE OR DELETE ON {0} FOR EACH ROW",
+    "ledger, answers, parameters, amendments, pieces": "{0}_no_truncate BEFORE TRUNCATE ON {0} FOR EACH STATEMENT",
 }
 
 # It runs as its owner, because the service's own role may delete no dataset and no act.
@@ -233,6 +249,26 @@ REVOKE ALL ON FUNCTION delete_dataset(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION delete_dataset(integer) TO sparing_api;
 """
 
+# It runs as its owner, because the service's own role may change no role: a principal with a key keeps its own.
+REBINDING = """
+CREATE FUNCTION rebind_principal(
+    rebound uuid, its_role text, its_dataset text, its_individual text, its_name text, its_allowance bigint,
+    its_organisation text, its_purpose text, its_end timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+BEGIN
+    UPDATE public.principals SET role = its_role, dataset = its_dataset, individual = its_individual, name = its_name,
+        allowance_units = its_allowance, organisation = its_organisation, purpose = its_purpose, expires_at = its_end
+    WHERE id = rebound AND revoked_at IS NULL AND key_hash = decode(repeat('00', 32), 'hex')
+        AND (role, dataset, individual) IS DISTINCT FROM (its_role, its_dataset, its_individual);
+    IF NOT FOUND THEN RETURN false; END IF;
+    DELETE FROM public.sign_ins WHERE principal_id = rebound;
+    RETURN true;
+END $$;
+REVOKE ALL ON FUNCTION rebind_principal(uuid, text, text, text, text, bigint, text, text, timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rebind_principal(uuid, text, text, text, text, bigint, text, text, timestamptz)
+    TO sparing_api;
+"""
+
 READING = """
 -- int64, big-endian, number `place` (from 0) of a blob; and uint32.
 CREATE FUNCTION int8_at(blob bytea, place bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -256,13 +292,13 @@ GRANT USAGE ON SCHEMA public TO sparing_api;
 GRANT CREATE, USAGE ON SCHEMA records TO sparing_api;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO sparing_api;
 GRANT INSERT ON datasets, registrations, heads, dataset_owners, pepper, ledger, pieces, amendments, answers,
-    worst_cases, journal, individuals, pages, pruned_totals, keyed_uploads, principals, sign_ins, summary_points, alarms
-    TO sparing_api;
+    parameters, worst_cases, journal, individuals, pages, pruned_totals, keyed_uploads, principals, sign_ins,
+    summary_points, alarms TO sparing_api;
 GRANT UPDATE ON heads, dataset_owners, worst_cases, pages, pruned_totals TO sparing_api;
 GRANT UPDATE (capacity, schema, version, archived_at) ON datasets TO sparing_api;
 GRANT UPDATE (piece, first_digest) ON ledger TO sparing_api;
 GRANT UPDATE (sealed) ON pieces TO sparing_api;
-GRANT UPDATE (key, tombstone, limit_units, paused) ON individuals TO sparing_api;
+GRANT UPDATE (key, plain, tombstone, limit_units, paused) ON individuals TO sparing_api;
 GRANT UPDATE (individual, name, allowance_units, key_hash, organisation, purpose, expires_at, revoked_at) ON principals
     TO sparing_api;
 GRANT UPDATE (expires_at) ON sign_ins TO sparing_api;
@@ -273,7 +309,7 @@ GRANT DELETE ON pieces, pruned_totals, sign_ins, summary_points, alarms TO spari
 
 def upgrade() -> None:
     """Make everything."""
-    for statement in (DATASETS, LEDGER, PEOPLE, GUARDS, DELETION, READING, GRANTS):
+    for statement in (DATASETS, LEDGER, PEOPLE, GUARDS, DELETION, REBINDING, READING, GRANTS):
         op.execute(statement)
     for tables, refusal in REFUSALS.items():
         for table in tables.split(", "):
