@@ -56,8 +56,7 @@ def settled_position(burns: Iterable[LedgerEntry]) -> Position:
 
 
 def _settled(entry: LedgerEntry) -> Position:
-    settled = orjson.loads(entry.settled) if entry.settled else orjson.loads(entry.canonical)["burn"]["settled"]
-    fence, seq, acts = settled
+    fence, seq, acts = orjson.loads(entry.settled)
     return fence, seq, acts
 
 
