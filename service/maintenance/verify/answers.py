@@ -6,7 +6,6 @@ answers are made again too; the ledger cannot tell if one of them is missing.
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from math import inf
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,11 +17,10 @@ from service.ledger.model.rows import AnswerRecord, DatasetRecord, RegistrationH
 from service.maintenance.journal_state import JournalState
 from service.maintenance.replay import Visitor
 from service.query.canonical import request_hash
-from service.query.estimated_items import EstimatedItem, items_of
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from service.query.stated import Shown, shown_of
+from service.query.stated import shown_of
 from service.writer.batch import document
 
 _PLANS_KEPT: Final = 64
@@ -37,7 +35,7 @@ class AnswersCheck(Visitor):
 
     def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord], kept: KeptOf) -> None:
         self.findings: list[str] = []
-        self.count = self.uncompiled = 0
+        self.count = 0
         self._history, self._answers, self._kept = history, answers, kept
         self._next = next(answers, None)
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
@@ -71,11 +69,15 @@ class AnswersCheck(Visitor):
         """Tell whether the answer says that it is fresh; adds findings."""
         said = _read(answer.body)
         is_fresh = said.get("reused") is False
-        wrong = list(self._wrong_with_body(answer, entry, said))
+        plan = self._planned(answer, entry)
+        if plan is None:
+            wrong = [f"ledger row {entry.seq} has no query that can be planned"]
+        else:
+            wrong = list(self._wrong_with_body(answer, entry, plan, said))
+            if answer.request_hash not in _request_hashes(answer, entry, plan, is_fresh=is_fresh):
+                wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
+            wrong += _wrong_with_form(answer, entry, plan, is_fresh=is_fresh)
         self.findings += self._wrong_with_parameters(answer, entry)
-        if answer.request_hash not in self._request_hashes(answer, entry, is_fresh=is_fresh):
-            wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
-        wrong += self._wrong_with_form(answer, entry, is_fresh=is_fresh)
         if answer.query_id != entry.query_id:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:
@@ -96,55 +98,17 @@ class AnswersCheck(Visitor):
             elif not kept.are_themselves:
                 yield f"{place}: its numbers do not give its hash"
 
-    def _wrong_with_form(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> Iterator[str]:
-        """Findings if an answer was asked for in a form that is not another one of its entry's query."""
-        plan = self._planned(answer, entry)
-        if plan is not None and plan.query_hash != entry.query_hash:
-            yield f"its query is not that of ledger row {entry.seq}"
-        elif answer.asked_form is not None and (is_fresh or answer.asked_form == entry.canonical):
-            yield f"its asked_form is another than that of ledger row {entry.seq}"
-
-    def _request_hashes(self, answer: AnswerRecord, entry: LedgerEntry, *, is_fresh: bool) -> list[bytes]:
-        """The hashes of the requests that may have an answer that shows an entry.
-
-        A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
-        """
-        plan = self._planned(answer, entry)
-        values = [*([True] if plan is None or plan.reuse else []), *([False] if is_fresh else [])]
-        return [request_hash(answer.asked_form or entry.canonical, reuse=reuse) for reuse in values]
-
-    def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
-        given = self._body(answer, entry, said) if entry.kind == "query" else b""
+    def _wrong_with_body(
+        self, answer: AnswerRecord, entry: LedgerEntry, plan: Plan, said: dict[str, Any]
+    ) -> Iterator[str]:
+        given = document(shown_of(plan), entry, self._history.now, reused=said.get("reused") is True)
         if answer.body == given:
             return
-        expected = _read(given)
-        other = [name for name, value in expected.items() if said.get(name) != value]
+        other = [name for name, value in _read(given).items() if said.get(name) != value]
         if said and other:
             yield f"its body says other {', '.join(other)} than ledger row {entry.seq}"
         else:
             yield f"its body is not the one that ledger row {entry.seq} gives"
-
-    def _body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> bytes:
-        """The body that the answer must have."""
-        plan = self._planned(answer, entry)
-        if plan is not None:
-            shown = shown_of(plan)
-        else:
-            self.uncompiled += 1
-            clip = inf if said.get("warnings") else 0.0
-            labels, axes, shortens = said.get("labels", []), said.get("axes", []), b'"rule":"clip"' in entry.canonical
-            table, notes = str(said.get("table")), said.get("notes", [])
-            notes = notes[:-1] if said.get("reused") is True else notes  # the last says when it was released
-            shown = Shown(
-                table=table,
-                labels=labels,
-                axes=axes,
-                l2_clip=clip,
-                shortens=shortens,
-                notes=notes,
-                estimated=_estimated(said, axes),
-            )
-        return document(shown, entry, self._history.now, reused=said.get("reused") is True)
 
     def _planned(self, answer: AnswerRecord, entry: LedgerEntry) -> Plan | None:
         version = self._history.at(entry.seq).version
@@ -154,7 +118,7 @@ class AnswersCheck(Visitor):
         record = next(each for each in self._history.versions() if each.version == version)
         try:
             plan = plan_of(canonical, record, analyst_id=analyst_id, dimension=dimension, kept=self._kept)
-        except QueryProblem:  # an earlier version accepted it, this one does not
+        except QueryProblem:
             return None
         # Many plans are held, and the numbers of models may be megabytes.
         return plan.lightened()
@@ -179,6 +143,23 @@ def plan_of(canonical: bytes, record: DatasetRecord, *, analyst_id: UUID, dimens
     return plan
 
 
+def _request_hashes(answer: AnswerRecord, entry: LedgerEntry, plan: Plan, *, is_fresh: bool) -> list[bytes]:
+    """The hashes of the requests that may have an answer that shows an entry.
+
+    A reused one was asked for with `reuse`, which is refused where the number changes with every charge.
+    """
+    values = [*([True] if plan.reuse else []), *([False] if is_fresh else [])]
+    return [request_hash(answer.asked_form or entry.canonical, reuse=reuse) for reuse in values]
+
+
+def _wrong_with_form(answer: AnswerRecord, entry: LedgerEntry, plan: Plan, *, is_fresh: bool) -> Iterator[str]:
+    """Findings if an answer was asked for in a form that is not another one of its entry's query."""
+    if plan.query_hash != entry.query_hash:
+        yield f"its query is not that of ledger row {entry.seq}"
+    elif answer.asked_form is not None and (is_fresh or answer.asked_form == entry.canonical):
+        yield f"its asked_form is another than that of ledger row {entry.seq}"
+
+
 def _digests_in(canonical: bytes) -> tuple[str, ...]:
     """The hashes that an entry's query has in the place of parameters."""
     if _HASHED not in canonical:  # for most it need not be read again
@@ -196,14 +177,6 @@ def place_of(answer: AnswerRecord) -> str:
 
 def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
     return answer_digest(entry.salt, answer.principal_id, answer.key)
-
-
-def _estimated(said: dict[str, Any], axes: list[dict[str, Any]]) -> list[EstimatedItem]:
-    """The items that an answer says it was worked out to; none of damaged ones."""
-    try:
-        return items_of(said["estimates"]["items"], axes)
-    except (LookupError, TypeError, ValueError):
-        return []
 
 
 def _read(body: bytes) -> dict[str, Any]:

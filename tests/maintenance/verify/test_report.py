@@ -215,19 +215,16 @@ def state_otherwise(store: MemoryStore, who: Principal, **other: Any) -> None:
 
 
 @pytest.mark.parametrize("compiled", [refused, with_another_group])
-def test_a_query_of_an_unreadable_version_keeps_its_labels(
+def test_an_entry_whose_query_cannot_be_planned_is_found(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, compiled: Callable[..., Plan]
 ) -> None:
-    """Its values are compared all the same, and the report counts such answers."""
+    """A query that is not read, or makes another number of groups, is named at each of its answers."""
     with open_replica(store) as replica:
         who = history(replica)
     monkeypatch.setattr(answers_module, "compile_query", compiled)
-    (report,) = verify_all(store, witness_of(store))
-    assert (report.findings, report.uncompiled) == ([], 4)
-    assert "(4 without their labels)" in str(report)
-    state_otherwise(store, who, values=[7])
-    (found,) = findings(store)
-    assert DAMAGES[0].found.format(ana=who.id) in found
+    found = findings(store)
+    assert f"answers row 'a' of {who.id}: ledger row 1 has no query that can be planned" in found
+    assert [each.endswith("has no query that can be planned") for each in found] == [True] * 4
 
 
 @pytest.mark.parametrize("change", [{"half_width_95": 5.9}, {"warnings": None}, {"another": 1}])
