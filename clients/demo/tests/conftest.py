@@ -125,6 +125,7 @@ class FakeService:
             "coverage_certified": sequence * charge <= BUDGET_UNITS,
             "reused": False,
             "released_at": "2026-11-21T09:00:00Z",
+            "table": "visitors",
         }
         return httpx.Response(200, json=self.answers[canonical])
 
@@ -146,17 +147,26 @@ class FakeService:
             "remaining_rho": str((BUDGET_UNITS - spent) / UNITS_PER_RHO),
             "spent_units": spent,
             "budget_units": BUDGET_UNITS,
+            "paused": False,
+            "queries_charged": self.receipts[key].count("charged"),
+            "queries_left_out": self.receipts[key].count("left_out"),
         }
 
     def _my_budget(self, key: str) -> dict[str, Any]:
         mine = self._budget(key)
         share = mine["spent_units"] / BUDGET_UNITS
         promise = {"promise_rho": "0.028", "promise_epsilon": 1.0, "promise_epsilon_replace_one": 2.1}
-        so_far = {"promise_of": "largest_limit", "epsilon_so_far_time_uniform": None, "delta": "1e-6"}
+        so_far = {
+            "promise_of": "largest_limit",
+            "epsilon_so_far_time_uniform": None,
+            "delta": "1e-6",
+            "lowest_limit_rho": "0",
+        }
         return {**mine, "dataset": "web-visits", "share_spent": share, **promise, **so_far}
 
     def _receipt(self, outcome: str) -> dict[str, Any]:
-        return {"query_id": "1", "asked": {}, "at": "2026-11-21T09:00:00Z", "charged_rho": "0", "outcome": outcome}
+        costs = {"charged_rho": "0", "asked_rho": "0"}
+        return {"query_id": "1", "asked": {}, "at": "2026-11-21T09:00:00Z", "outcome": outcome, **costs}
 
 
 def _person(request: httpx.Request) -> str:

@@ -57,6 +57,7 @@ def answer(sequence: int, value: float) -> Answer:
         reused=False,
         epoch=1,
         released_at=NOW,
+        table="people",
     )
 
 
@@ -158,6 +159,9 @@ def test_budgets_in_a_few_numbers() -> None:
             remaining_rho=Decimal(100 - spent),
             spent_units=spent,
             budget_units=100,
+            paused=False,
+            queries_charged=1,
+            queries_left_out=0,
         )
         for spent in (0, 25, 50, 75, 100)
     ]
@@ -174,7 +178,15 @@ def test_budgets_in_a_few_numbers() -> None:
 def test_a_limit_of_nothing_is_spent() -> None:
     """A limit of zero before any charge is a budget of zero; no division by it."""
     closed = BudgetRow(
-        key="1", budget_rho=Decimal(0), spent_rho=Decimal(0), remaining_rho=Decimal(0), spent_units=0, budget_units=0
+        key="1",
+        budget_rho=Decimal(0),
+        spent_rho=Decimal(0),
+        remaining_rho=Decimal(0),
+        spent_units=0,
+        budget_units=0,
+        paused=False,
+        queries_charged=0,
+        queries_left_out=0,
     )
 
     assert budgets_of([closed], next_charge_rho=Decimal(1)).out_of_budget == 1

@@ -170,6 +170,7 @@ def answer() -> dict[str, Any]:
         "reused": False,
         "epoch": 1,
         "released_at": "2026-11-21T09:00:00+00:00",
+        "table": "people",
         "a_member_of_a_newer_service": 1,
     }
 

@@ -49,6 +49,7 @@ def released(
         "reused": False,
         "epoch": 1,
         "released_at": datetime(2026, 11, 21, 9, tzinfo=UTC),
+        "table": "people",
     }
     return Answer(**(fields | more))
 

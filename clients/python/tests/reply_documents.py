@@ -11,6 +11,7 @@ ANSWER: Json = (
     {"id": "q", "sequence": 1, "values": [1.5], "labels": [{"select": "count"}], "half_width_95": 2}
     | {"axes": [{"select": [{"select": "count", "offset": 0, "size": 1}]}]}
     | {"coverage_certified": True, "reused": False, "epoch": 1, "released_at": AT}
+    | {"table": "t"}
     | NOISY
 )
 PREVIEW: Json = {"half_width_95": 2} | NOISY
@@ -21,7 +22,8 @@ DATASET: Json = {"name": "d", "guarantee": {}, "budget_rho": "1", "budget_units"
     "rule": "skip",
     "tables": TABLES,
 }
-ACCOUNT: Json = {"key": "a", "spent_units": 0, "budget_units": 1} | RHO
+COUNTED: Json = {"paused": False, "queries_charged": 0, "queries_left_out": 0}
+ACCOUNT: Json = {"key": "a", "spent_units": 0, "budget_units": 1} | RHO | COUNTED
 SUMMARY: Json = {"sequence": 1, "individuals": 1, "exhausted": 0, "remaining_share_histogram": [], "quantiles": {}}
 ENTRY: Json = (
     {"sequence": 1, "query_id": "q", "analyst": "Ann", "query": {}, "asked_at": AT, "epoch": 1, "is_checkable": True}
@@ -36,13 +38,17 @@ KEY: Json = {"id": "p", "role": "analyst", "name": "Ann", "key": "k"}
 MINE: Json = (
     {"dataset": "d", "share_spent": 0, "promise_rho": "1", "promise_epsilon": 1, "promise_epsilon_replace_one": 2}
     | {"promise_of": "largest_limit", "epsilon_so_far_time_uniform": None, "delta": "1e-6"}
+    | {"lowest_limit_rho": "0.1"}
     | RHO
+    | COUNTED
 )
 DIVERGENCE: Json = {"notice": "No.", "individual": "a", "sequence": 1, "unit": "rho", "spent_rho": "0.1"} | {
     "epsilon": 0.4,
     "delta": "1e-6",
 }
-RECEIPT: Json = {"query_id": "q", "asked": {}, "at": AT, "charged_rho": "0.1", "outcome": "charged"}
+RECEIPT: Json = {"query_id": "q", "asked": {}, "at": AT, "charged_rho": "0.1", "asked_rho": "0.1"} | {
+    "outcome": "charged"
+}
 HISTORY: Json = {
     "quantiles": [0.5],
     "points": [

@@ -16,7 +16,7 @@ FACTS: dict[str, Any] = {
     "grid": 0.5,
     "half_width_95": 4.0,
     "worst_case_rho": "0.1",
-} | {"coverage_certified": True, "reused": False, "epoch": 1, "released_at": "2026-01-01T00:00:00Z"}
+} | {"coverage_certified": True, "reused": False, "epoch": 1, "released_at": "2026-01-01T00:00:00Z", "table": "t"}
 
 
 def item(title: str = "count", size: int = 1, **more: Any) -> dict[str, Any]:

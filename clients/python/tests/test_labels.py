@@ -154,8 +154,6 @@ def test_labels_are_of_the_table_that_was_asked(group: Any) -> None:
             unsaid = [{name: each for name, each in axis.items() if name != "edges"} for axis in sent.axes]
             long = replace(sent, labels=Labels(unsaid), axes=tuple(unsaid))
             assert list(long.named(schema).labels) == list(sent.labels)
-            numbered = replace(long, table=None).named(schema)  # an older server does not say which
-            assert list(numbered.labels) == list(Labels(unsaid))
         own = client.queries.ask(dataset="shop", from_="calls", share=1e-4, group_by=["people.item"])
         assert own.named(schema).labels[1] == {"people.item": "item 1", "select": "count"}
 

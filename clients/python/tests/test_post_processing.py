@@ -81,6 +81,7 @@ class Shop:
             "reused": False,
             "epoch": 1,
             "released_at": "2026-11-21T09:00:00+00:00",
+            "table": query.get("from", "people"),
         }
         return httpx.Response(200, json=preview | answer | estimates)
 

@@ -178,11 +178,10 @@ def test_every_try_of_an_upload_carries_one_key(client: Client, script: Any) -> 
 
 def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
     """Pages are fetched as they are consumed, each with the cursor of the one before."""
-    row = {"budget_rho": "0.5", "spent_rho": "0.1", "remaining_rho": "0.4", "spent_units": 1, "budget_units": 5}
-    counted = {"queries_charged": 7, "queries_left_out": 2}
+    row = ACCOUNT | {"queries_charged": 7, "queries_left_out": 2}
     script.steps = [
-        httpx.Response(200, json={"items": [{"key": "1", **row}, {"key": "2", **row}], "next": "c&1"}),
-        httpx.Response(200, json={"items": [{"key": "3", **row, **counted}], "next": None}),
+        httpx.Response(200, json={"items": [row | {"key": "1"}, row | {"key": "2"}], "next": "c&1"}),
+        httpx.Response(200, json={"items": [row | {"key": "3"}], "next": None}),
     ]
 
     rows = client.datasets.budgets(dataset="d", page_size=2)
@@ -190,7 +189,7 @@ def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> 
     assert next(rows).key == "1"
     assert len(script.requests) == 1
     rest = [(row.key, row.queries_charged, row.queries_left_out) for row in rows]
-    assert rest == [("2", None, None), ("3", 7, 2)]
+    assert rest == [("2", 7, 2), ("3", 7, 2)]
 
     assert [sent(script, number)[1] for number in (0, 1)] == [
         "/v1/datasets/d/budgets?limit=2",
@@ -309,8 +308,8 @@ READ: dict[str, tuple[Act, Any, dict[str, object]]] = {
             "promise_of": "largest_limit",
             "epsilon_so_far_time_uniform": None,
             "paused": False,
-            "queries_charged": None,
-            "queries_left_out": None,
+            "queries_charged": 0,
+            "queries_left_out": 0,
             "promise_epsilon_advisory": None,
         },
     ),
@@ -329,7 +328,7 @@ READ: dict[str, tuple[Act, Any, dict[str, object]]] = {
 
 @pytest.mark.parametrize(("act", "reply", "facts"), READ.values(), ids=READ)
 def test_a_reply_is_read(act: Act, reply: Any, facts: dict[str, object], client: Client, script: Any) -> None:
-    """Decimals are exact, times have their zone, and what an older service does not send has its default."""
+    """Decimals are exact, times have their zone, and what the service may leave out has its default."""
     script.steps = [httpx.Response(200, json=reply)]
     found = act(client)
 
@@ -363,6 +362,7 @@ def test_ask(client: Client, script: Any, answer: Any) -> None:
         reused=False,
         epoch=1,
         released_at=datetime(2026, 11, 21, 9, tzinfo=UTC),
+        table="people",
         idempotency_key="k1",
     )
     assert client.queries.get(query="0190-a").idempotency_key is None

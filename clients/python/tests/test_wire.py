@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from clients.python.tests.reply_documents import ACCOUNT
 from sparing import Client
 from sparing._wire import json_of, key_text
 from sparing.testing import FakeService
@@ -60,11 +61,9 @@ def test_what_has_no_form_is_named(value: Any) -> None:
 @pytest.mark.parametrize("key", [7, np.int64(7), "7", np.str_("7")], ids=lambda value: type(value).__name__)
 def test_a_key_is_a_text_or_an_integer(client: Client, script: Any, key: Any) -> None:
     """In every address and body that names an individual."""
-    account = {"key": "7", "spent_units": 0, "budget_units": 1}
-    account |= {"budget_rho": "1", "spent_rho": "0", "remaining_rho": "1"}
     made = {"id": "p", "role": "individual", "name": "Ann", "key": "k"}
     script.steps = [
-        httpx.Response(200, json=account),
+        httpx.Response(200, json=ACCOUNT | {"key": "7"}),
         httpx.Response(200, json={"rows": 1, "individuals": 0}),
         httpx.Response(204),
         httpx.Response(201, json=made),

@@ -175,8 +175,8 @@ class RemoteService:
             account = Account(
                 spent=_units(budget.spent_rho),
                 limit=_units(budget.budget_rho),
-                charged=budget.queries_charged or 0,
-                left_out=budget.queries_left_out or 0,
+                charged=budget.queries_charged,
+                left_out=budget.queries_left_out,
             )
             return OwnAccount(account=account, receipts=tuple(map(_receipt, charges)))
 

@@ -90,4 +90,4 @@ def _answers(curator: Client, analyst: Client, name: str, sigma: float) -> int:
                 raise answer
         account = curator.datasets.account(dataset=name, individual="p0")
         if account.queries_left_out:
-            return account.queries_charged or 0
+            return account.queries_charged

@@ -113,7 +113,7 @@ class Answer:
     averages: tuple[Average, ...] = ()  # of a query with averages, all that it selects; the rest is of linear items
     coverage_words: str = ""  # who may be missing, in a sentence
     notes: tuple[str, ...] = ()  # bounds by which an individual may count for less; the day of a repeated answer
-    table: str | None = None  # that was asked, whose columns labels and axes name; None from older servers
+    table: str  # that was asked, whose columns labels and axes name
 
     def __post_init__(self) -> None:
         """Above 10,000 coordinates the service sends no labels."""

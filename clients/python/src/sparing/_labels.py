@@ -106,19 +106,13 @@ class Labels(Sequence[Label]):
         return found
 
 
-def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any], asked: str | None) -> list[Axis]:
+def named_axes(axes: Sequence[Axis], tables: Mapping[str, Any], asked: str) -> list[Axis]:
     """The axes of an answer about the table `asked` with what only the tables of the public schema say of them.
 
-    A column is that of the table that was asked, and by a table's name that of the table. Where an older server does
-    not say which was asked, columns of one name in several tables stay numbered.
+    A column is that of the table that was asked, and by a table's name that of the table.
     """
     declared = {f"{table}.{own}": column for table, each in tables.items() for own, column in each["columns"].items()}
-    if asked is not None:
-        declared |= tables[asked]["columns"]
-    else:
-        every = [name for each in tables.values() for name in each["columns"]]
-        known = (each["columns"].items() for each in tables.values())
-        declared |= {name: column for columns in known for name, column in columns if every.count(name) == 1}
+    declared |= tables[asked]["columns"]
     items = [
         {**item, "values": _named(item["values"], declared)} if "values" in item else item
         for item in axes[-1]["select"]

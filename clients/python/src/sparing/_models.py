@@ -124,9 +124,9 @@ class BudgetRow:
     remaining_rho: Decimal
     spent_units: int
     budget_units: int
-    paused: bool = False  # takes part in no query until the individual resumes; False from older servers
-    queries_charged: int | None = None  # None from older servers; burns are in neither number
-    queries_left_out: int | None = None
+    paused: bool  # takes part in no query until the individual resumes
+    queries_charged: int  # burns are in neither number
+    queries_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,13 +415,13 @@ class IndividualBudget:
     promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where the individual's own is not known
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
-    paused: bool = False  # takes part in no query until `resume`; the limit stays
+    paused: bool  # takes part in no query until `resume`; the limit stays
     left_out_for_good: bool = False  # takes part in no query any more: the rule is `drop`, and one has left it out
-    queries_charged: int | None = None  # None from older servers; burns are in neither number
-    queries_left_out: int | None = None
+    queries_charged: int  # burns are in neither number
+    queries_left_out: int
     promise_epsilon_advisory: float | None = None  # of the same limit while all noise is Gaussian, where that is less
     reserve_rho: Decimal = Decimal(0)  # kept beside `budget_rho` for the dataset's monitor; a part of every limit
-    lowest_limit_rho: Decimal | None = None  # the smallest one to lower the limit to; None from older servers
+    lowest_limit_rho: Decimal  # the smallest one to lower the limit to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,7 +450,7 @@ class Receipt:
     charged_rho: Decimal | None  # None where it is no longer kept
     outcome: str  # "charged", "shortened", "counted" (by a tick), "left_out" (could not pay, or paused), "untouched"
     # or "no_longer_kept"
-    asked_rho: Decimal | None = None  # the charge of the whole vector; None from older servers too
+    asked_rho: Decimal | None  # the charge of the whole vector; None where it is no longer kept
     dataset: str | None = None
     sequence: int | None = None
     words: str = ""  # the query in words
